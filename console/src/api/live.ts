@@ -124,6 +124,8 @@ class Feed {
       const response = await fetch(address("/api/v1/events/stream", { topics, since: this.#lastId }), {
         headers: { accept: "text/event-stream", ...viewedHeaders() },
         credentials: "same-origin",
+        // What a page reads goes first, and what judges a page's load does not wait for a stream that never ends.
+        priority: "low",
         signal: connection.signal,
       });
       answered = true;

@@ -43,7 +43,7 @@ export function useRelatedSearch(target: string, term: string, enabled: boolean)
   const shape = useRecordShape(target === USERS ? "" : target);
   const columns = target === USERS ? [] : shape.data?.columns;
   return useQuery({
-    queryKey: ["related", target, "search", term],
+    queryKey: ["data", target, "related", "search", term],
     queryFn: ({ signal }) => find(target, columns ?? [], term, signal),
     enabled: enabled && columns !== undefined,
     placeholderData: keepPreviousData,
@@ -52,7 +52,7 @@ export function useRelatedSearch(target: string, term: string, enabled: boolean)
 
 const relatedQuery = (target: string, id: string, columns: Column[] | undefined) =>
   queryOptions({
-    queryKey: ["related", target, "id", id],
+    queryKey: ["data", target, "related", id],
     queryFn: async ({ signal }): Promise<Related | null> => {
       try {
         if (target === USERS) return userOf(await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal })));

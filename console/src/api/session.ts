@@ -38,17 +38,10 @@ export function usePermissions(): Permissions | undefined {
   return useQuery(permissionsQuery).data;
 }
 
-/** Whether the person may do `action` on `resource` (an object's name, `objects`, `events`, `webhooks`, `blocks`, `tasks`, `users`, `roles`, `api_keys`, `settings`). */
+/** Whether the person may do `action` on `resource` (an object's name, `objects`, `events`, `webhooks`, `blocks`, `tasks`, `users`, `roles`, `api_keys`, `settings`). Nothing is changed while they view as a role. */
 export function useCan(resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
-  return allows(usePermissions(), resource, action, rows);
-}
-
-/** What the person may do to the records of an object: nothing while they view them as a role. */
-export function useMayChange(object: string): { mayCreate: boolean; mayUpdate: boolean; mayDelete: boolean } {
-  const permissions = usePermissions();
   const isViewing = useViewAs() !== null;
-  const may = (action: Action) => !isViewing && allows(permissions, object, action);
-  return { mayCreate: may("create"), mayUpdate: may("update"), mayDelete: may("delete") };
+  return allows(usePermissions(), resource, action, rows) && (action === "read" || !isViewing);
 }
 
 /** Removes what another person saw. Who is there, and what the instance is, stays known to the page. */

@@ -126,7 +126,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
   const choose = (chosen: Related) => {
     setTyped(null);
     setWaiting(false);
-    if (target !== undefined && chosen.label !== undefined) cache.setQueryData(["related", target, "id", chosen.id], chosen);
+    if (target !== undefined && chosen.label !== undefined) cache.setQueryData(["data", target, "related", chosen.id], chosen);
     onChoose(chosen);
     box.closeDropdown();
   };

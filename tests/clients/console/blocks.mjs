@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { admin, base, look, must, open, person, until } from "./harness.mjs";
+import { admin, base, look, must, open, openInFirefox, person, until } from "./harness.mjs";
 
 const directory = mkdtempSync(join(tmpdir(), "blockbase-blocks-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -100,6 +100,8 @@ test("an action's form shows the defaults and sends them, and says what is wrong
   // A form that is not complete sends nothing, and logs nothing.
   await button(page, "Run action").click();
   await page.getByText("This is required.").first().waitFor();
+  const told = await page.getByLabel("Text").evaluate((input) => (input.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent));
+  assert.deepEqual(told, ["This is required."], "the error is tied to its input");
   await page.getByLabel("Text").fill("hello");
   // The action answers what it got.
   const answer = () => page.waitForResponse((response) => response.url().endsWith("/actions/echo")).then((response) => response.json());
@@ -159,4 +161,19 @@ test("a webhook that a block declares can be tested, rotated and switched, and n
   await pane.getByRole("switch", { name: "out is enabled" }).focus();
   await page.keyboard.press("Space");
   await until("disabled", async () => !(await must(owner, "GET", `/api/v1/webhooks/${id}`)).data.enabled);
+});
+
+test("in Firefox a block is agreed to, and its action runs", async () => {
+  const page = await openInFirefox("/admin/blocks/install", { as: owner });
+  await page.see("button", "Choose file");
+  const actions = ECHO.actions.map((action) => ({ ...action, rbac: { resource: "fox:use", action: "read" } }));
+  await (await page.$('input[type="file"]')).uploadFile(version("3.0.0", { name: "fox", resources: [{ name: "fox:use", actions: ["read"] }], actions }));
+  await page.see("li", "It may read records of the object note, with your rights.");
+  await page.click("button", "Agree and install");
+  await page.see("h1", "fox");
+  await page.click("a", "Actions");
+  await page.fill('input[type="text"]', "hello from Firefox");
+  await page.click("button", "Run action");
+  await page.see("h2", "Result");
+  await page.see('[aria-live="polite"]', "hello from Firefox");
 });

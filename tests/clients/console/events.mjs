@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
-import { admin, call, holdAnswers, hostile, look, must, open, until } from "./harness.mjs";
+import { admin, call, holdAnswers, hostile, intercept, look, must, open, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
@@ -130,6 +130,12 @@ test("a webhook is made with its secret shown once, tested, rotated, disabled an
   assert.notEqual(rotated, secret);
 
   const hook = async () => (await must(owner, "GET", "/api/v1/webhooks")).data[0];
+  // What changes elsewhere comes by itself, and drops nothing that is typed.
+  await pane.getByLabel("Name", { exact: true }).fill("orders of today");
+  await must(owner, "PATCH", `/api/v1/webhooks/${(await hook()).id}`, { topics: ["data.note.created"] });
+  await page.getByRole("grid", { name: "Webhooks" }).getByText("data.note.created", { exact: true }).waitFor();
+  assert.equal(await pane.getByLabel("Name", { exact: true }).inputValue(), "orders of today");
+  await pane.getByLabel("Name", { exact: true }).fill("orders");
   await pane.getByRole("switch", { name: "orders is enabled" }).focus();
   await page.keyboard.press("Space");
   await until("disabled", async () => !(await hook()).enabled);
@@ -169,7 +175,12 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await until("it is delivered", async () => received.length > count && (await dead()) === 1);
   await rows(page, "Deliveries").nth(1).waitFor({ state: "detached" });
   await button(page, "Retry all 1 dead").click();
+  // How far they are is said until none waits.
+  const end = await intercept(page, "/deliveries/counts", { body: { data: [{ consumer, pending: 1, failed: 0, dead: 0 }] } });
   await agree(page, "Retry all dead");
+  await page.getByRole("status").getByText("Delivering 0 of 1").waitFor();
+  await end();
+  await page.getByText("Delivering 0 of 1").waitFor({ state: "detached" });
   await until("all are delivered", async () => (await dead()) === 0);
   await page.getByText("No delivery matches").waitFor();
   await page.getByText("All", { exact: true }).click();

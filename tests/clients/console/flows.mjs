@@ -61,6 +61,7 @@ async function picture(page, name) {
   if (process.env.PICTURES === undefined) return;
   mkdirSync(process.env.PICTURES, { recursive: true });
   for (const close of await page.locator(".mantine-Notification-closeButton").all()) await close.click().catch(() => {});
+  await until("the toasts are gone", async () => (await page.locator(".mantine-Notification-root").count()) === 0);
   await page.mouse.move(0, 0);
   for (const theme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: theme });
@@ -239,6 +240,7 @@ test("blocks: one is uploaded, agreed to, and its action runs", async () => {
   await picture(page, "block-consent");
   assert.equal((await must(owner, "GET", "/api/v1/blocks")).data.length, 0, "nothing is installed before somebody agrees");
   await button(page, "Agree and install").click();
+  await page.getByText("greeter 1.0.0 is installed.").waitFor();
   await heading(page, "greeter").waitFor();
   await page.getByRole("heading", { name: "What it may do" }).waitFor();
   await picture(page, "block");

@@ -91,6 +91,19 @@ test("a record is created with a value of every type, and no digit is lost", asy
   await page.getByText("Ada Admin").first().waitFor();
 });
 
+test("one record after another is created from one form", async () => {
+  const page = await open("/admin/data/tag/new", { as: me });
+  const name = row(page, "name").getByRole("textbox");
+  for (const each of ["first of many", "second of many"]) {
+    await name.fill(each);
+    await page.getByRole("button", { name: "Create and add another", exact: true }).click();
+    await until("the form is empty and has the focus", () => name.evaluate((element) => element.value === "" && element === document.activeElement));
+  }
+  assert.match(page.url(), /\/tag\/new$/);
+  const names = (await must(me, "GET", "/api/v1/data/tag")).data.map((tag) => tag.name);
+  assert.ok(["first of many", "second of many"].every((each) => names.includes(each)), names.join());
+});
+
 test("null, an empty text and what is left to the default are three things", async () => {
   const { id } = await task({ title: "Nothing", code: "AB-1", views: "9007199254740993" });
   const page = await page_(id);
@@ -208,6 +221,16 @@ test("a relation is searched by keyboard, created in place, and shows its id", a
   await page.keyboard.type(" 1");
   await dialog.getByRole("button", { name: "Create project" }).click();
   await until("the new one is chosen", async () => (await field.inputValue()) === "Voyager 1");
+  // The page of the project changes its name, and every other page follows.
+  const isSaved = () => page.getByRole("button", { name: "Save", exact: true }).waitFor({ state: "hidden" });
+  await save(page);
+  await isSaved();
+  await row(page, "project_id").getByRole("link", { name: "Open" }).click();
+  await row(page, "name").getByRole("textbox").fill("Voyager 2");
+  await save(page);
+  await isSaved();
+  await page.goBack();
+  await until("the new name stands there", async () => (await field.inputValue()) === "Voyager 2");
   await row(page, "project_id").getByRole("button", { name: /^Clear/ }).click();
   await save(page);
   await until("null is saved", async () => (await read(id)).project_id === null);

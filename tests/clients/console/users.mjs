@@ -126,6 +126,33 @@ test("a role is made, its grid saved, its effective rights shown, and the consol
   assert.ok(!(await must(owner, "GET", "/api/v1/roles")).data.some(({ name }) => name === "note keepers"));
 });
 
+test("while the console is seen as a role, nothing is offered that changes something", async () => {
+  const { id } = (await must(owner, "GET", "/api/v1/roles")).data.find(({ name }) => name === "admin");
+  const page = await open("/admin/data/note/new", { as: owner });
+  const rail = page.getByRole("navigation", { name: "Main" });
+  const form = page.getByRole("button", { name: "Create Note", exact: true });
+  await form.waitFor();
+  await rail.getByRole("link", { name: "Roles" }).click();
+  await page.getByRole("grid", { name: "Roles" }).getByText("admin", { exact: true }).click();
+  await page.waitForURL(new RegExp(id));
+  await button(page, "View as this role").click();
+  await button(page, "Leave view").waitFor();
+  // The role may do everything, and there is still no way to a change: not on a screen, not by the palette, not by an address.
+  await rail.getByRole("link", { name: "Webhooks" }).click();
+  await page.getByRole("heading", { name: "No webhooks yet" }).waitFor();
+  assert.equal(await page.getByRole("link", { name: "Create webhook" }).count(), 0);
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("note");
+  await page.getByRole("option", { name: /note\s*Records/ }).waitFor();
+  assert.equal(await page.getByRole("option", { name: /New record/ }).count(), 0);
+  await page.keyboard.press("Escape");
+  await page.evaluate(() => history.go(-4));
+  await page.getByText("You view this as the role admin. Leave that view to add a record.").waitFor();
+  assert.equal(await form.count(), 0);
+  await button(page, "Leave view").click();
+  await form.waitFor();
+});
+
 test("a key is shown once, works, and stops when it is deleted", async () => {
   await must(owner, "POST", "/api/v1/roles", { name: "importer", permissions: [{ resource: "note", actions: ["read"] }] });
   const page = await open("/admin/keys", { as: owner });

@@ -45,6 +45,8 @@ try {
     const median = (all) => [...all].sort((one, other) => one - other)[Math.floor(all.length / 2)];
     for (let run = 0; run < RUNS; run++) {
       const { lhr } = await lighthouse(base + path, { port: chrome.port, onlyCategories: Object.keys(BUDGETS), extraHeaders, logLevel: "error" }, desktopConfig);
+      // A page that never comes to rest is measured at its time limit, not when it is there.
+      for (const warning of lhr.runWarnings) missed.push(`${name}: ${warning}`);
       for (const [category, all] of Object.entries(scores)) all.push(lhr.categories[category].score ?? 0);
       for (const [audit, all] of Object.entries(times)) all.push(lhr.audits[audit].numericValue);
       for (const { id, score, displayValue } of Object.values(lhr.audits)) if (score !== null && score < 0.9) failing.add(`${id} ${displayValue ?? ""}`.trim());

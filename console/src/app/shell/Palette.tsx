@@ -10,7 +10,7 @@ import { useRouter } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { type KnownObject, useObjects } from "../../api/objects";
 import { allows, usePermissions } from "../../api/session";
-import type { Permissions } from "../../api/types";
+import { useViewAs } from "../../api/view-as";
 import { isUuid } from "../../api/uuid";
 import { Bone } from "../../components/Skeleton";
 import { useSignOut } from "./AccountMenu";
@@ -175,13 +175,14 @@ function Search() {
 function useCommands(query: string): Command[] {
   const router = useRouter();
   const permissions = usePermissions();
+  const isViewing = useViewAs() !== null;
   const objects = useObjects().data;
   const signOut = useSignOut();
   const { setColorScheme } = useMantineColorScheme();
   const { mutate: leave } = signOut;
   return useMemo(() => {
     const { navigate } = router;
-    const may = (resource: string, action: "create" | "read" | "update") => allows(permissions, resource, action);
+    const may = (resource: string, action: "create" | "read") => allows(permissions, resource, action) && (action === "read" || !isViewing);
     const screens: Command[] = DESTINATIONS.filter(({ resource }) => resource === undefined || may(resource, "read")).map(({ to, label, icon, words = "" }) => ({
       id: `screen-${label}`,
       group: "Screens",
@@ -206,19 +207,19 @@ function useCommands(query: string): Command[] {
     ];
     // Before anything is typed a few objects stand first: the data is the product.
     const shown = query === "" ? (objects ?? []).slice(0, OBJECTS_AT_FIRST) : (objects ?? []);
-    return [...shown.flatMap((object) => ofObject(object, query, permissions, navigate)), ...screens, ...actions.filter((each) => each !== false)];
-  }, [router, permissions, objects, query, setColorScheme, leave]);
+    return [...shown.flatMap((object) => ofObject(object, query, may, navigate)), ...screens, ...actions.filter((each) => each !== false)];
+  }, [router, permissions, isViewing, objects, query, setColorScheme, leave]);
 }
 
 function action(id: string, label: string, icon: TablerIcon, words: string, run: () => void): Command {
   return { id, group: "Actions", label, icon, words, run };
 }
 
-function ofObject({ name, label = "" }: KnownObject, query: string, permissions: Permissions | undefined, navigate: ReturnType<typeof useRouter>["navigate"]): Command[] {
+function ofObject({ name, label = "" }: KnownObject, query: string, may: (resource: string, action: "create" | "read") => boolean, navigate: ReturnType<typeof useRouter>["navigate"]): Command[] {
   const records: Command = { id: `records-${name}`, group: "Objects", label: name, detail: "Records", icon: IconTable, words: label, run: () => void navigate({ to: "/data/$object", params: { object: name } }) };
   // The other two would only bury the rest before anything is typed.
   if (query === "") return [records];
   const fields: Command = { id: `fields-${name}`, group: "Objects", label: name, detail: "Fields and rules", icon: IconPencil, words: `${label} schema edit`, run: () => void navigate({ to: "/objects/$object", params: { object: name } }) };
   const create: Command = { id: `create-${name}`, group: "Actions", label: `Create ${name}`, detail: "New record", icon: IconPlus, words: `${label} new record`, run: () => void navigate({ to: "/data/$object/new", params: { object: name } }) };
-  return [records, ...(allows(permissions, "objects", "read") ? [fields] : []), ...(allows(permissions, name, "create") ? [create] : [])];
+  return [records, ...(may("objects", "read") ? [fields] : []), ...(may(name, "create") ? [create] : [])];
 }

@@ -18,7 +18,6 @@ import {
   type TitleFieldProps,
   type WidgetProps,
   type WrapIfAdditionalTemplateProps,
-  ariaDescribedByIds,
   buttonId,
   canExpand,
   descriptionId,
@@ -33,19 +32,23 @@ import {
   optionId,
   titleId,
 } from "@rjsf/utils";
-import { useState } from "react";
+import { type RefObject, useRef, useState } from "react";
 import { readNumber } from "../../api/json";
 import { fromLocal, toLocal } from "../../api/local-time";
+import { useDescription } from "../useDescription";
 import { digitsOf, isMarked, mark } from "./exact";
 import classes from "./Form.module.css";
 
 // ---- places
 
 function Field(props: FieldTemplateProps) {
-  const { id, label, children, errors, help, description, rawDescription, hidden, required, displayLabel } = props;
+  const { id, label, children, errors, rawErrors = [], help, description, rawDescription, hidden, required, displayLabel } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const texts = [...(rawErrors.length > 0 ? [errorId(id)] : []), ...(displayLabel === true && rawDescription ? [descriptionId(id)] : [])];
+  useDescription(place, texts.length === 0 ? undefined : texts.join(" "), `[id="${CSS.escape(id)}"]`);
   if (hidden === true) return <div hidden>{children}</div>;
   return (
-    <WrapIfAdditional {...props}>
+    <WrapIfAdditional {...props} ref={place}>
       {displayLabel === true && (
         <label htmlFor={id} className={classes.label}>
           <bdi>{label}</bdi>
@@ -60,13 +63,13 @@ function Field(props: FieldTemplateProps) {
   );
 }
 
-function WrapIfAdditional({ id, schema, label, disabled, readonly, onKeyRenameBlur, onRemoveProperty, children, registry, uiSchema }: WrapIfAdditionalTemplateProps) {
-  if (!(ADDITIONAL_PROPERTY_FLAG in schema)) return <div className={classes.field}>{children}</div>;
+function WrapIfAdditional({ id, schema, label, disabled, readonly, onKeyRenameBlur, onRemoveProperty, children, registry, uiSchema, ref }: WrapIfAdditionalTemplateProps & { ref?: RefObject<HTMLDivElement | null> }) {
+  if (!(ADDITIONAL_PROPERTY_FLAG in schema)) return <div ref={ref} className={classes.field}>{children}</div>;
   const { RemoveButton } = registry.templates.ButtonTemplates;
   return (
     <div className={classes.additional}>
       <TextInput key={label} id={`${id}-key`} label="Key" defaultValue={label} onBlur={onKeyRenameBlur} disabled={disabled || readonly} />
-      <div className={classes.field}>{children}</div>
+      <div ref={ref} className={classes.field}>{children}</div>
       <RemoveButton id={buttonId(id, "remove")} disabled={disabled || readonly} onClick={onRemoveProperty} registry={registry} uiSchema={uiSchema} />
     </div>
   );
@@ -177,11 +180,7 @@ function Add({ id, onClick, disabled }: IconButtonProps) {
 
 // ---- fields of one value
 
-function described(id: string, schema: { examples?: unknown }): string {
-  return ariaDescribedByIds(id, schema.examples !== undefined);
-}
-
-function Input({ id, htmlName, type, value, required, disabled, readonly, autofocus, onChange, onBlur, onFocus, options, schema, rawErrors, placeholder }: BaseInputTemplateProps) {
+function Input({ id, htmlName, type, value, required, disabled, readonly, autofocus, onChange, onBlur, onFocus, options, rawErrors, placeholder }: BaseInputTemplateProps) {
   return (
     <TextInput
       id={id}
@@ -195,7 +194,6 @@ function Input({ id, htmlName, type, value, required, disabled, readonly, autofo
       autoFocus={autofocus ?? false}
       placeholder={placeholder}
       error={(rawErrors?.length ?? 0) > 0}
-      aria-describedby={described(id, schema)}
       onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? options.emptyValue : currentTarget.value)}
       onBlur={({ currentTarget }) => onBlur(id, currentTarget.value)}
       onFocus={({ currentTarget }) => onFocus(id, currentTarget.value)}
@@ -203,7 +201,7 @@ function Input({ id, htmlName, type, value, required, disabled, readonly, autofo
   );
 }
 
-function Lines({ id, htmlName, value, required, disabled, readonly, onChange, options, schema, rawErrors, placeholder }: WidgetProps) {
+function Lines({ id, htmlName, value, required, disabled, readonly, onChange, options, rawErrors, placeholder }: WidgetProps) {
   return (
     <Textarea
       id={id}
@@ -218,13 +216,12 @@ function Lines({ id, htmlName, value, required, disabled, readonly, onChange, op
       minRows={3}
       maxRows={16}
       error={(rawErrors?.length ?? 0) > 0}
-      aria-describedby={described(id, schema)}
       onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? options.emptyValue : currentTarget.value)}
     />
   );
 }
 
-function Password({ id, htmlName, value, required, disabled, readonly, onChange, options, schema, rawErrors }: WidgetProps) {
+function Password({ id, htmlName, value, required, disabled, readonly, onChange, options, rawErrors }: WidgetProps) {
   return (
     <PasswordInput
       id={id}
@@ -236,7 +233,6 @@ function Password({ id, htmlName, value, required, disabled, readonly, onChange,
       disabled={disabled ?? false}
       readOnly={readonly ?? false}
       error={(rawErrors?.length ?? 0) > 0}
-      aria-describedby={described(id, schema)}
       visibilityToggleButtonProps={{ "aria-label": "Show it" }}
       onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? options.emptyValue : currentTarget.value)}
     />
@@ -258,7 +254,6 @@ function Select({ id, htmlName, value, required, disabled, readonly, onChange, o
       error={(rawErrors?.length ?? 0) > 0}
       // The choice between alternatives of a schema has no label of its own.
       aria-label={/__(one|any)of_select$/.test(id) ? "Kind of value" : undefined}
-      aria-describedby={described(id, schema)}
       onChange={({ currentTarget }) => onChange(enumOptionValueDecoder(currentTarget.value, enumOptions, "indexed", emptyValue))}
       data={[
         ...(schema.default === undefined ? [{ value: "", label: placeholder || (required === true ? "Choose one" : "–") }] : []),
@@ -330,7 +325,6 @@ function NumberText(props: FieldProps) {
       autoFocus={autofocus ?? false}
       placeholder={placeholder}
       error={(rawErrors?.length ?? 0) > 0}
-      aria-describedby={described(fieldPathId.$id, schema)}
       classNames={{ input: "nums" }}
       onChange={({ currentTarget: { value } }) => {
         setTyped(value);

@@ -160,60 +160,28 @@ function Differences({ differences }: { differences: Inspection["differences"] }
 function Declares({ manifest: { actions, hooks, subscriptions, webhooks } }: { manifest: Inspection["manifest"] }) {
   return (
     <>
-      {actions.length > 0 && (
-        <section>
-          <h3>Actions</h3>
-          <dl className={classes.declared}>
-            {actions.map(({ name, description }) => (
-              <div key={name}>
-                <dt className="mono">{name}</dt>
-                <dd dir="auto">{description}</dd>
-              </div>
-            ))}
-          </dl>
-        </section>
-      )}
-      {subscriptions.length > 0 && (
-        <section>
-          <h3>Events that it gets</h3>
-          <dl className={classes.declared}>
-            {subscriptions.map(({ event, consumer, handler }) => (
-              <div key={consumer}>
-                <dt className="mono">{event}</dt>
-                <dd>by its handler {handler}</dd>
-              </div>
-            ))}
-          </dl>
-        </section>
-      )}
-      {hooks.length > 0 && (
-        <section>
-          <h3>Hooks, open to everybody who knows the address</h3>
-          <dl className={classes.declared}>
-            {hooks.map(({ name, description }) => (
-              <div key={name}>
-                <dt className="mono">{name}</dt>
-                <dd dir="auto">{description}</dd>
-              </div>
-            ))}
-          </dl>
-        </section>
-      )}
-      {webhooks.length > 0 && (
-        <section>
-          <h3>Webhooks that it sets up</h3>
-          <dl className={classes.declared}>
-            {webhooks.map(({ name, url, topics }) => (
-              <div key={name}>
-                <dt className="mono">{name}</dt>
-                <dd dir="auto">
-                  {topics.join(", ")} to {url}
-                </dd>
-              </div>
-            ))}
-          </dl>
-        </section>
-      )}
+      <Declared title="Actions" all={actions.map(({ name, description }) => [name, name, description])} />
+      <Declared title="Events that it gets" all={subscriptions.map(({ event, consumer, handler }) => [consumer, event, `by its handler ${handler}`])} />
+      <Declared title="Hooks, open to everybody who knows the address" all={hooks.map(({ name, description }) => [name, name, description])} />
+      <Declared title="Webhooks that it sets up" all={webhooks.map(({ name, url, topics }) => [name, name, `${topics.join(", ")} to ${url}`])} />
     </>
+  );
+}
+
+/** Each has a key, a name, and what it is. */
+function Declared({ title, all }: { title: string; all: (readonly [key: string, name: string, about: string | undefined])[] }) {
+  if (all.length === 0) return null;
+  return (
+    <section>
+      <h3>{title}</h3>
+      <dl className={classes.declared}>
+        {all.map(([key, name, about]) => (
+          <div key={key}>
+            <dt className="mono">{name}</dt>
+            <dd dir="auto">{about}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }

@@ -5,6 +5,7 @@ import { isJsonObject, parseJson, type JsonObject } from "../../api/json";
 import { type RecordShape, useRecordShape } from "../../api/record-shape";
 import { recordQuery } from "../../api/records";
 import { useCan, usePermissions } from "../../api/session";
+import { useViewAs } from "../../api/view-as";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
@@ -26,6 +27,7 @@ export function NewRecordScreen() {
   const shape = useRecordShape(object);
   const permissions = usePermissions();
   const mayCreate = useCan(object, "create");
+  const viewed = useViewAs();
   const source = useQuery({ ...recordQuery(object, from ?? ""), enabled: from !== undefined });
   const [made, setMade] = useState(0);
   const isReady = shape.data && permissions !== undefined && (from === undefined || source.data !== undefined || source.isError);
@@ -38,6 +40,8 @@ export function NewRecordScreen() {
         <ErrorState error={error} onRetry={shape.refetch} />
       ) : shape.data === null ? (
         <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
+      ) : viewed !== null ? (
+        <p className={classes.nothing}>You view this as the role <bdi>{viewed.name}</bdi>. Leave that view to add a record.</p>
       ) : permissions !== undefined && !mayCreate ? (
         <p className={classes.nothing}><Ticked text={`You need \`create\` on \`${object}\` to add a record. Somebody who may update roles can give it to you, on the Roles page.`} /></p>
       ) : (

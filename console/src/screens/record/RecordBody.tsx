@@ -3,7 +3,7 @@ import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-q
 import { useMemo, useState } from "react";
 import { type RecordShape, displayValue, useRecordShape } from "../../api/record-shape";
 import { type VersionedRecord, createRecord, recordKey, recordQuery } from "../../api/records";
-import { useMayChange } from "../../api/session";
+import { useCan } from "../../api/session";
 import { failed } from "../../components/toast";
 import { shortId } from "../../components/Id";
 import { HistoryTab } from "./HistoryTab";
@@ -52,7 +52,9 @@ export interface OpenRecord {
 
 export function useOpenRecord(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord): OpenRecord {
   const editing = useEditing(shape, id, query, latest);
-  const { mayCreate, mayUpdate, mayDelete } = useMayChange(shape.object);
+  const mayCreate = useCan(shape.object, "create");
+  const mayUpdate = useCan(shape.object, "update");
+  const mayDelete = useCan(shape.object, "delete");
   const [jsonProblem, setJsonProblem] = useState<string>();
   const { draft, isDeleted } = editing;
   const label = displayValue(draft.base?.record ?? latest.record, shape.columns) ?? shortId(id);

@@ -50,7 +50,6 @@ export function useCreating(shape: RecordShape, initial: Edits): Creating {
       const made = await createRecord(object, bodyOf(edits, columns));
       cache.setQueryData(recordKey(object, String(made.record.id)), made);
       void cache.invalidateQueries({ queryKey: ["data", object] });
-      void cache.invalidateQueries({ queryKey: ["related", object, "search"] });
       return made.record;
     } catch (error) {
       const problems = isApiError(error) ? error.byField : {};

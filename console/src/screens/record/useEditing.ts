@@ -111,7 +111,6 @@ export function useEditing(shape: RecordShape, id: string, query: UseQueryResult
       cache.setQueryData(recordKey(object, id), saved);
       rebase(saved, edits);
       void cache.invalidateQueries({ queryKey: ["data", object] });
-      void cache.invalidateQueries({ queryKey: ["related", object] });
       void cache.invalidateQueries({ queryKey: ["record-history", object, id] });
     },
     [cache, object, id, rebase],

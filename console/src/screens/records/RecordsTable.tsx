@@ -6,7 +6,7 @@ import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } fro
 import type { RecordShape as KnownShape } from "../../api/record-shape";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
-import { useMayChange } from "../../api/session";
+import { useCan } from "../../api/session";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
@@ -72,7 +72,9 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   const search = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
   const router = useRouter();
-  const { mayCreate, mayUpdate, mayDelete } = useMayChange(object);
+  const mayCreate = useCan(object, "create");
+  const mayUpdate = useCan(object, "update");
+  const mayDelete = useCan(object, "delete");
   const isLive = useLiveState() === "live";
 
   // ---- the view

@@ -197,7 +197,11 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
         if (isFiltered) updated.current.add(id);
       }
     }
-    if (changes.size > 0) changeRows(cache, object, new Map([...changes].map(([id, row]) => [id, () => row])));
+    if (changes.size > 0) {
+      changeRows(cache, object, new Map([...changes].map(([id, row]) => [id, () => row])));
+      // Elsewhere they may be known by what changed.
+      void cache.invalidateQueries({ queryKey: ["data", object, "related"] });
+    }
     if (changedColumns.size > 0) {
       beat.current += 1;
       setMarks((now) => {

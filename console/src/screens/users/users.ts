@@ -7,23 +7,27 @@ import { every } from "../../api/poll";
 export const SESSIONS_MAX = 100;
 export const PAGE = 50;
 
+// Roles have no events, nor has what is changed about a user.
+const refetchInterval = every(15_000);
+
 export const usersQuery = (filter: { search?: string | undefined; role?: string | undefined; page: number }) =>
   queryOptions({
     queryKey: ["users", "list", filter],
     queryFn: ({ signal }) => ok(api.GET("/api/v1/users", { params: { query: { ...filter, pageSize: PAGE } }, signal })),
+    refetchInterval,
   });
 
 export const userQuery = (id: string) =>
   queryOptions({
     queryKey: ["users", id],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal })),
+    refetchInterval,
   });
 
 export const rolesQuery = queryOptions({
   queryKey: ["roles"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/roles", { signal })),
-  // Roles have no events.
-  refetchInterval: every(15_000),
+  refetchInterval,
 });
 
 /** Everybody has these by what they are; they are not given. */

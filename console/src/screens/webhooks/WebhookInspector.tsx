@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { sameJson } from "../../api/json";
@@ -112,7 +112,14 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   const canUpdate = canSwitch && webhook.source === null;
   const canDelete = useCan("webhooks", "delete") && webhook.source === null;
   const [draft, setDraft] = useState(() => draftOf(webhook));
-  useEffect(() => setDraft(draftOf(webhook)), [webhook]);
+  const [base, setBase] = useState(webhook);
+  // What changes elsewhere is followed where nothing is typed.
+  if (base !== webhook) {
+    const [was, now] = [draftOf(base), draftOf(webhook)];
+    const follow = <Key extends keyof WebhookDraft>(key: Key) => (sameJson(draft[key], was[key]) ? now[key] : draft[key]);
+    setBase(webhook);
+    setDraft({ name: follow("name"), url: follow("url"), topics: follow("topics"), headers: follow("headers") });
+  }
   const params = { path: { id: webhook.id } };
   const refresh = () => cache.invalidateQueries({ queryKey: ["webhooks"] });
   const isChanged = !sameJson(draft, draftOf(webhook));
@@ -127,8 +134,9 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
       };
       return ok(api.PATCH("/api/v1/webhooks/{id}", { params, body }));
     },
-    onSuccess: async () => {
+    onSuccess: async ({ data }) => {
       await refresh();
+      setDraft(draftOf(data));
       told("The webhook is saved.");
     },
   });

@@ -1,5 +1,5 @@
 import { TextInput } from "@mantine/core";
-import { useId, useState } from "react";
+import { useState } from "react";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { patternOf } from "../model/tryValue";
 import classes from "./FieldForm.module.css";
@@ -15,7 +15,6 @@ export interface PatternInputProps {
  * over a marked pattern in the code editor gets an inline style from Chromium, which the page's policy refuses.
  */
 export function PatternInput({ pattern, error, onChange }: PatternInputProps) {
-  const id = useId();
   const [sample, setSample] = useState("");
   return (
     <div>
@@ -32,8 +31,8 @@ export function PatternInput({ pattern, error, onChange }: PatternInputProps) {
       />
       {pattern !== undefined && (
         <div className={classes.sample}>
-          <TextInput size="xs" aria-label="Sample to match" placeholder="A text to hold against it" value={sample} onChange={(event) => setSample(event.currentTarget.value)} aria-describedby={`${id}-verdict`} autoComplete="off" spellCheck={false} dir="auto" />
-          <span id={`${id}-verdict`} role="status">
+          <TextInput size="xs" aria-label="Sample to match" placeholder="A text to hold against it" value={sample} onChange={(event) => setSample(event.currentTarget.value)} autoComplete="off" spellCheck={false} dir="auto" />
+          <span role="status">
             {sample !== "" && <Verdict pattern={pattern} sample={sample} />}
           </span>
         </div>

@@ -1,7 +1,7 @@
 import { TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useState } from "react";
 import { isApiError } from "../../../api/errors";
 import { useObjects } from "../../../api/objects";
 import { useCan } from "../../../api/session";
@@ -14,7 +14,6 @@ import classes from "./FieldForm.module.css";
 
 /** Type a value and see whether the field takes it, by the server's own rules. */
 export function TryValue({ field }: { field: Field }) {
-  const id = useId();
   const [text, setText] = useState("");
   const [settled] = useDebouncedValue(text, 250);
   const [settledField] = useDebouncedValue(field, 250);
@@ -31,12 +30,11 @@ export function TryValue({ field }: { field: Field }) {
         placeholder={typeInfo(field.type).example}
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
-        aria-describedby={`${id}-verdict`}
         autoComplete="off"
         spellCheck={false}
         dir="auto"
       />
-      <div id={`${id}-verdict`} className={classes.verdict} role="status">
+      <div className={classes.verdict} role="status">
         {verdict === null ? (
           <span className="dim">{isBlank ? "Nothing is saved. The rules above are asked as you type." : query.error === null ? "…" : `Not tried: ${query.error.message}`}</span>
         ) : (

@@ -1,8 +1,7 @@
 /** The selected rows, and what is done with them: changes and deletions in pieces, by the public bulk calls. */
 import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { api, ok } from "../../../api/client";
-import { isApiError } from "../../../api/errors";
-import { type JsonValue, isJsonObject, parseJson, printJson } from "../../../api/json";
+import { type JsonValue, parseJson, printJson } from "../../../api/json";
 import type { RecordRow } from "../../../api/record-paths";
 import { updateRecord } from "../../../api/records";
 import { useViewAs } from "../../../api/view-as";
@@ -88,36 +87,20 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
   /** The ids of all records that match, streamed from one snapshot. */
   const collect = useCallback(async (): Promise<string[]> => {
     const ids: string[] = [];
-    const take = (id: unknown) => {
-      if (typeof id !== "string") return;
-      if (ids.length >= ALL_MAX) throw new Error(`More than ${NUMBER.format(ALL_MAX)} records match. Filter further, and change them in parts.`);
-      ids.push(id);
-    };
-    try {
-      const { response } = await api.GET("/api/v1/data/{object}/export", { params: { path: { object }, query: `format=ndjson&select=id&${filters}` }, parseAs: "stream" });
-      let partial = "";
-      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-      for (;;) {
-        const { value, done } = await reader.read();
-        partial += value ?? "";
-        const lines = partial.split("\n");
-        partial = done ? "" : (lines.pop() ?? "");
-        for (const line of lines) {
-          if (line.trim() === "") continue;
-          const record = parseJson(line);
-          take(isJsonObject(record) ? record.id : undefined);
-        }
-        if (done) return ids;
+    const { response } = await api.GET("/api/v1/data/{object}/export", { params: { path: { object }, query: `format=ndjson&select=id&${filters}` }, parseAs: "stream" });
+    let partial = "";
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      partial += value ?? "";
+      const lines = partial.split("\n");
+      partial = done ? "" : (lines.pop() ?? "");
+      for (const line of lines) {
+        if (line === "") continue;
+        if (ids.length >= ALL_MAX) throw new Error(`More than ${NUMBER.format(ALL_MAX)} records match. Filter further, and change them in parts.`);
+        ids.push((parseJson(line) as { id: string }).id);
       }
-    } catch (error) {
-      if (!isApiError(error) || error.status !== 404) throw error;
-    }
-    // A server without the export: page by page, in an order that new rows do not disturb.
-    for (let page = 1; ; page++) {
-      const query = `${filters}&select=id&sort=id&count=none&pageSize=100&page=${page}`;
-      const answer = await ok(api.GET("/api/v1/data/{object}", { params: { path: { object }, query } }));
-      for (const { id } of answer.data) take(id);
-      if (!answer.pagination.hasNextPage) return ids;
+      if (done) return ids;
     }
   }, [object, filters]);
 

@@ -99,7 +99,6 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
       if (next.phase === "done" || next.phase === "canceled" || next.phase === "failed") {
         onBusy(false);
         void cache.invalidateQueries({ queryKey: ["data", shape.object] });
-        void cache.invalidateQueries({ queryKey: ["related", shape.object] });
       }
     });
     running.current = importer;

@@ -22,7 +22,7 @@ export interface TransferMenuProps {
 /** Records in and out, as files. */
 export function TransferMenu({ object, view, isImporting, onImporting }: TransferMenuProps) {
   const [own, setOwn] = useState(false);
-  // Nothing is written while viewing as a role, and a download cannot carry the role.
+  // A download cannot carry the role.
   const isViewing = useViewAs() !== null;
   const mayCreate = useCan(object, "create");
   const mayRead = useCan(object, "read");
@@ -59,8 +59,8 @@ export function TransferMenu({ object, view, isImporting, onImporting }: Transfe
             </Menu.Item>
           )}
           <Menu.Divider />
-          <Menu.Item leftSection={<IconUpload size={14} />} disabled={!mayCreate || isViewing} onClick={() => setOpened(true)}>
-            {mayCreate ? "Import a file" : "Import (needs create)"}
+          <Menu.Item leftSection={<IconUpload size={14} />} disabled={!mayCreate} onClick={() => setOpened(true)}>
+            {mayCreate || isViewing ? "Import a file" : "Import (needs create)"}
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
@@ -69,7 +69,7 @@ export function TransferMenu({ object, view, isImporting, onImporting }: Transfe
           <ExportDialog object={object} view={view} references={references} onClose={() => setNaming(false)} />
         </Suspense>
       )}
-      {opened && mayCreate && !isViewing && (
+      {opened && mayCreate && (
         <Suspense fallback={null}>
           <ImportDialog object={object} onClose={() => setOpened(false)} />
         </Suspense>
