@@ -33,7 +33,8 @@ fn routes() -> BTreeSet<String> {
     let mut routes = BTreeSet::new();
     for route in source.split(".route(").skip(1) {
         let (path, handlers) = route.trim_start().strip_prefix('"').unwrap().split_once('"').unwrap();
-        let handlers = handlers.split(".fallback(").next().unwrap();
+        // The last one of a function ends with it.
+        let handlers = handlers.split(".fallback(").next().unwrap().split("\n}").next().unwrap();
         let path = path
             .replace("/data/{object}", "/data/task")
             .replace("/links/{relation}", "/links/tags")
