@@ -211,7 +211,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The configuration that the schema's defaults make, what was set over them.
+    /// The configuration: the values that were set, and the schema's defaults for the others. Only the set values are stored, so
+    /// that an upgrade can change a default.
     pub fn configured(&self, set: Value) -> Value {
         with_defaults(self.config.as_ref(), set)
     }
