@@ -116,7 +116,7 @@ impl Operator {
             Operator::Gte => "Greater than or equal.",
             Operator::Lt => "Less than.",
             Operator::Lte => "Less than or equal.",
-            Operator::Like => "Contains, with the case as it stands.",
+            Operator::Like => "Contains, case-sensitive.",
             Operator::Ilike => "Contains, whatever the case.",
             Operator::In => "One of a comma-separated list; an item in double quotes keeps its commas.",
             Operator::Nin => "None of a comma-separated list, or null.",

@@ -233,7 +233,7 @@ impl Field {
                         ));
                     }
                     if !seen.insert(option) {
-                        return refuse(format!("The option {option:?} of `{}` stands twice.", self.name));
+                        return refuse(format!("The option {option:?} of `{}` is listed twice.", self.name));
                     }
                 }
             }

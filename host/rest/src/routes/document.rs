@@ -22,7 +22,7 @@ shows the objects and actions that its caller may know of.
 
 Every answer carries `x-request-id`; the server's log has the same id. Every error is `{ error, message, field?, issues? }` with a \
 stable code in `error`. A method that a path does not have is 405 `method_not_allowed` with the header `Allow`; a path that does not \
-exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key that stands twice in a body is refused.
+exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key that appears twice in a body is refused.
 
 Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
 
