@@ -117,7 +117,7 @@ impl Operator {
             Operator::Lt => "Less than.",
             Operator::Lte => "Less than or equal.",
             Operator::Like => "Contains, case-sensitive.",
-            Operator::Ilike => "Contains, whatever the case.",
+            Operator::Ilike => "Contains, case-insensitive.",
             Operator::In => "One of a comma-separated list; an item in double quotes keeps its commas.",
             Operator::Nin => "None of a comma-separated list, or null.",
             Operator::IsNull => "Is null; the value is ignored.",
