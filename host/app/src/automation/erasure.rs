@@ -202,7 +202,8 @@ impl App {
         .await
     }
 
-    /// Deletes the events that are of the user's records or name the user, and that nobody still has to get: how many, and how
+    /// Deletes the events that are of the user's records or name the user, and that nobody still has to get: a consumer may hold a
+    /// copy that such an event tells it to delete. How many, and how
     /// many are left because somebody has.
     async fn erase_events(&self, caller: &Caller, user_id: &str) -> Result<(u64, u64)> {
         let (mut after, mut deleted, mut waiting) = (0, 0, 0);
