@@ -67,7 +67,7 @@ pub(crate) fn hash_error(error: HashError) -> Error {
     }
 }
 
-/// A user as every answer shows it.
+/// A user.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcUser", deny_unknown_fields)]
@@ -98,7 +98,7 @@ impl From<&UserRow> for UserAnswer {
     }
 }
 
-/// The session of a request, as its own user sees it.
+/// The session of a request, as its user sees it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcSession", deny_unknown_fields)]
 pub struct SessionAnswer {
@@ -109,13 +109,13 @@ pub struct SessionAnswer {
     facts: SessionFacts,
 }
 
-/// One of a user's sessions, as they see it themselves.
+/// One of the caller's sessions.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcListedSession", deny_unknown_fields)]
 pub struct ListedSession {
     #[schemars(extend("format" = "uuid"))]
     id: String,
-    /// Tokens are not shown.
+    /// Always null, because tokens are not shown.
     token: (),
     #[serde(flatten)]
     facts: SessionFacts,
@@ -148,7 +148,7 @@ impl From<&SessionRow> for SessionFacts {
     }
 }
 
-/// The session of a request, and whose it is.
+/// The session of a request, and its user.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct CurrentSession {
@@ -156,7 +156,7 @@ pub struct CurrentSession {
     user: UserAnswer,
 }
 
-/// Who the caller is; the other members are there where `authenticated` is true.
+/// The caller. The other members are only there if `authenticated` is true.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcMe", deny_unknown_fields)]
@@ -171,11 +171,11 @@ pub struct MeAnswer<'i> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "UserAnswer")]
     user: Option<UserAnswer>,
-    /// The key, where one was sent.
+    /// The API key of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "uuid"))]
     api_key_id: Option<&'i str>,
-    /// Whether the key has no power at the moment: whoever made it is gone or banned.
+    /// Whether the key is suspended, because its maker was deleted or banned.
     #[serde(skip_serializing_if = "Not::not")]
     suspended: bool,
     /// Whether this session may claim the account that was made at boot.

@@ -69,7 +69,7 @@ impl InstalledBlock {
     }
 }
 
-/// An installed block: the version that serves.
+/// An installed block, in the version that is in use.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcBlock", deny_unknown_fields)]
@@ -87,7 +87,7 @@ pub struct BlockAnswer {
     webhooks: Vec<WebhookDeclaration>,
     #[schemars(with = "AnyObject")]
     config: Value,
-    /// JSON Schema of `config`, from the manifest; null where the block takes no configuration.
+    /// JSON Schema of `config`, from the manifest; null if the block takes no configuration.
     #[schemars(with = "Option<AnyObject>")]
     config_schema: Option<Value>,
     installed_at: Timestamp,
@@ -96,7 +96,7 @@ pub struct BlockAnswer {
     suspended: Option<SuspensionAnswer>,
 }
 
-/// Declared actions and hooks of all blocks, and all handlers.
+/// The actions and hooks that all blocks declare, and all event handlers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcDeclaredActions", deny_unknown_fields)]
 pub struct DeclaredActions {
@@ -128,7 +128,7 @@ struct DeclaredHook {
 struct DeclaredHandler {
     name: String,
     kind: HandlerKind,
-    /// Null for the service's own.
+    /// Null for handlers of the service itself.
     block: Option<String>,
 }
 

@@ -479,7 +479,10 @@ fn lay_over(object: &mut ObjectDefinition, changes: &ObjectChanges) -> Result<()
             "name" | "fields" => {
                 return Err(Error::new(
                     Code::InvalidSchemaChange,
-                    format!("`{key}` is not changed here. An object keeps its name; its fields have their own routes."),
+                    format!(
+                        "This request cannot change `{key}`. The name of an object is permanent, and each field is changed by a \
+                         request of its own."
+                    ),
                 ));
             }
             _ => return Err(Error::new(Code::InvalidSchema, format!("An object has no key `{key}`.")).with_field(key.clone())),

@@ -99,7 +99,7 @@ fn check(manifest: &Manifest) -> Result<()> {
         }
         check_consumer(&subscription.consumer).map_err(|error| invalid(error.message))?;
         if !consumers.insert(&subscription.consumer) {
-            return Err(invalid(format!("The consumer {:?} stands twice.", subscription.consumer)));
+            return Err(invalid(format!("The consumer {:?} is declared twice.", subscription.consumer)));
         }
     }
     for resource in &manifest.resources {
@@ -129,7 +129,7 @@ fn check_permissions(permissions: &BlockPermissions) -> Result<()> {
             )));
         }
         if !seen.insert(secret) {
-            return Err(invalid(format!("The secret `{secret}` stands twice.")));
+            return Err(invalid(format!("The secret `{secret}` is declared twice.")));
         }
     }
     for origin in &permissions.http {

@@ -183,7 +183,7 @@ async fn sweep(app: Arc<App>) {
             () = app.group_gone() => {}
         }
         if let Err(error) = app.sweep_deliveries().await {
-            tracing::warn!(error.cause = %error, "deliveries of groups that are no more could not be dropped");
+            tracing::warn!(error.cause = %error, "deliveries of consumer groups that no longer exist could not be deleted");
         }
     }
 }

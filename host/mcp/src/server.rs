@@ -77,7 +77,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if request.is_some_and(|request| request.cursor.is_some()) {
-            return Err(ErrorData::invalid_params("The list has one page; no cursor leads to another.", None));
+            return Err(ErrorData::invalid_params("The list has only one page. Request it without a cursor.", None));
         }
         let call = Call::of(&context).map_err(|error| protocol_error(&error))?;
         let shown = Shown::to(&self.app, &call.invoked.caller);
@@ -107,7 +107,7 @@ impl ServerHandler for Server {
             }
             Err(Refusal::UnknownTool(name)) => {
                 let message = format!("Unknown tool: {}", excerpt(&name));
-                let text = format!("There is no tool {}, or not any more.", quoted(&name));
+                let text = format!("There is no tool {}. It may have been removed.", quoted(&name));
                 let data = json!({ "error": "not_found", "message": text });
                 return Err(ErrorData::new(ErrorCode(INVALID_PARAMS), message, Some(data)));
             }
@@ -131,7 +131,7 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         Err(match METHODS.contains(&method.as_str()) {
-            true => ErrorData::invalid_params(format!("The parameters are none of `{}`.", excerpt(&method)), None),
+            true => ErrorData::invalid_params(format!("The parameters do not fit the method `{}`.", excerpt(&method)), None),
             false => {
                 ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("There is no method `{}` here.", excerpt(&method)), None)
             }

@@ -48,7 +48,8 @@ impl Owner {
 
 struct State {
     used_at: Instant,
-    /// The list of tools that its client last got, or could have got when the session began.
+    /// The list of tools that its client last got, or could have got when the session began. It is not the list of the last
+    /// notification: if one is lost with a broken connection, the next stream sends it again.
     told: u64,
     streams: usize,
     /// How to cancel each running request, by the request's id as text.

@@ -7,7 +7,7 @@ use blockbase_schema::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a grant allows. `manage` stands for all of them.
+/// An action that a grant allows. `manage` includes all actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -34,7 +34,7 @@ impl Action {
     }
 }
 
-/// Which rows a grant reaches.
+/// Which rows a grant covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -43,7 +43,7 @@ pub enum RowPolicy {
     Own,
 }
 
-/// What a role gives on one resource.
+/// The permissions that a role gives on one resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SvcGrant")]
@@ -54,7 +54,7 @@ pub struct Grant {
         length(max = 128)
     )]
     pub resource: String,
-    /// `manage` stands for all of them.
+    /// `manage` includes all actions.
     #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub actions: Vec<Action>,
     /// `own`: only rows that the caller created.

@@ -202,7 +202,7 @@ impl Column {
         };
         if let Some(default) = &field.default {
             let value = column.value_of(default.text()).map_err(|error| {
-                invalid(format!("The default of `{}` is not one of its values: {}", field.name, error.message))
+                invalid(format!("The default of `{}` is not a valid value of the field: {}", field.name, error.message))
             })?;
             column.default = (value != Value::Null).then_some(value);
         }

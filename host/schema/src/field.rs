@@ -122,7 +122,7 @@ fn number(_: &mut SchemaGenerator) -> Schema {
 }
 
 // A member that is left out where there is none is described as its type, without null: `with` says so.
-/// A field as it is defined.
+/// The definition of a field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SvcField")]
@@ -150,11 +150,11 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Value")]
     pub default: Option<ExactJson>,
-    /// Least value of a number, least length of a text.
+    /// The smallest value of a number, or the shortest length of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "number")]
     pub min: Option<ExactNumber>,
-    /// Greatest value of a number, greatest length of a text.
+    /// The greatest value of a number, or the longest length of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "number")]
     pub max: Option<ExactNumber>,
@@ -166,7 +166,7 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub options: Option<Vec<String>>,
-    /// Digits after the point of decimal, currency and percentage.
+    /// Digits after the decimal point, for decimal, currency and percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u8", extend("maximum" = SCALE_MAX))]
     pub scale: Option<u8>,
@@ -233,7 +233,7 @@ impl Field {
                         ));
                     }
                     if !seen.insert(option) {
-                        return refuse(format!("The option {option:?} of `{}` stands twice.", self.name));
+                        return refuse(format!("The option {option:?} of `{}` is listed twice.", self.name));
                     }
                 }
             }

@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Members {
                         return Err(serde::de::Error::custom(format!("an object here has {MEMBERS_MAX} keys at most")));
                     }
                     if members.iter().any(|(seen, _)| *seen == name) {
-                        return Err(serde::de::Error::custom(format!("the key `{name}` stands twice")));
+                        return Err(serde::de::Error::custom(format!("the key `{name}` appears twice")));
                     }
                     members.push((name, value));
                 }
@@ -173,7 +173,7 @@ pub fn parse_unique(text: &str) -> Result<Value> {
             let mut members = serde_json::Map::new();
             while let Some(name) = map.next_key::<String>()? {
                 if members.contains_key(&name) {
-                    return Err(serde::de::Error::custom(format!("the member {name:?} stands twice")));
+                    return Err(serde::de::Error::custom(format!("the member {name:?} appears twice")));
                 }
                 let value = map.next_value_seed(self)?;
                 members.insert(name, value);

@@ -12,12 +12,12 @@ use crate::field::{Field, FieldType};
 use crate::name::{NAME_PATTERN, check_field_name, check_object_name};
 use crate::relationship::{Reference, Relationship, RelationshipKind};
 
-/// What holds between the records of an object.
+/// Rules between the records of an object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SvcConstraints")]
 pub struct Constraints {
-    /// Groups of columns whose values no two records may have alike.
+    /// Groups of columns. No two records may have the same values in all columns of a group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unique_together: Vec<Vec<String>>,
 }
@@ -28,7 +28,7 @@ impl Constraints {
     }
 }
 
-/// An object as it is defined.
+/// The definition of an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SvcObject")]
@@ -45,7 +45,7 @@ pub struct ObjectDefinition {
     pub fields: Vec<Field>,
     #[serde(default, skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
-    /// Groups of columns that have an index together.
+    /// Groups of columns, each of which has one index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<Vec<String>>,
 }

@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::name::{NAME_PATTERN, check_field_name};
 
-/// How many records stand on each side.
+/// How many records each side can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -18,7 +18,7 @@ pub enum RelationshipKind {
     ManyToMany,
 }
 
-/// What becomes of the records that refer to one that is deleted.
+/// What happens to the records that refer to a deleted record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -38,7 +38,7 @@ fn with_on_delete(schema: &mut Schema) {
     }
 }
 
-/// A relationship as it is defined.
+/// The definition of a relationship.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline, transform = with_on_delete)]

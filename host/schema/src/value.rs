@@ -346,7 +346,7 @@ impl Column {
                 for (index, item) in list.iter().enumerate() {
                     self.check_option(item)?;
                     if list[..index].contains(item) {
-                        return Err(self.violation("enum", &format!("the option {item:?} stands twice")));
+                        return Err(self.violation("enum", &format!("the option {item:?} is listed twice")));
                     }
                 }
                 Ok(())

@@ -77,7 +77,7 @@ pub struct Telemetry {
 }
 
 /// Starts the pipelines and turns the recording functions on. To be called once, before the async runtime begins: an exporter's
-/// client has a runtime of its own.
+/// client has a runtime of its own, and its threads stand outside the service's, so that a slow collector costs the service nothing.
 ///
 /// # Errors
 /// A line for the operator, where a variable that the SDK reads is malformed.

@@ -113,7 +113,7 @@ test("what the server refuses stands at its field", async () => {
   const page = await open("/admin/objects/refusing?open=amount", { as: me, expect: [plans] });
   const details = page.getByRole("complementary", { name: "Details" });
   await details.getByRole("textbox", { name: "Default" }).fill("soon");
-  await details.getByText("The default of `amount` is not one of its values", { exact: false }).first().waitFor();
+  await details.getByText("The default of `amount` is not a valid value of the field", { exact: false }).first().waitFor();
   assert.equal(await details.getByRole("textbox", { name: "Default" }).getAttribute("aria-invalid"), "true");
 });
 

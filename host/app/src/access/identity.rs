@@ -292,6 +292,7 @@ impl App {
         if session.last_seen_at.is_none_or(|seen| now - seen > SEEN_AFTER_MS) {
             self.note_session(session.id.clone(), now);
         }
+        // Every session has the grants of `public` too, so that signing in takes no right away. A key has those of its role alone.
         let permissions = self.permissions(roles.iter().chain(&public), Some(&user.id))?;
         let roles = roles.into_iter().map(|role| role.name).collect();
         let kept_until_extended = is_due && session.updated_at != now;

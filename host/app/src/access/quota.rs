@@ -189,7 +189,7 @@ async fn response_room(bytes: &ByteQuota, owner: &QuotaOwner) -> Result<()> {
 }
 
 fn no_response_room() -> Error {
-    let message = "Responses that wait to be read take up the room for them, or your share of it. Read what you asked for, or try again later.";
+    let message = "Too many responses wait in memory until their clients read them. Read the responses to your requests, or try again later.";
     Error::busy(message)
 }
 

@@ -42,7 +42,7 @@ pub struct RoleChanges {
     pub permissions: Option<Vec<Grant>>,
 }
 
-/// A named list of what its holders may do.
+/// A role: a named list of permissions.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcRole", deny_unknown_fields)]

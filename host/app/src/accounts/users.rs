@@ -53,7 +53,7 @@ pub enum OnDeletion {
     Suspend,
 }
 
-/// A user as those see them who look after users.
+/// A user, as administrators see one.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcManagedUser", deny_unknown_fields)]
 pub struct ManagedUserAnswer {

@@ -202,8 +202,9 @@ impl App {
         .await
     }
 
-    /// Deletes the events that are of the user's records or name the user, and that nobody still has to get: how many, and how
-    /// many are left because somebody has.
+    /// Deletes the events that are of the user's records or name the user, and that nobody still has to get. A consumer may hold a
+    /// copy that such an event tells it to delete. Returns how many were deleted, and how many are left because somebody still has
+    /// to get them.
     async fn erase_events(&self, caller: &Caller, user_id: &str) -> Result<(u64, u64)> {
         let (mut after, mut deleted, mut waiting) = (0, 0, 0);
         loop {

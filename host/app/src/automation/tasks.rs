@@ -36,7 +36,7 @@ const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
 #[derive(Clone, Debug, Default)]
 pub struct TaskChanges {
     pub enabled: Option<bool>,
-    /// Five fields of cron, in UTC.
+    /// A cron expression of five fields, in UTC.
     pub schedule: Option<String>,
     pub config: Option<Value>,
 }
@@ -51,7 +51,7 @@ pub struct NewTask {
     pub enabled: bool,
 }
 
-/// What the service does by itself, on a schedule.
+/// A task, which the service runs on a schedule.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcTask", deny_unknown_fields)]
@@ -63,7 +63,7 @@ pub struct TaskAnswer {
     #[schemars(extend("enum" = kind::NAMES))]
     kind: String,
     enabled: bool,
-    /// Five fields of cron, in UTC.
+    /// A cron expression of five fields, in UTC.
     schedule: String,
     #[schemars(with = "AnyObject")]
     config: Value,
@@ -109,7 +109,7 @@ pub struct TaskRunAnswer {
     status: String,
     started_at: Timestamp,
     finished_at: Option<Timestamp>,
-    /// What it did, where it succeeded.
+    /// What the run did; null if it did not succeed.
     result: Value,
     error: Option<String>,
 }

@@ -40,7 +40,7 @@ pub(crate) fn or_null(texts: &[&str]) -> Vec<Option<String>> {
     texts.iter().map(|text| Some((*text).to_owned())).chain([None]).collect()
 }
 
-/// Why it has no power at the moment, and since when; null while it has.
+/// Why it is suspended, and since when; null if it is not.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct SuspensionAnswer {
@@ -55,8 +55,8 @@ impl From<Suspension> for SuspensionAnswer {
     }
 }
 
-/// The user who made it, and the API key that they used for it. Both are null where the request had no credential. Null: nobody is
-/// recorded, and it keeps its rights.
+/// The user who made it, and the API key that they used for it. Both are null if the request had no credential. If no maker is
+/// recorded, the whole is null, and no maker limits its rights.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, deny_unknown_fields)]

@@ -18,7 +18,7 @@ use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{LOG_EVENT, is_built_in, may_subscribe};
 use blockbase_query::Action;
 
-/// What a version of a block asks for beyond the installed one. A list is empty where it asks for no more.
+/// What a version of a block asks for in addition to the installed one. A list is empty if there is nothing new.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "SvcNewPermissions", deny_unknown_fields)]
 pub struct NewPermissions {
@@ -31,7 +31,7 @@ pub struct NewPermissions {
     pub(super) hooks: Vec<NewHook>,
 }
 
-/// A receiver of events.
+/// A webhook, which receives events.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(super) struct NewReceiver {
@@ -40,7 +40,7 @@ pub(super) struct NewReceiver {
     topics: Vec<String>,
 }
 
-/// An action, and what calling it needs.
+/// An action, and the permission to call it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(super) struct NewCallers {

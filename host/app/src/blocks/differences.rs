@@ -12,7 +12,7 @@ use crate::state::manifest::Manifest;
 /// What the entries of one part are known by: their names, each with what it is.
 type Part = BTreeMap<String, Value>;
 
-/// An entry of a part of the manifest that two versions have differently.
+/// An entry of the manifest that differs between two versions.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, deny_unknown_fields)]
@@ -22,10 +22,10 @@ pub(super) struct Difference {
     name: String,
     #[schemars(extend("enum" = ["added", "removed", "changed"]))]
     change: &'static str,
-    /// As the installed version has it; null where it has none, and without read on `blocks`.
+    /// The entry of the installed version. Null if it has none, or if the caller may not read `blocks`.
     #[schemars(with = "Value")]
     before: Option<Value>,
-    /// As the new version has it; null where it has none.
+    /// The entry of the new version; null if it has none.
     #[schemars(with = "Value")]
     after: Option<Value>,
     /// Whether an upgrade needs `allowNewPermissions` for it.

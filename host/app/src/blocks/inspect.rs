@@ -20,7 +20,7 @@ use crate::state::block_types::{InstalledBlock, PreparedBlock};
 use crate::state::inspected::KEPT;
 use crate::state::manifest::{Manifest, Permissions};
 
-/// What a packed file is, and what installing it would change.
+/// What a packed file contains, and what its installation would change.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcBlockInspection", deny_unknown_fields)]
@@ -30,10 +30,10 @@ pub struct Inspection {
     size_bytes: usize,
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     sha256: String,
-    /// The version that serves now; null where the block is not installed.
+    /// The version in use; null if the block is not installed.
     installed: Option<ServingVersion>,
     differences: Vec<Difference>,
-    /// Null where no version is installed.
+    /// Null if no version is installed.
     new_permissions: Option<NewPermissions>,
     problems: Vec<Problem>,
 }
@@ -43,7 +43,7 @@ pub struct Inspection {
 struct ServingVersion {
     version: String,
     digest: String,
-    /// Null without read on `blocks`.
+    /// Null if the caller may not read `blocks`.
     permissions: Option<Permissions>,
 }
 

@@ -47,23 +47,23 @@ pub struct Installed {
     pub is_new: bool,
 }
 
-/// What a block gets by being installed.
+/// What an installation gives a block.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcInstallReport", deny_unknown_fields)]
 pub struct InstallReport {
     permissions: Permissions,
     webhooks: Vec<ReportedWebhook>,
-    /// Topics whose object does not exist.
+    /// Warnings about topics whose object does not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// After a dry run of an upgrade.
+    /// What the upgrade asks for in addition. It is only there after a dry run of an upgrade.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NewPermissions")]
     new_permissions: Option<NewPermissions>,
 }
 
-/// A webhook that comes with the block; after a dry run without its id.
+/// A webhook that the block declares. It has no id after a dry run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 struct ReportedWebhook {
@@ -73,7 +73,7 @@ struct ReportedWebhook {
     #[schemars(with = "String")]
     name: Option<String>,
     url: String,
-    /// The signing secret, shown this once.
+    /// The signing secret, which is shown only this once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     secret: Option<String>,

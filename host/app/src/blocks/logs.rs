@@ -140,7 +140,7 @@ impl Drop for WatchedCall {
     }
 }
 
-/// What a call of a block logged.
+/// A line that a block logged during a call.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, deny_unknown_fields)]
@@ -149,7 +149,7 @@ pub(crate) struct LogLine {
     #[schemars(extend("enum" = LEVELS))]
     level: String,
     message: String,
-    /// What the line says beside its message; null where that is nothing.
+    /// Further data of the line; null if there is none.
     fields: Value,
     call_id: String,
 }
@@ -167,23 +167,23 @@ impl From<BlockLogRow> for LogLine {
     }
 }
 
-/// A line of a block's log.
+/// A stored line of a block's log.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcBlockLogLine", deny_unknown_fields)]
 pub struct KeptLine {
     #[serde(flatten)]
     line: LogLine,
-    /// Grows from line to line.
+    /// The number of the line. A later line has a higher number.
     id: String,
 }
 
-/// Lines of a block's log, the newest first, or what came after a cursor, the oldest first.
+/// Lines of a block's log: the newest first, or those after a cursor, the oldest first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct LogPage {
     data: Vec<KeptLine>,
-    /// Give it back as `after` for what comes next.
+    /// Send it as `after` to get the lines that follow.
     cursor: String,
-    /// Whether lines after the cursor may be gone already: the last 1,000 of a block are kept.
+    /// Whether lines after the cursor may be deleted already: only the last 1,000 lines of a block are kept.
     missed: bool,
 }

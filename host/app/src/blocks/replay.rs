@@ -27,7 +27,7 @@ pub struct ReplayRequest {
     pub consumer: Option<String>,
 }
 
-/// How handing an event to a handler once more ended.
+/// The result of a replay, in which a handler got an event once more.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcReplayed", deny_unknown_fields)]
@@ -38,13 +38,13 @@ pub struct Replayed {
     error: Option<Value>,
     duration_ms: f64,
     call_id: String,
-    /// The consumer group whose configuration counted.
+    /// The consumer group whose configuration the handler got.
     consumer: String,
-    /// What the call logged; null without read on `blocks`.
+    /// The log lines of the call; null if the caller may not read `blocks`.
     logs: Option<Vec<LogLine>>,
 }
 
-/// The members that every error has; a handler's can have more.
+/// The members that every error has. The error of a handler can have more.
 #[derive(JsonSchema)]
 #[schemars(inline)]
 struct Failure {

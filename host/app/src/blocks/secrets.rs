@@ -20,7 +20,7 @@ fn purpose(block: &str, name: &str) -> String {
     format!("block:{block}:{name}")
 }
 
-/// A secret that a block asks for: by name alone.
+/// A secret that a block asks for, without its value.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcBlockSecret", deny_unknown_fields)]

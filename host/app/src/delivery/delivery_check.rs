@@ -46,7 +46,8 @@ impl App {
 }
 
 impl Judge {
-    /// Why nothing at all is delivered to the group: its deliveries fail, and wait for another attempt. It is asked first.
+    /// Why nothing at all is delivered to the group: its deliveries fail, and wait for another attempt. It is asked first, so that no
+    /// event is skipped because the maker lacks a right for a moment.
     pub fn why_stopped(&self) -> Option<String> {
         if self.subscription.patterns().is_empty() {
             return Some(NO_TOPICS.to_owned());

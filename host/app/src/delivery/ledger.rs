@@ -96,7 +96,7 @@ pub struct LedgerRequest {
 /// The states of a delivery.
 pub const DELIVERY_STATUSES: [&str; 3] = ["pending", "delivered", "failed"];
 
-/// An entry of the ledger: one event on its way to one consumer group.
+/// The delivery of one event to one consumer group.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcDelivery", deny_unknown_fields)]
@@ -108,16 +108,16 @@ pub struct DeliveryAnswer {
     handler: String,
     #[schemars(extend("enum" = DELIVERY_STATUSES))]
     status: String,
-    /// Attempts that have ended since the delivery was last tried again by hand.
+    /// The number of attempts that have ended since the last retry by hand.
     #[schemars(range(min = 0))]
     attempts: i64,
     error: Option<String>,
     next_attempt_at: Option<Timestamp>,
     delivered_at: Option<Timestamp>,
     occurred_at: Timestamp,
-    /// It failed, and no attempts are left.
+    /// Whether it failed and has no attempts left.
     dead: bool,
-    /// It was settled without being handed over: the group does not get this event any more.
+    /// Whether it was settled without an attempt, because the group no longer gets this event.
     skipped: bool,
 }
 
@@ -141,7 +141,7 @@ impl From<LedgerRow> for DeliveryAnswer {
     }
 }
 
-/// An entry of the ledger with its last attempts.
+/// A delivery with its last attempts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcDeliveryWithHistory", deny_unknown_fields)]
 pub struct DeliveryWithHistory {
@@ -154,18 +154,18 @@ pub struct DeliveryWithHistory {
     history: Vec<AttemptAnswer>,
 }
 
-/// An attempt to hand an event over.
+/// An attempt to deliver an event.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcDeliveryAttempt", deny_unknown_fields)]
 pub struct AttemptAnswer {
-    /// It counts on when the delivery is tried again by hand.
+    /// The number of the attempt. It goes on rising after a retry by hand.
     #[schemars(range(min = 1))]
     number: i64,
     at: Timestamp,
     #[schemars(extend("enum" = ["delivered", "failed"]))]
     status: &'static str,
-    /// Null where nothing was attempted, and for a delivery that succeeded at its first attempt.
+    /// Null if nothing was attempted, or if the delivery succeeded at its first attempt.
     #[schemars(range(min = 0))]
     duration_ms: Option<i64>,
     error: Option<String>,
@@ -192,17 +192,17 @@ pub struct DeliveryCounts {
     /// Counted up to 1,000,000.
     #[schemars(range(min = 0, max = 1_000_000))]
     pending: i64,
-    /// Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has
-    /// no more.
+    /// The delivered ones among the newest 10,000 deliveries of the group, or among those before `until` if it is given. The
+    /// number is exact if the group has no more deliveries.
     #[schemars(range(min = 0, max = 10_000))]
     delivered: i64,
-    /// They are tried again. Counted up to 1,000,000.
+    /// Deliveries that will be retried. Counted up to 1,000,000.
     #[schemars(range(min = 0, max = 1_000_000))]
     failed: i64,
     /// Counted up to 1,000,000.
     #[schemars(range(min = 0, max = 1_000_000))]
     dead: i64,
-    /// When the event of the first pending entry happened.
+    /// When the event of the oldest pending delivery happened.
     oldest_pending_at: Option<Timestamp>,
 }
 

@@ -57,7 +57,7 @@ pub struct SubscriptionAnswer {
     #[schemars(with = "AnyObject")]
     config: Value,
     per_instance: bool,
-    /// `block:<name>` where a block declared it.
+    /// `block:<name>` if a block declared it.
     source: Option<String>,
     suspended: Option<SuspensionAnswer>,
 }

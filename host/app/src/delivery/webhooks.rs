@@ -57,7 +57,7 @@ pub struct WebhookChanges {
     pub enabled: Option<bool>,
 }
 
-/// Events sent to another service, signed.
+/// A webhook, which sends signed events to another service.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcWebhook", deny_unknown_fields)]
@@ -68,11 +68,11 @@ pub struct WebhookAnswer {
     #[schemars(extend("format" = "uri"))]
     url: String,
     topics: Vec<String>,
-    /// Names alone: a value is stored sealed and never shown.
+    /// The names of the headers. Their values are stored encrypted and never shown.
     #[schemars(with = "AnyObject", extend("additionalProperties" = json!({ "type": "string", "const": HIDDEN })))]
     headers: Value,
     enabled: bool,
-    /// `block:<name>` where a block declared it.
+    /// `block:<name>` if a block declared it.
     source: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,

@@ -52,7 +52,7 @@ impl ListAnswer {
     }
 }
 
-/// Where the page lies. `totalCount` and `totalPages` are null where `count=none` left them out.
+/// The page that the answer holds. `totalCount` and `totalPages` are null if the request has `count=none`.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcPagination", deny_unknown_fields)]

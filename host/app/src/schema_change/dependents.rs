@@ -55,9 +55,9 @@ impl DependentKind {
 pub struct Dependent {
     pub kind: DependentKind,
     pub name: String,
-    /// What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none.
+    /// Its id in the API: an id, the number of a relationship, or the name of a consumer group or block. Null if it has none.
     pub id: Option<String>,
-    /// How it depends on it, for people.
+    /// How it depends on the object or column, in words for people.
     pub detail: String,
 }
 

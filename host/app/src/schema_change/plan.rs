@@ -22,25 +22,25 @@ use crate::state::refresh::Catalogue;
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "SvcChangePlan", deny_unknown_fields)]
 pub struct ChangePlan {
-    /// Whether it takes a table, a column or links away, whatever they hold.
+    /// Whether the change removes a table, a column or links, even if they are empty.
     pub destructive: bool,
-    /// The sum of `lost`.
+    /// The sum of the rows in `lost`.
     pub rows: i64,
     pub lost: Vec<Lost>,
-    /// What rows break of the new rules. The change is refused where there is any.
+    /// The new rules that stored rows break. The change is refused if there are any.
     pub breaking: Vec<Broken>,
     pub dependents: Vec<Dependent>,
-    /// How many dependents there are that the caller may not read.
+    /// The number of dependents that the caller may not read.
     pub hidden: usize,
 }
 
-/// What a change takes away.
+/// Something that a change removes.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Lost {
     pub what: LostKind,
     pub object: String,
-    /// The column whose values go, or the relationship whose links go.
+    /// The column whose values are lost, or the relationship whose links are lost.
     pub name: Option<String>,
     pub rows: i64,
 }

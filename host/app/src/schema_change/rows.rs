@@ -15,12 +15,12 @@ const PAGE: usize = 1000;
 /// Bytes of their values. A single larger value is checked alone.
 const PAGE_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
-/// What rows break of one new rule. It holds no value of a row.
+/// A new rule that stored rows break. It shows no value of a row.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Broken {
-    /// `required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and
-    /// `length`: several are separated by commas.
+    /// `required`, `isUnique`, `uniqueTogether`, or those of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length`
+    /// that become stricter, separated by commas.
     pub rule: String,
     pub object: String,
     pub field: String,

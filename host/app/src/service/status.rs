@@ -29,7 +29,7 @@ const INSTANCES_MAX: i64 = 100;
 /// An instance that was not seen for this long has stopped, or cannot reach the database.
 const SILENT_MS: i64 = 30_000;
 
-/// A thing that is looked after, and whether it is as it should be.
+/// A check of the server, and whether it passes.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 struct Check {
@@ -40,7 +40,7 @@ struct Check {
     detail: String,
 }
 
-/// How the server is: what it takes of the disk, what waits, what fails, which instances there are.
+/// The state of the server: disk space, waiting work, failures, and the running instances.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcStatus", deny_unknown_fields)]
@@ -72,7 +72,7 @@ struct RunningInstance {
     version: String,
     started_at: Timestamp,
     seen_at: Timestamp,
-    /// The instance that gave this answer.
+    /// Whether this instance gave the answer.
     is_this: bool,
 }
 
@@ -96,7 +96,7 @@ struct OutboxAnswer {
     events: i64,
     #[schemars(range(min = 0))]
     size_bytes: i64,
-    /// Null: no bound.
+    /// Null if there is no limit.
     #[schemars(range(min = 1))]
     max_bytes: Option<i64>,
 }
@@ -108,10 +108,10 @@ struct DeliveriesAnswer {
     /// Counted up to 100,000 for each consumer.
     #[schemars(range(min = 0))]
     pending: i64,
-    /// To be tried again, of the newest 100,000 that failed.
+    /// Deliveries that will be retried, among the newest 100,000 failed ones.
     #[schemars(range(min = 0))]
     failed: i64,
-    /// Given up, of the newest 100,000 that failed.
+    /// Deliveries without attempts left, among the newest 100,000 failed ones.
     #[schemars(range(min = 0))]
     dead: i64,
     oldest_pending_at: Option<Timestamp>,
@@ -128,7 +128,7 @@ struct StreamsAnswer {
 #[schemars(inline, deny_unknown_fields)]
 struct BlocksAnswer {
     installed: usize,
-    /// Blocks that are suspended, or whose last call on this instance failed. Empty without read on `blocks`.
+    /// Blocks that are suspended, or whose last call on this instance failed. Empty if the caller may not read `blocks`.
     failing: Vec<FailingBlock>,
 }
 

@@ -22,7 +22,7 @@ struct Slot {
     errors: AtomicU64,
 }
 
-/// Of this instance, a number for each minute of the last hour; the last one is the current minute.
+/// The activity of this instance: a number for each minute of the last hour. The last one is the current minute.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, deny_unknown_fields)]

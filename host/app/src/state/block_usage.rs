@@ -32,7 +32,7 @@ pub(crate) enum HandlerKind {
     Subscription,
 }
 
-/// What the calls of one handler used.
+/// The number, the time and the memory of one handler's calls.
 #[derive(Debug)]
 pub struct HandlerUsage {
     calls: AtomicU64,
@@ -134,24 +134,24 @@ impl HandlerUsage {
     }
 }
 
-/// What the calls of one handler used.
+/// The number, the time and the memory of one handler's calls.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcHandlerUsage", deny_unknown_fields)]
 struct HandlerUsageAnswer {
     name: String,
     calls: u64,
-    /// Calls whose client left are among them.
+    /// It includes calls whose client disconnected.
     failed: u64,
     time_ms_total: f64,
-    /// Null while there were no calls.
+    /// Null if there were no calls.
     time_ms_p50: Option<f64>,
     time_ms_p95: Option<f64>,
-    /// The most linear memory of one call.
+    /// The largest linear memory of one call.
     memory_bytes_max: u64,
 }
 
-/// What the calls of a block used on this instance since it started, those that were not called among them.
+/// The use of a block's handlers on this instance since it started. Handlers that were never called are included.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct BlockUsageAnswer {

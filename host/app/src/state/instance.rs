@@ -18,18 +18,18 @@ pub(crate) struct Process {
     pub(crate) started_at: i64,
 }
 
-/// How people sign in here.
+/// How people sign in to this server.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcInstance", deny_unknown_fields)]
 pub struct InstanceAnswer {
-    /// Nobody has signed up yet; the first account becomes admin.
+    /// Whether nobody has signed up yet. The first account becomes admin.
     needs_admin: bool,
-    /// The first sign-up has to send `x-setup-token`.
+    /// Whether the first sign-up needs the header `x-setup-token`.
     setup_token: bool,
-    /// People may sign up.
+    /// Whether people may sign up.
     sign_up: bool,
-    /// Guests may sign in.
+    /// Whether guests may sign in.
     anonymous: bool,
     methods: Vec<SignInMethod>,
     providers: Vec<Provider>,

@@ -21,17 +21,17 @@ pub enum SettingSource {
     File,
 }
 
-/// A setting of the server, and what holds. Addresses are without what may be a secret.
+/// A setting of the server, and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcSetting", deny_unknown_fields)]
 pub struct ListedSetting {
     #[schemars(example = &"SVC_LISTEN")]
     pub name: &'static str,
-    /// What holds. Null for a secret, and where nothing holds. Addresses are without what may be a secret.
+    /// The value in use. Null for a secret, and if there is no value. Addresses are shown without the parts that may be secret.
     pub value: Option<String>,
     pub secret: bool,
-    /// Whether somebody has set it, or a file holds it.
+    /// Whether it was set, or comes from a file.
     pub is_set: bool,
     pub source: SettingSource,
     // One line; a default that depends on something else stands in brackets behind it.

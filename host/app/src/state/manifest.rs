@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::base::answer::AnyObject;
 use crate::base::webhook_headers::HIDDEN;
 
-/// Whose rights bound a data permission, beside the block's own.
+/// Whose rights limit a data permission, besides those of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -30,7 +30,7 @@ pub struct DataPermission {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RowPolicy")]
     pub row_policy: Option<RowPolicy>,
-    /// Whoever calls the block has to hold it too.
+    /// If it is there, the caller of the block needs the permission too.
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
@@ -61,7 +61,7 @@ pub struct Rbac {
     pub action: Action,
 }
 
-/// A callable operation.
+/// An action, which callers call by its name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SvcBlockAction")]
@@ -73,7 +73,7 @@ pub struct ActionDeclaration {
     #[serde(default = "any_object")]
     #[schemars(with = "AnyObject")]
     pub input: Value,
-    /// What calling it needs. Without it, update on `blocks`.
+    /// The permission to call it. If it is left out, update on `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Rbac")]
     pub rbac: Option<Rbac>,
@@ -96,7 +96,7 @@ fn any_object() -> Value {
     serde_json::json!({ "type": "object" })
 }
 
-/// An inbound receiver.
+/// A hook, which receives requests of third parties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SvcBlockHook")]
@@ -122,7 +122,7 @@ pub struct SubscriptionDeclaration {
     pub per_instance: bool,
 }
 
-/// A webhook that the installer provisions.
+/// A webhook that the installation creates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
@@ -130,7 +130,7 @@ pub struct WebhookDeclaration {
     pub name: String,
     pub url: String,
     pub topics: Vec<String>,
-    /// Values are not shown.
+    /// The headers of its requests. Answers do not show their values.
     #[serde(default)]
     #[schemars(with = "AnyObject", extend("additionalProperties" = { "const": HIDDEN }))]
     pub headers: serde_json::Map<String, Value>,
@@ -144,7 +144,7 @@ impl WebhookDeclaration {
     }
 }
 
-/// What has to be there for the block to work.
+/// What the block needs to work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
@@ -211,7 +211,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The configuration that the schema's defaults make, what was set over them.
+    /// The configuration: the values that were set, and the schema's defaults for the others. Only the set values are stored, so
+    /// that an upgrade can change a default.
     pub fn configured(&self, set: Value) -> Value {
         with_defaults(self.config.as_ref(), set)
     }

@@ -43,7 +43,7 @@ pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
     Ok(secrets.open(CHECK, &kept).is_ok_and(|opened| opened == CHECKED))
 }
 
-/// The database's own id, the same for all instances and all starts.
+/// The database's own id, the same for all instances and all starts. The automatic setup token is derived from it.
 pub async fn database_id(store: &Store) -> Result<String> {
     once(store, DATABASE_ID, uuid::Uuid::new_v4().to_string()).await
 }

@@ -27,7 +27,7 @@ pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
             Err(GraphqlError::invalid(message, vec![position]))
         }
         Some((Problem::Nested, position)) => {
-            let message = format!("Brackets stand {BRACKETS_MAX} within each other at most.");
+            let message = format!("Brackets nest at most {BRACKETS_MAX} levels deep.");
             Err(GraphqlError::invalid(message, vec![position]))
         }
     }

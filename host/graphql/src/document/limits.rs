@@ -95,7 +95,7 @@ impl<'d> Counter<'d> {
     fn selection_set(&mut self, set: &'d Positioned<SelectionSet>, place: Place) -> Result<(), GraphqlError> {
         let inner = Place { nested: place.nested + 1, ..place };
         if place.nested > NESTED_MAX {
-            return Err(refuse(format!("Selections stand {NESTED_MAX} within each other at most."), set.pos));
+            return Err(refuse(format!("Selections nest at most {NESTED_MAX} levels deep."), set.pos));
         }
         for item in &set.node.items {
             self.selections += 1;

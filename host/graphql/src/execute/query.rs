@@ -155,7 +155,7 @@ fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
     let filters = documents.into_iter().map(|document| {
         let value = match document.value {
             Some(value) if lists_within(value.get()) > FILTER_LISTS_MAX => {
-                let message = format!("Lists stand {FILTER_LISTS_MAX} within each other at most in a filter's value.");
+                let message = format!("A filter's value nests lists at most {FILTER_LISTS_MAX} levels deep.");
                 return Err(Error::invalid_request(message).with_field(document.field));
             }
             Some(value) => FilterValue::Json(value),

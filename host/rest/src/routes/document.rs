@@ -22,27 +22,27 @@ shows the objects and actions that its caller may know of.
 
 Every answer carries `x-request-id`; the server's log has the same id. Every error is `{ error, message, field?, issues? }` with a \
 stable code in `error`. A method that a path does not have is 405 `method_not_allowed` with the header `Allow`; a path that does not \
-exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key that stands twice in a body is refused.
+exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key that appears twice in a body is refused.
 
 Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
 
 /// Tags in the order in which documentation shows them.
 const TAGS: [(&str, &str); 15] = [
-    ("data", "What objects there are to read and write."),
+    ("data", "The records of every object."),
     ("actions", "Actions that installed blocks declare."),
     ("schema", "Objects, fields and relationships, defined at run time."),
-    ("events", "What happens, as it happens, and who gets to know of it."),
-    ("webhooks", "Events sent to other services, signed."),
+    ("events", "Events as they happen, and who gets them."),
+    ("webhooks", "Signed events, sent to other services."),
     ("blocks", "Sandboxed extensions, installed at run time."),
-    ("hooks", "What blocks receive from other services."),
+    ("hooks", "Requests of other services to blocks."),
     ("graphql", "The same data as a graph, by one endpoint."),
     ("mcp", "Tools for agents, over the Model Context Protocol."),
     ("auth", "Sign-up, sign-in, guests and sessions."),
-    ("roles", "Roles: named lists of what their holders may do."),
-    ("users", "Users as those see them who look after them."),
+    ("roles", "Roles: named lists of permissions."),
+    ("users", "Users, as administrators see them."),
     ("apiKeys", "Keys for programs, with the rights of one role."),
-    ("tasks", "What the service does by itself, on a schedule."),
-    ("service", "This document, how the server is configured, and how it is."),
+    ("tasks", "Tasks, which the service runs on a schedule."),
+    ("service", "This document, the settings of the server, and its state."),
 ];
 
 /// The document of what is visible.

@@ -1,4 +1,4 @@
-//! Sessions of users as those see and end them who look after users; the users with a role; and what a role gives in effect.
+//! Sessions of users, as administrators see and end them; the users with a role; and what a role gives in effect.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -39,7 +39,7 @@ export function tryQuery(field: Field, text: string, name: string) {
         return { ok: true, message: "A record may have this value.", isGuess: false };
       } catch (error) {
         if (!isApiError(error) || error.code !== "invalid_schema") throw error;
-        const refused = /^The default of `[^`]*` is not one of its values: ([^]*)$/.exec(error.message)?.[1];
+        const refused = /^The default of `[^`]*` is not a valid value of the field: ([^]*)$/.exec(error.message)?.[1];
         if (refused === undefined) return { ok: false, message: `The definition itself is refused: ${error.message}`, isGuess: false };
         return { ok: false, message: refused, isGuess: false };
       }

@@ -61,7 +61,7 @@ impl App {
     }
 }
 
-/// What a session of somebody who has the role may do.
+/// What a session of a user with this role may do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcRolePermissions", deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Sessions of a user as those see and end them who look after users.
+//! Sessions of a user, as administrators see and end them.
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Error, Resource, Result};
@@ -21,11 +21,11 @@ pub struct UserSessionAnswer {
     id: String,
     created_at: Timestamp,
     expires_at: Timestamp,
-    /// When it was used last, to within five minutes; null where that is not known.
+    /// When it was last used, to within five minutes; null if that is not known.
     last_seen_at: Option<Timestamp>,
     ip_address: Option<String>,
     user_agent: Option<String>,
-    /// Whether the request came with this session.
+    /// Whether it is the session of this request.
     current: bool,
 }
 

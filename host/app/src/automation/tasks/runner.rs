@@ -1,4 +1,7 @@
-//! Runs of tasks: won, leased, done, told of.
+//! Runs of tasks: an instance wins a run, holds a lease on it, does it, and reports how it ended.
+//!
+//! The transaction that begins a run also sets the task's next run. A run that failed is not repeated, because an action may have
+//! done half of its work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -30,11 +30,11 @@ fn field_keys() -> Value {
         "isUnique": { "type": "boolean", "description": "Whether no two records may have the same value." },
         "indexed": { "type": "boolean", "description": "Whether an index helps filters and sorting." },
         "default": { "description": "The value of records that are created without one." },
-        "min": { "type": optional("number"), "description": "Least value of a number, least length of a text." },
-        "max": { "type": optional("number"), "description": "Greatest value of a number, greatest length of a text." },
+        "min": { "type": optional("number"), "description": "The smallest value of a number, or the shortest length of a text." },
+        "max": { "type": optional("number"), "description": "The greatest value of a number, or the longest length of a text." },
         "pattern": { "type": optional("string"), "description": "A regular expression of Rust's `regex` crate that matches somewhere in the text." },
         "options": { "type": optional("array"), "items": { "type": "string" }, "description": "The values of enum and multi_enum." },
-        "scale": { "type": optional("integer"), "minimum": 0, "maximum": 12, "description": "Digits after the point of decimal, currency and percentage." },
+        "scale": { "type": optional("integer"), "minimum": 0, "maximum": 12, "description": "Digits after the decimal point, for decimal, currency and percentage." },
     })
 }
 
@@ -105,7 +105,7 @@ fn change(op: &str, mut about: Value) -> Value {
 }
 
 fn hidden() -> Value {
-    json!({ "type": "integer", "minimum": 0, "description": "How many dependents there are that the caller may not read." })
+    json!({ "type": "integer", "minimum": 0, "description": "The number of dependents that the caller may not read." })
 }
 
 fn dry_run() -> Value {

@@ -70,7 +70,7 @@ on_sqlite_first! {
         let few = "/api/v1/data/doc?limit=1";
         until("there is no further answer", async || {
             let refused = ann.get(few).await;
-            refused.status == 503 && refused.text.contains("wait to be read") && refused.headers.contains_key("retry-after")
+            refused.status == 503 && refused.text.contains("Too many responses") && refused.headers.contains_key("retry-after")
         })
         .await;
         assert_eq!(admin.get(few).await.status, 200);
