@@ -19,7 +19,7 @@ pub(crate) use wasi::Wasi;
 pub(crate) use wasi_http::Outgoing;
 
 /// The interfaces that a manifest's `requires.plugins` may name.
-pub(crate) const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "http"];
+pub const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "http"];
 
 impl types::Host for crate::call::CallState {}
 

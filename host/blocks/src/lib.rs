@@ -1,17 +1,17 @@
-//! Blocks: manifest checks, packages, compilation, and calls in a sandbox.
+//! The sandbox of blocks: manifest checks, packed files, compilation, and calls.
 //!
 //! A call runs in an instance of its own, made from a compiled and linked component, and thrown away afterwards. Whatever a
-//! guest asks of its host goes to operations of `app`. This crate must not know of HTTP routes or of tables.
+//! guest asks of its host goes to operations of `app`. This crate must not know of HTTP routes, of tables, or
+//! of how blocks are written and built.
 #![deny(unsafe_code)]
 
 mod bindings;
 mod cache;
 mod call;
 mod compile;
-mod describe;
+mod description;
 mod engine;
 mod host;
-mod interface;
 mod lanes;
 mod limits;
 mod log_sink;
@@ -20,15 +20,11 @@ mod origins;
 mod package;
 mod places;
 mod runtime;
-mod scaffold;
 mod schema;
-mod toolchain;
 
 pub use compile::{CompileLimits, compile_child};
-pub use describe::described;
-pub use interface::{Interface, interface_of};
+pub use description::{Description, description_of};
+pub use host::INTERFACES;
 pub use manifest::parse_manifest;
-pub use package::{PackError, componentize, manifest_of, pack};
+pub use package::{MANIFEST_SECTION, check_component, manifest_of};
 pub use runtime::{Runtime, RuntimeSettings};
-pub use scaffold::new_block;
-pub use toolchain::{BuildOptions, BuiltBlock, Language, build};
