@@ -1,10 +1,14 @@
-//! Reads the packed file: a component with its manifest in a custom section.
+//! The packed file as it is read: a component with its manifest in a custom section, and what a manifest may hold.
+
+pub(crate) mod manifest;
+pub(crate) mod origins;
+pub(crate) mod schema;
 
 use blockbase_app::Manifest;
 use blockbase_app::schema::Result;
 use wasmparser::{Parser, Payload};
 
-use crate::manifest::{invalid, parse_manifest};
+use manifest::{invalid, parse_manifest};
 
 /// The custom section that holds the manifest.
 pub const MANIFEST_SECTION: &str = "blockbase:manifest";

@@ -7,12 +7,12 @@ use blockbase_outbound::{AddressPolicy, Client};
 use wasmtime::Store;
 use wasmtime::component::Component;
 
-use crate::call::{CallState, Means};
+use super::linker;
+use crate::engine::lanes::Lanes;
+use crate::engine::limits::MemoryBudget;
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
-use crate::lanes::Lanes;
-use crate::limits::MemoryBudget;
-use crate::runtime::linker;
+use crate::host::call::{CallState, Means};
 
 const DESCRIBE: &str = "blockbase:sdk/describe@0.1.0";
 /// Time that a component has to describe itself.
