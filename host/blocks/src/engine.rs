@@ -1,11 +1,17 @@
-//! The engine: what guests may use, how they are bounded, how their code is compiled.
+//! The engine: what guests may use, how they are bounded, how their code is compiled and kept, where it runs.
+
+pub(crate) mod cache;
+pub(crate) mod compile;
+pub(crate) mod lanes;
+pub(crate) mod limits;
+pub(crate) mod places;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
-use crate::limits::TABLE_ELEMENTS_MAX;
+use limits::TABLE_ELEMENTS_MAX;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 /// WebAssembly stack of a call.

@@ -1,27 +1,29 @@
-//! What a block may ask of its host: one file an interface.
+//! What a block may ask of its host: one file an interface, and the state of a call that they share.
 
+pub(crate) mod bindings;
+pub(crate) mod call;
 mod config;
 mod data;
 mod deadline;
 mod hints;
 mod http;
 mod log;
+mod log_sink;
 mod secrets;
 mod wasi;
 mod wasi_http;
 
 use blockbase_app::schema::Error;
 
-use crate::bindings::blockbase::block::types;
+use bindings::blockbase::block::types;
 
-pub(crate) use http::BODY_BYTES_MAX;
 pub(crate) use wasi::Wasi;
 pub(crate) use wasi_http::Outgoing;
 
 /// The interfaces that a manifest's `requires.plugins` may name.
-pub(crate) const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "http"];
+pub const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "http"];
 
-impl types::Host for crate::call::CallState {}
+impl types::Host for call::CallState {}
 
 /// Writes to the log what neither a guest nor its caller is told.
 pub(crate) fn log_cause(error: &Error) {

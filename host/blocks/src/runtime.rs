@@ -2,6 +2,7 @@
 
 mod calls;
 mod checks;
+pub(crate) mod description;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -22,18 +23,18 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 
-use crate::bindings::blockbase::block::{config, data, deadline, http, log, secrets, types};
-use crate::bindings::exports::blockbase::block::{actions, hooks, registry, subscriptions};
-use crate::cache::CompileCache;
-use crate::call::CallState;
-use crate::compile::{CompileLimits, Compiler};
+use crate::engine::cache::CompileCache;
+use crate::engine::compile::{CompileLimits, Compiler};
+use crate::engine::lanes::Lanes;
+use crate::engine::places::Places;
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
-use crate::lanes::Lanes;
-use crate::manifest::invalid;
+use crate::host::bindings::blockbase::block::{config, data, deadline, http, log, secrets, types};
+use crate::host::bindings::exports::blockbase::block::{actions, hooks, registry, subscriptions};
+use crate::host::call::CallState;
+use crate::package::manifest::invalid;
 use crate::package::manifest_of;
-use crate::places::Places;
-use crate::schema::BoundedSchema;
+use crate::package::schema::BoundedSchema;
 use checks::{check_handlers, check_imports, checked_config, validation_failed};
 
 /// What the runtime needs to know of the configuration.

@@ -1,7 +1,7 @@
 //! `config`: the block's configuration.
 
-use crate::bindings::blockbase::block::config::Host;
-use crate::call::CallState;
+use crate::host::bindings::blockbase::block::config::Host;
+use crate::host::call::CallState;
 
 impl Host for CallState {
     async fn get(&mut self) -> wasmtime::Result<String> {

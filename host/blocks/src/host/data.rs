@@ -8,10 +8,10 @@ use blockbase_app::{Action, AggregateRequest, LinkChange, ListRequest, WriteAnsw
 use serde::Deserialize;
 
 use super::guest_error;
-use crate::bindings::blockbase::block::data::Host;
-use crate::bindings::blockbase::block::types;
-use crate::call::{CallState, Service};
-use crate::limits::{DATA_BYTES_MAX, LimitHit};
+use crate::engine::limits::{DATA_BYTES_MAX, LimitHit};
+use crate::host::bindings::blockbase::block::data::Host;
+use crate::host::bindings::blockbase::block::types;
+use crate::host::call::{CallState, Service};
 
 type Answer<T> = wasmtime::Result<std::result::Result<T, types::Error>>;
 

@@ -1,7 +1,7 @@
 //! `deadline`: how long the call may still run.
 
-use crate::bindings::blockbase::block::deadline::Host;
-use crate::call::CallState;
+use crate::host::bindings::blockbase::block::deadline::Host;
+use crate::host::call::CallState;
 
 impl Host for CallState {
     async fn remaining_ms(&mut self) -> wasmtime::Result<u64> {

@@ -10,14 +10,12 @@ use std::time::Duration;
 use url::Url;
 
 use super::guest_error;
-use crate::bindings::blockbase::block::http::{Host, Request as GuestRequest, Response};
-use crate::bindings::blockbase::block::types;
-use crate::call::CallState;
-use crate::limits::LimitHit;
-use crate::origins::AllowedOrigin;
+use crate::engine::limits::{BODY_BYTES_MAX, LimitHit};
+use crate::host::bindings::blockbase::block::http::{Host, Request as GuestRequest, Response};
+use crate::host::bindings::blockbase::block::types;
+use crate::host::call::CallState;
+use crate::package::origins::AllowedOrigin;
 
-/// Bytes of one request's body, and of its answer's.
-pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Names and values of a request's headers together.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
 

@@ -1,7 +1,7 @@
 //! `log`: lines for the block's log.
 
-use crate::bindings::blockbase::block::log::Host;
-use crate::call::CallState;
+use crate::host::bindings::blockbase::block::log::Host;
+use crate::host::call::CallState;
 
 impl Host for CallState {
     async fn log(&mut self, level: String, message: String, fields: Option<String>) -> wasmtime::Result<()> {

@@ -3,9 +3,9 @@
 use blockbase_app::schema::{Code, Error};
 
 use super::guest_error;
-use crate::bindings::blockbase::block::secrets::Host;
-use crate::bindings::blockbase::block::types;
-use crate::call::CallState;
+use crate::host::bindings::blockbase::block::secrets::Host;
+use crate::host::bindings::blockbase::block::types;
+use crate::host::call::CallState;
 
 impl Host for CallState {
     async fn get(&mut self, name: String) -> wasmtime::Result<Result<String, types::Error>> {

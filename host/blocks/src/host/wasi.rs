@@ -3,8 +3,8 @@
 
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
-use crate::call::CallState;
-use crate::log_sink::{LogSink, LogStream};
+use crate::host::call::CallState;
+use crate::host::log_sink::{LogSink, LogStream};
 
 /// Bytes of randomness of one request.
 const RANDOM_BYTES_MAX: u64 = 64 * 1024;

@@ -11,10 +11,10 @@ use http_body_util::{BodyExt, Full, Limited};
 use url::Url;
 use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
-use super::http::{BODY_BYTES_MAX, check_granted};
-use crate::call::{CallState, Service};
-use crate::lanes::Lanes;
-use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
+use super::http::check_granted;
+use crate::engine::lanes::Lanes;
+use crate::engine::limits::{BODY_BYTES_MAX, LimitHit, REQUESTS_MAX, Tripped};
+use crate::host::call::{CallState, Service};
 
 /// The requests that a call may send, and how many it has sent.
 pub(crate) struct Outgoing {

@@ -14,12 +14,12 @@ use wasmtime::{Store, Trap, UpdateDeadline};
 
 use super::checks::check_registered;
 use super::{Inner, Loaded};
-use crate::bindings::blockbase::block::types;
-use crate::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
-use crate::call::{CallState, Means, Service};
-use crate::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
-use crate::manifest::invalid;
-use crate::places::{CallKind, Place};
+use crate::engine::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
+use crate::engine::places::{CallKind, Place};
+use crate::host::bindings::blockbase::block::types;
+use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
+use crate::host::call::{CallState, Means, Service};
+use crate::package::manifest::invalid;
 
 /// Time that a block has to report its handlers.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);

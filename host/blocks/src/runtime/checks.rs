@@ -4,10 +4,10 @@ use blockbase_app::schema::{Code, Error, Issue, Result};
 use blockbase_app::{Manifest, is_built_in};
 use serde_json::Value;
 
-use crate::bindings::exports::blockbase::block::registry;
 use crate::host::INTERFACES;
-use crate::manifest::invalid;
-use crate::schema::BoundedSchema;
+use crate::host::bindings::exports::blockbase::block::registry;
+use crate::package::manifest::invalid;
+use crate::package::schema::BoundedSchema;
 
 /// Interfaces of the block package that every block may import.
 const FREE_INTERFACES: [&str; 2] = ["types", "deadline"];

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use blockbase_blocks::BuildOptions;
+use blockbase_authoring::BuildOptions;
 use clap::Subcommand;
 
 use super::build::Language;

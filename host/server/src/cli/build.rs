@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use blockbase_app::Manifest;
-use blockbase_blocks::BuildOptions;
+use blockbase_authoring::BuildOptions;
 
 use super::Problem;
 use super::terminal::{print_json, print_line};
@@ -20,21 +20,21 @@ pub(super) enum Language {
     C,
 }
 
-impl From<Language> for blockbase_blocks::Language {
+impl From<Language> for blockbase_authoring::Language {
     fn from(language: Language) -> Self {
         match language {
-            Language::Rust => blockbase_blocks::Language::Rust,
-            Language::Js => blockbase_blocks::Language::JavaScript,
-            Language::Python => blockbase_blocks::Language::Python,
-            Language::Go => blockbase_blocks::Language::Go,
-            Language::C => blockbase_blocks::Language::C,
+            Language::Rust => blockbase_authoring::Language::Rust,
+            Language::Js => blockbase_authoring::Language::JavaScript,
+            Language::Python => blockbase_authoring::Language::Python,
+            Language::Go => blockbase_authoring::Language::Go,
+            Language::C => blockbase_authoring::Language::C,
         }
     }
 }
 
 pub(super) fn new(name: &str, language: Language, directory: Option<PathBuf>) -> Result<(), Problem> {
     let directory = directory.unwrap_or_else(|| PathBuf::from(name));
-    blockbase_blocks::new_block(language.into(), name, &directory)?;
+    blockbase_authoring::new_block(language.into(), name, &directory)?;
     print_line(&format!("{} is made. Next: blockbase block build {}", directory.display(), directory.display()));
     Ok(())
 }
@@ -52,10 +52,10 @@ pub(super) fn built(directory: &Path, options: BuildOptions) -> Result<Built, Pr
     let draft = read_text(&directory.join("block.json"))?;
     let name = blockbase_blocks::parse_manifest(&draft).map_err(|error| error.message)?.name;
     let draft = serde_json::from_str(&draft).map_err(|error| error.to_string())?;
-    let built = blockbase_blocks::build(directory, &draft, options)?;
-    let component = blockbase_blocks::componentize(&read(&built.wasm)?).map_err(|error| error.to_string())?;
-    let manifest = blockbase_blocks::described(&component, draft)?;
-    let file = blockbase_blocks::pack(&component, &manifest.to_string()).map_err(|error| error.to_string())?;
+    let built = blockbase_authoring::build(directory, &draft, options)?;
+    let component = blockbase_authoring::componentize(&read(&built.wasm)?).map_err(|error| error.to_string())?;
+    let manifest = blockbase_authoring::described(&component, draft)?;
+    let file = blockbase_authoring::pack(&component, &manifest.to_string()).map_err(|error| error.to_string())?;
     Ok(Built { file, name, toolchain: built.toolchain })
 }
 
@@ -68,7 +68,7 @@ pub(super) fn build(directory: &Path, out: Option<PathBuf>, options: BuildOption
 }
 
 pub(super) fn pack(wasm: &Path, manifest: &Path, out: &Path) -> Result<(), Problem> {
-    let packed = blockbase_blocks::pack(&read(wasm)?, &read_text(manifest)?).map_err(|error| error.to_string())?;
+    let packed = blockbase_authoring::pack(&read(wasm)?, &read_text(manifest)?).map_err(|error| error.to_string())?;
     write(out, &packed)
 }
 

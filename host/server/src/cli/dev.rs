@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
-use blockbase_blocks::BuildOptions;
+use blockbase_authoring::BuildOptions;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::client::Api;

@@ -328,7 +328,7 @@ struct Artifact {
 
 impl Artifact {
     fn of(manifest: &Manifest, layer: Vec<u8>, created: DateTime<Utc>) -> Result<Artifact, Problem> {
-        let interface = blockbase_blocks::interface_of(&layer).map_err(|error| error.to_string())?;
+        let interface = blockbase_authoring::interface_of(&layer).map_err(|error| error.to_string())?;
         let created = created.to_rfc3339_opts(SecondsFormat::Secs, true);
         let mut config = json!({
             "created": created,

@@ -7,8 +7,8 @@ use blockbase_app::schema::{Code, Error, Result};
 use blockbase_app::{BlockPermissions, Manifest, TopicPattern, check_consumer};
 use serde_json::Value;
 
-use crate::origins::AllowedOrigin;
-use crate::schema::BoundedSchema;
+use crate::package::origins::AllowedOrigin;
+use crate::package::schema::BoundedSchema;
 
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 48;

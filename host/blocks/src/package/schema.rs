@@ -9,7 +9,7 @@ use blockbase_app::schema::{Code, Error, Issue, Result, excerpt, excerpt_of};
 use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use crate::manifest::invalid;
+use crate::package::manifest::invalid;
 
 /// Schemas that one validation may apply, the same one at each place of an input counted anew.
 const STEPS_MAX: u32 = 2_000_000;

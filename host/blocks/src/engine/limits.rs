@@ -24,6 +24,8 @@ pub(crate) const HANDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const HANDLES_MAX: usize = 1000;
 /// Elements of all tables of a call.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
+/// Bytes of the body of one request that a call sends, and of its answer's.
+pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Requests that one call may send.
 pub(crate) const REQUESTS_MAX: u32 = 32;
 
@@ -70,7 +72,7 @@ impl LimitHit {
 
 impl std::fmt::Display for LimitHit {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let body = crate::host::BODY_BYTES_MAX;
+        let body = BODY_BYTES_MAX;
         match self {
             LimitHit::HostCalls => write!(formatter, "the block made more than {HOST_CALLS_MAX} host calls"),
             LimitHit::LogBytes => write!(formatter, "the block logged more than {LOG_BYTES_MAX} bytes"),

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::engine::CALLS_MAX;
-use crate::limits::MemoryBudget;
+use crate::engine::limits::MemoryBudget;
 
 /// Calls of one block that wait for a place, of one caller and of all; each may hold a body.
 const WAITING_OF_A_CALLER_MAX: usize = 100;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::host::INTERFACES;
-use crate::manifest::parse_manifest;
+use blockbase_blocks::{INTERFACES, parse_manifest};
+
 use crate::toolchain::Language;
 
 /// `(path, bytes)` of every file below `sdk/` and `wit/`, with `/` between the parts.

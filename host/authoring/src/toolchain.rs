@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{package, scaffold};
+use crate::{pack, scaffold};
 
 /// The languages that there is an SDK for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ const LINKERS: [&str; 6] = ["wasm-ld", "wasm-ld-21", "wasm-ld-20", "wasm-ld-19",
 /// Gives the core module that a linker made the component type of a block, in a file beside it.
 fn typed(core: &Path) -> Result<PathBuf, String> {
     let module = std::fs::read(core).map_err(|error| format!("{} cannot be read: {error}.", core.display()))?;
-    let module = package::with_sdk_world(&module).map_err(|error| error.to_string())?;
+    let module = pack::with_sdk_world(&module).map_err(|error| error.to_string())?;
     let wasm = core.with_file_name("block.wasm");
     std::fs::write(&wasm, module).map_err(|error| format!("{} cannot be written: {error}.", wasm.display()))?;
     Ok(wasm)

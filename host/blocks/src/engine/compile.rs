@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use crate::engine;
-use crate::manifest::invalid;
+use crate::package::manifest::invalid;
 
 /// How often the time that a compilation may take of the processor may pass by the clock: the machine does other work as well.
 const CLOCK_FACTOR: u32 = 4;

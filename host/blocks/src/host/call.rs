@@ -10,10 +10,10 @@ use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpHooks};
 
+use crate::engine::lanes::Lanes;
+use crate::engine::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
+use crate::host::log_sink::LogSink;
 use crate::host::{Outgoing, Wasi};
-use crate::lanes::Lanes;
-use crate::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
-use crate::log_sink::LogSink;
 
 /// Bytes of the headers of one request or answer of `wasi:http`, as they lie in memory.
 const FIELDS_BYTES_MAX: usize = 128 * 1024;
