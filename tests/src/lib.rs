@@ -5,6 +5,7 @@
 
 mod blocks;
 mod exposition;
+pub mod fuzz;
 mod new_block;
 mod npm;
 mod postgres;

@@ -112,4 +112,23 @@ mod tests {
         assert_eq!(signer.token_of_bearer(&signer.signed("token")).as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer("token.AAAA"), None);
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn no_other_text_is_believed() {
+        use blockbase_tests::fuzz::{changed, for_a_while};
+
+        let signer = CookieSigner::new(b"a secret of thirty-two characters", false).expect("a key");
+        let cookie = signer.set_cookie("token", true);
+        let pair = cookie.split(';').next().expect("a pair");
+        for_a_while(|input| {
+            let words = [";", "=", "%", "%2", "%41", ".", " ", "svc.session_token=", pair];
+            let text = changed(input, &format!("a=b; {pair}; c=d"), &words)?;
+            assert!(signer.token_of_cookies(&text).is_none_or(|token| token == "token"), "{text}");
+            let value = changed(input, &signer.signed("token"), &["%", "%2E", ".", "=", "A"])?;
+            // A bare token has no signature.
+            assert!(signer.token_of_bearer(&value).is_none_or(|token| token == "token" || !value.contains('.')), "{value}");
+            Ok(())
+        });
+    }
 }

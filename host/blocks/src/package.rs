@@ -92,4 +92,44 @@ mod tests {
         assert_eq!(manifest_of(&packed).expect("a manifest").name, "a");
         assert!(message(&packed[..packed.len() - 3]).contains("not a valid component"));
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn any_file_is_read_or_refused() {
+        use blockbase_tests::fuzz::{changed, for_a_while};
+
+        let manifest = r#"{ "name": "a", "version": "1.0.0", "description": "A.", "actions": [{ "name": "go", "method": "POST",
+            "timeoutMs": 100, "inputSchema": { "type": "object" } }], "hooks": [{ "name": "in" }], "permissions": { "data": [
+            { "resource": "task", "actions": ["read"], "rowPolicy": "own" }], "http": ["https://a.example"], "secrets": ["KEY"] } }"#;
+        let words = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "null",
+            "1",
+            "-1",
+            "1e999",
+            "\"*\"",
+            "\"own\"",
+            "\\u0000",
+            "https://*",
+            "aaaaaaaaaaaaaaaa",
+        ];
+        for_a_while(|input| {
+            let manifest = changed(input, manifest, &words)?;
+            let mut file = wasm_encoder::Component::new();
+            file.section(&wasm_encoder::CustomSection { name: MANIFEST_SECTION.into(), data: manifest.as_bytes().into() });
+            let mut file = file.finish();
+            assert_eq!(manifest_of(&file).is_ok(), parse_manifest(&manifest).is_ok(), "{manifest}");
+            let (place, byte) = (input.int_in_range(0..=file.len() - 1)?, input.arbitrary()?);
+            file[place] = byte;
+            file.truncate(input.int_in_range(0..=file.len())?);
+            let _ = manifest_of(&file);
+            Ok(())
+        });
+    }
 }

@@ -456,4 +456,53 @@ mod tests {
         assert_eq!(operator("a[near]"), None);
         assert_eq!(operator("a[eq"), None);
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn any_query_is_read_or_refused() {
+        use blockbase_tests::fuzz::{for_a_while, text_of};
+
+        const WORDS: [&str; 30] = [
+            "search",
+            "sort",
+            "page",
+            "pageSize",
+            "limit",
+            "offset",
+            "select",
+            "expand",
+            "count",
+            "names",
+            "title",
+            "[",
+            "]",
+            "gte",
+            "in",
+            "isNull",
+            ".",
+            ",",
+            "-",
+            "=",
+            "&",
+            "1",
+            "999999999999999999999",
+            "none",
+            "{",
+            "}",
+            "\"",
+            ":",
+            "\"filters\":[",
+            "\"field\":\"a\"",
+        ];
+        for_a_while(|input| {
+            let text = text_of(input, &WORDS)?;
+            let pairs = || text.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+            if let Ok(request) = ListRequest::from_parameters(pairs()) {
+                assert!(request.paging.limit <= crate::limits::PAGE_SIZE_MAX && request.paging.offset <= OFFSET_MAX, "{text}");
+            }
+            let _ = ListRequest::export_from_parameters(pairs());
+            let _ = ListRequest::from_json(&text);
+            Ok(())
+        });
+    }
 }

@@ -182,4 +182,32 @@ mod tests {
             assert!(TopicPattern::parse(bad).is_err(), "{bad}");
         }
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn patterns_match_as_their_definition_says() {
+        use blockbase_tests::fuzz::for_a_while;
+
+        fn matches(pattern: &[&str], words: &[&str]) -> bool {
+            match (pattern.split_first(), words.split_first()) {
+                (None, None) => true,
+                (Some((&"#", further)), _) => (0..=words.len()).any(|taken| matches(further, &words[taken..])),
+                (Some((&"*", further)), Some((_, others))) => matches(further, others),
+                (Some((literal, further)), Some((word, others))) => literal == word && matches(further, others),
+                _ => false,
+            }
+        }
+        for_a_while(|input| {
+            let mut some_of = |words: &[&'static str], count: usize| {
+                let count = input.int_in_range(1..=count)?;
+                (0..count).map(|_| input.choose(words).copied()).collect::<Result<Vec<&str>, _>>()
+            };
+            let (segments, words) = (some_of(&["#", "*", "a", "b", "", "a*"], 8)?, some_of(&["a", "b", "c", ""], 8)?);
+            let (text, topic) = (segments.join("."), words.join("."));
+            let Ok(pattern) = TopicPattern::parse(&text) else { return Ok(()) };
+            assert_eq!(pattern.text(), text);
+            assert_eq!(pattern.matches(&topic), matches(&segments, &words), "{text} {topic}");
+            Ok(())
+        });
+    }
 }

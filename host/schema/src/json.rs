@@ -329,4 +329,52 @@ mod tests {
         assert!(parse_list::<u8>("[1] x", 2).is_err());
         assert_eq!(parse_members(r#"{"a": 1.50}"#).expect("an object").0[0].1.get(), "1.50");
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn members_are_read_as_a_json_parser_reads_them() {
+        use std::collections::BTreeMap;
+
+        use blockbase_tests::fuzz::{for_a_while, text_of};
+
+        const WORDS: [&str; 22] = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\\",
+            "\\\"",
+            "\\u0000",
+            "\\u000",
+            "\\ud83d\\ude00",
+            "\\ud83d",
+            "\"a\"",
+            "\"b\"",
+            "a",
+            "1",
+            "-0.50e+3",
+            "null",
+            "true",
+            " ",
+            "\"a\":1",
+        ];
+        for_a_while(|input| {
+            let is_object = input.ratio(1, 2)?;
+            let text = text_of(input, &WORDS)?;
+            let text = if is_object { format!("{{{text}}}") } else { text };
+            let reference: Result<BTreeMap<String, Box<RawValue>>, _> = serde_json::from_str(&text);
+            if let Ok(Members(members)) = parse_members(&text) {
+                let reference = reference.expect("an object");
+                assert_eq!(members.len(), reference.len());
+                assert!(members.iter().all(|(name, value)| reference[name].get() == value.get()));
+            }
+            if let Ok(value) = parse_unique(&text) {
+                assert_eq!(holds_nul(&text), value.to_string().contains("\\u0000"), "{text}");
+            }
+            Ok(())
+        });
+    }
 }

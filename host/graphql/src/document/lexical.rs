@@ -226,4 +226,62 @@ mod tests {
         let (_, place) = lossy_literal(&format!("{{a\n  b(x: {long})}}")).expect("a literal");
         assert_eq!((place.line, place.column), (2, 8));
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn what_passes_can_be_parsed_and_counted() {
+        use blockbase_tests::fuzz::{for_a_while, text_of};
+
+        use crate::document::limits;
+        use crate::document::request::GraphqlRequest;
+
+        const WORDS: [&str; 34] = [
+            "{",
+            "}",
+            "(",
+            ")",
+            "[",
+            "]",
+            ":",
+            ",",
+            "!",
+            "$a",
+            "@include(if: $a)",
+            "...",
+            "...F",
+            " on A",
+            "fragment F on A {",
+            "query",
+            "mutation Q",
+            "($a: Int = 1)",
+            "a",
+            "b: c",
+            "\"",
+            "\"\"\"",
+            "\\\"",
+            "\\u0041",
+            "\\uD83D\\uDE00",
+            "\\uD83D",
+            "#",
+            "\n",
+            " ",
+            "1.5e3",
+            "123456789012345678901",
+            "{a(b: {c: [1, \"x\"]})}",
+            "null",
+            "__schema",
+        ];
+        for_a_while(|input| {
+            let text = text_of(input, &WORDS)?;
+            if check(&text).is_ok()
+                && let Ok(document) = async_graphql::parser::parse_query(&*joined(&text))
+            {
+                let _ = limits::check(&document);
+                let _ = limits::introspects(&document);
+            }
+            let _ = GraphqlRequest::from_json(&text);
+            let _ = GraphqlRequest::from_parameters(&text);
+            Ok(())
+        });
+    }
 }

@@ -213,4 +213,44 @@ mod tests {
         }
         assert!(compact(&"[".repeat(200)).is_err());
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn compact_text_means_the_same() {
+        use blockbase_tests::fuzz::{for_a_while, text_of};
+
+        const WORDS: [&str; 20] = [
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"a\":",
+            "\"b\":",
+            "\"\\u0061\":",
+            "\"x y\"",
+            "1",
+            "-0.50e+3",
+            "null",
+            "true",
+            " ",
+            "\n",
+            "{}",
+            "[]",
+            "\"\\\\\"",
+            "\"\\\"\"",
+        ];
+        for_a_while(|input| {
+            let text = text_of(input, &WORDS)?;
+            let value: Result<serde_json::Value, _> = serde_json::from_str(&text);
+            let Ok(compacted) = compact(&text) else {
+                assert!(value.is_err(), "{text}");
+                return Ok(());
+            };
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&compacted).ok(), value.ok(), "{text}");
+            assert_eq!(compact(&compacted).ok().as_ref(), Some(&compacted), "{text}");
+            Ok(())
+        });
+    }
 }

@@ -87,4 +87,19 @@ mod tests {
             assert!(next_run(bad, NOW).is_err(), "{bad}");
         }
     }
+
+    #[test]
+    #[ignore = "long: random input"]
+    fn any_schedule_lies_ahead_or_is_refused() {
+        use blockbase_tests::fuzz::{for_a_while, text_of};
+
+        const WORDS: [&str; 16] = ["*", "0", "59", "7", "31", "/", "-", ",", " ", "MON", "jan", "L", "#", "?", "* * ", "99"];
+        for_a_while(|input| {
+            let text = text_of(input, &WORDS)?;
+            if let Ok(next) = next_run(&text, NOW) {
+                assert!(next > NOW, "{text}");
+            }
+            Ok(())
+        });
+    }
 }
