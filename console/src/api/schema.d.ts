@@ -1755,7 +1755,7 @@ export interface components {
         };
         /** @description There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none. */
         SvcWarnings: string[];
-        /** @description What the service does by itself, on a schedule. */
+        /** @description A task, which the service runs on a schedule. */
         SvcTask: {
             /** Format: uuid */
             id: string;
@@ -1763,7 +1763,7 @@ export interface components {
             /** @enum {string} */
             type: "anonymous_cleanup" | "event_retention" | "block_action" | "erase_user";
             enabled: boolean;
-            /** @description Five fields of cron, in UTC. */
+            /** @description A cron expression of five fields, in UTC. */
             schedule: string;
             config: JsonObject;
             /** Format: date-time */
@@ -1772,7 +1772,7 @@ export interface components {
             lastStatus: "running" | "succeeded" | "failed" | null;
             /** Format: date-time */
             nextRunAt: string | null;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
+            /** @description Why it is suspended, and since when; null if it is not. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -1794,11 +1794,11 @@ export interface components {
             startedAt: string;
             /** Format: date-time */
             finishedAt: string | null;
-            /** @description What it did, where it succeeded. */
+            /** @description What the run did; null if it did not succeed. */
             result: JsonValue;
             error: string | null;
         };
-        /** @description An entry of the ledger: one event on its way to one consumer group. */
+        /** @description The delivery of one event to one consumer group. */
         SvcDelivery: {
             /** Format: uuid */
             eventId: string;
@@ -1809,7 +1809,7 @@ export interface components {
             status: "pending" | "delivered" | "failed";
             /**
              * Format: int64
-             * @description Attempts that have ended since the delivery was last tried again by hand.
+             * @description The number of attempts that have ended since the last retry by hand.
              */
             attempts: number;
             error: string | null;
@@ -1819,12 +1819,12 @@ export interface components {
             deliveredAt: string | null;
             /** Format: date-time */
             occurredAt: string;
-            /** @description It failed, and no attempts are left. */
+            /** @description Whether it failed and has no attempts left. */
             dead: boolean;
-            /** @description It was settled without being handed over: the group does not get this event any more. */
+            /** @description Whether it was settled without an attempt, because the group no longer gets this event. */
             skipped: boolean;
         };
-        /** @description An entry of the ledger with its last attempts. */
+        /** @description A delivery with its last attempts. */
         SvcDeliveryWithHistory: {
             /** Format: uuid */
             eventId: string;
@@ -1835,7 +1835,7 @@ export interface components {
             status: "pending" | "delivered" | "failed";
             /**
              * Format: int64
-             * @description Attempts that have ended since the delivery was last tried again by hand.
+             * @description The number of attempts that have ended since the last retry by hand.
              */
             attempts: number;
             error: string | null;
@@ -1845,18 +1845,18 @@ export interface components {
             deliveredAt: string | null;
             /** Format: date-time */
             occurredAt: string;
-            /** @description It failed, and no attempts are left. */
+            /** @description Whether it failed and has no attempts left. */
             dead: boolean;
-            /** @description It was settled without being handed over: the group does not get this event any more. */
+            /** @description Whether it was settled without an attempt, because the group no longer gets this event. */
             skipped: boolean;
             /** @description The last 20 attempts, the last one first. */
             history: components["schemas"]["SvcDeliveryAttempt"][];
         };
-        /** @description An attempt to hand an event over. */
+        /** @description An attempt to deliver an event. */
         SvcDeliveryAttempt: {
             /**
              * Format: int64
-             * @description It counts on when the delivery is tried again by hand.
+             * @description The number of the attempt. It goes on rising after a retry by hand.
              */
             number: number;
             /** Format: date-time */
@@ -1865,7 +1865,7 @@ export interface components {
             status: "delivered" | "failed";
             /**
              * Format: int64
-             * @description Null where nothing was attempted, and for a delivery that succeeded at its first attempt.
+             * @description Null if nothing was attempted, or if the delivery succeeded at its first attempt.
              */
             durationMs: number | null;
             error: string | null;
@@ -1880,12 +1880,12 @@ export interface components {
             pending: number;
             /**
              * Format: int64
-             * @description Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has no more.
+             * @description The delivered ones among the newest 10,000 deliveries of the group, or among those before `until` if it is given. The number is exact if the group has no more deliveries.
              */
             delivered: number;
             /**
              * Format: int64
-             * @description They are tried again. Counted up to 1,000,000.
+             * @description Deliveries that will be retried. Counted up to 1,000,000.
              */
             failed: number;
             /**
@@ -1895,7 +1895,7 @@ export interface components {
             dead: number;
             /**
              * Format: date-time
-             * @description When the event of the first pending entry happened.
+             * @description When the event of the oldest pending delivery happened.
              */
             oldestPendingAt: string | null;
         };
@@ -1907,9 +1907,9 @@ export interface components {
             handler: string;
             config: JsonObject;
             perInstance: boolean;
-            /** @description `block:<name>` where a block declared it. */
+            /** @description `block:<name>` if a block declared it. */
             source: string | null;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
+            /** @description Why it is suspended, and since when; null if it is not. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -1917,7 +1917,7 @@ export interface components {
                 since: string;
             } | null;
         };
-        /** @description Events sent to another service, signed. */
+        /** @description A webhook, which sends signed events to another service. */
         SvcWebhook: {
             /** Format: uuid */
             id: string;
@@ -1925,18 +1925,18 @@ export interface components {
             /** Format: uri */
             url: string;
             topics: string[];
-            /** @description Names alone: a value is stored sealed and never shown. */
+            /** @description The names of the headers. Their values are stored encrypted and never shown. */
             headers: {
                 [key: string]: "***";
             };
             enabled: boolean;
-            /** @description `block:<name>` where a block declared it. */
+            /** @description `block:<name>` if a block declared it. */
             source: string | null;
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
             updatedAt: string;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
+            /** @description Why it is suspended, and since when; null if it is not. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -1944,7 +1944,7 @@ export interface components {
                 since: string;
             } | null;
         };
-        /** @description A named list of what its holders may do. */
+        /** @description A role: a named list of permissions. */
         SvcRole: {
             /** Format: uuid */
             id: string;
@@ -1956,11 +1956,11 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
-        /** @description What a role gives on one resource. */
+        /** @description The permissions that a role gives on one resource. */
         SvcGrant: {
             /** @description An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all. */
             resource: string;
-            /** @description `manage` stands for all of them. */
+            /** @description `manage` includes all actions. */
             actions: ("create" | "read" | "update" | "delete" | "manage")[];
             /**
              * @description `own`: only rows that the caller created.
@@ -1968,7 +1968,7 @@ export interface components {
              */
             rowPolicy?: "own" | null;
         };
-        /** @description A user as those see them who look after users. */
+        /** @description A user, as administrators see one. */
         SvcManagedUser: {
             /** Format: uuid */
             id: string;
@@ -1988,7 +1988,7 @@ export interface components {
                 name: string;
             }[];
         };
-        /** @description What a session of somebody who has the role may do. */
+        /** @description What a session of a user with this role may do. */
         SvcRolePermissions: {
             /** Format: uuid */
             roleId: string;
@@ -2017,12 +2017,12 @@ export interface components {
             expiresAt: string;
             /**
              * Format: date-time
-             * @description When it was used last, to within five minutes; null where that is not known.
+             * @description When it was last used, to within five minutes; null if that is not known.
              */
             lastSeenAt: string | null;
             ipAddress: string | null;
             userAgent: string | null;
-            /** @description Whether the request came with this session. */
+            /** @description Whether it is the session of this request. */
             current: boolean;
         };
         /** @description A key for a program, with the rights of one role. */
@@ -2042,14 +2042,14 @@ export interface components {
             lastUsedAt: string | null;
             /** Format: date-time */
             createdAt: string;
-            /** @description The user who made it, and the API key that they used for it. Both are null where the request had no credential. Null: nobody is recorded, and it keeps its rights. */
+            /** @description The user who made it, and the API key that they used for it. Both are null if the request had no credential. If no maker is recorded, the whole is null, and no maker limits its rights. */
             madeBy: {
                 /** Format: uuid */
                 userId: string | null;
                 /** Format: uuid */
                 apiKeyId: string | null;
             } | null;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
+            /** @description Why it is suspended, and since when; null if it is not. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -2057,7 +2057,7 @@ export interface components {
                 since: string;
             } | null;
         };
-        /** @description A user as every answer shows it. */
+        /** @description A user. */
         SvcUser: {
             /** Format: uuid */
             id: string;
@@ -2071,7 +2071,7 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
-        /** @description The session of a request, as its own user sees it. */
+        /** @description The session of a request, as its user sees it. */
         SvcSession: {
             /** Format: uuid */
             id: string;
@@ -2087,11 +2087,11 @@ export interface components {
             ipAddress: string | null;
             userAgent: string | null;
         };
-        /** @description One of a user's sessions, as they see it themselves. */
+        /** @description One of the caller's sessions. */
         SvcListedSession: {
             /** Format: uuid */
             id: string;
-            /** @description Tokens are not shown. */
+            /** @description Always null, because tokens are not shown. */
             token: null;
             /** Format: uuid */
             userId: string;
@@ -2106,7 +2106,7 @@ export interface components {
             /** @description Whether it is the session of this request. */
             current: boolean;
         };
-        /** @description Who the caller is; the other members are there where `authenticated` is true. */
+        /** @description The caller. The other members are only there if `authenticated` is true. */
         SvcMe: {
             authenticated: boolean;
             /** Format: uuid */
@@ -2115,23 +2115,23 @@ export interface components {
             user?: components["schemas"]["SvcUser"];
             /**
              * Format: uuid
-             * @description The key, where one was sent.
+             * @description The API key of the request, if it has one.
              */
             apiKeyId?: string;
-            /** @description Whether the key has no power at the moment: whoever made it is gone or banned. */
+            /** @description Whether the key is suspended, because its maker was deleted or banned. */
             suspended?: boolean;
             /** @description Whether this session may claim the account that was made at boot. */
             pendingClaim?: boolean;
         };
-        /** @description How people sign in here. */
+        /** @description How people sign in to this server. */
         SvcInstance: {
-            /** @description Nobody has signed up yet; the first account becomes admin. */
+            /** @description Whether nobody has signed up yet. The first account becomes admin. */
             needsAdmin: boolean;
-            /** @description The first sign-up has to send `x-setup-token`. */
+            /** @description Whether the first sign-up needs the header `x-setup-token`. */
             setupToken: boolean;
-            /** @description People may sign up. */
+            /** @description Whether people may sign up. */
             signUp: boolean;
-            /** @description Guests may sign in. */
+            /** @description Whether guests may sign in. */
             anonymous: boolean;
             methods: ("password" | "anonymous" | "passkey" | "magic-link" | "email-otp")[];
             providers: {
@@ -2139,20 +2139,20 @@ export interface components {
                 name: string;
             }[];
         };
-        /** @description A setting of the server, and what holds. Addresses are without what may be a secret. */
+        /** @description A setting of the server, and its value. */
         SvcSetting: {
             /** @example SVC_LISTEN */
             name: string;
-            /** @description What holds. Null for a secret, and where nothing holds. Addresses are without what may be a secret. */
+            /** @description The value in use. Null for a secret, and if there is no value. Addresses are shown without the parts that may be secret. */
             value: string | null;
             secret: boolean;
-            /** @description Whether somebody has set it, or a file holds it. */
+            /** @description Whether it was set, or comes from a file. */
             isSet: boolean;
             /** @enum {string} */
             source: "default" | "environment" | "file";
             description: string;
         };
-        /** @description How the server is: what it takes of the disk, what waits, what fails, which instances there are. */
+        /** @description The state of the server: disk space, waiting work, failures, and the running instances. */
         SvcStatus: {
             version: string;
             /** @enum {string} */
@@ -2172,7 +2172,7 @@ export interface components {
                 startedAt: string;
                 /** Format: date-time */
                 seenAt: string;
-                /** @description The instance that gave this answer. */
+                /** @description Whether this instance gave the answer. */
                 isThis: boolean;
             }[];
             database: {
@@ -2190,7 +2190,7 @@ export interface components {
                 sizeBytes: number;
                 /**
                  * Format: int64
-                 * @description Null: no bound.
+                 * @description Null if there is no limit.
                  */
                 maxBytes: number | null;
             };
@@ -2202,12 +2202,12 @@ export interface components {
                 pending: number;
                 /**
                  * Format: int64
-                 * @description To be tried again, of the newest 100,000 that failed.
+                 * @description Deliveries that will be retried, among the newest 100,000 failed ones.
                  */
                 failed: number;
                 /**
                  * Format: int64
-                 * @description Given up, of the newest 100,000 that failed.
+                 * @description Deliveries without attempts left, among the newest 100,000 failed ones.
                  */
                 dead: number;
                 /** Format: date-time */
@@ -2222,7 +2222,7 @@ export interface components {
             blocks: {
                 /** Format: int64 */
                 installed: number;
-                /** @description Blocks that are suspended, or whose last call on this instance failed. Empty without read on `blocks`. */
+                /** @description Blocks that are suspended, or whose last call on this instance failed. Empty if the caller may not read `blocks`. */
                 failing: {
                     name: string;
                     error: string;
@@ -2230,7 +2230,7 @@ export interface components {
                     at: string;
                 }[];
             };
-            /** @description Of this instance, a number for each minute of the last hour; the last one is the current minute. */
+            /** @description The activity of this instance: a number for each minute of the last hour. The last one is the current minute. */
             activity: {
                 /** Format: date-time */
                 from: string;
@@ -2249,7 +2249,7 @@ export interface components {
                 detail: string;
             }[];
         };
-        /** @description An installed block: the version that serves. */
+        /** @description An installed block, in the version that is in use. */
         SvcBlock: {
             name: string;
             version: string;
@@ -2265,19 +2265,19 @@ export interface components {
                 name: string;
                 url: string;
                 topics: string[];
-                /** @description Values are not shown. */
+                /** @description The headers of its requests. Answers do not show their values. */
                 headers: {
                     [key: string]: "***";
                 };
             }[];
             config: JsonObject;
-            /** @description JSON Schema of `config`, from the manifest; null where the block takes no configuration. */
+            /** @description JSON Schema of `config`, from the manifest; null if the block takes no configuration. */
             configSchema: JsonObject | null;
             /** Format: date-time */
             installedAt: string;
             installedBy: string | null;
             versions: string[];
-            /** @description Why it has no power at the moment, and since when; null while it has. */
+            /** @description Why it is suspended, and since when; null if it is not. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -2296,27 +2296,27 @@ export interface components {
             resource: string;
             actions: ("create" | "read" | "update" | "delete" | "manage")[];
             /**
-             * @description Only rows that whoever calls the block owns.
+             * @description Only rows that the caller of the block owns.
              * @enum {string}
              */
             rowPolicy?: "own";
             /**
-             * @description Whoever calls the block has to hold it too.
+             * @description If it is there, the caller of the block needs the permission too.
              * @enum {string}
              */
             as?: "caller";
         };
-        /** @description A callable operation. */
+        /** @description An action, which callers call by its name. */
         SvcBlockAction: {
             name: string;
             description: string;
             /** @description A JSON Schema. */
             input: JsonObject;
-            /** @description What calling it needs. Without it, update on `blocks`. */
+            /** @description The permission to call it. If it is left out, update on `blocks`. */
             rbac?: {
                 resource: string;
                 /**
-                 * @description What a grant allows. `manage` stands for all of them.
+                 * @description An action that a grant allows. `manage` includes all actions.
                  * @enum {string}
                  */
                 action: "create" | "read" | "update" | "delete" | "manage";
@@ -2324,7 +2324,7 @@ export interface components {
             /** Format: int64 */
             timeoutMs?: number;
         };
-        /** @description An inbound receiver. */
+        /** @description A hook, which receives requests of third parties. */
         SvcBlockHook: {
             name: string;
             description: string;
@@ -2338,7 +2338,7 @@ export interface components {
             config: JsonObject;
             perInstance: boolean;
         };
-        /** @description Declared actions and hooks of all blocks, and all handlers. */
+        /** @description The actions and hooks that all blocks declare, and all event handlers. */
         SvcDeclaredActions: {
             actions: {
                 block: string;
@@ -2356,67 +2356,67 @@ export interface components {
                 name: string;
                 /** @enum {string} */
                 kind: "action" | "hook" | "subscription";
-                /** @description Null for the service's own. */
+                /** @description Null for handlers of the service itself. */
                 block: string | null;
             }[];
         };
-        /** @description A secret that a block asks for: by name alone. */
+        /** @description A secret that a block asks for, without its value. */
         SvcBlockSecret: {
             name: string;
             isSet: boolean;
             /** Format: date-time */
             updatedAt: string | null;
         };
-        /** @description What the calls of one handler used. */
+        /** @description The number, the time and the memory of one handler's calls. */
         SvcHandlerUsage: {
             name: string;
             /** Format: int64 */
             calls: number;
             /**
              * Format: int64
-             * @description Calls whose client left are among them.
+             * @description It includes calls whose client disconnected.
              */
             failed: number;
             /** Format: double */
             timeMsTotal: number;
             /**
              * Format: double
-             * @description Null while there were no calls.
+             * @description Null if there were no calls.
              */
             timeMsP50: number | null;
             /** Format: double */
             timeMsP95: number | null;
             /**
              * Format: int64
-             * @description The most linear memory of one call.
+             * @description The largest linear memory of one call.
              */
             memoryBytesMax: number;
         };
-        /** @description A line of a block's log. */
+        /** @description A stored line of a block's log. */
         SvcBlockLogLine: {
             /** Format: date-time */
             at: string;
             /** @enum {string} */
             level: "error" | "warn" | "info" | "debug" | "trace";
             message: string;
-            /** @description What the line says beside its message; null where that is nothing. */
+            /** @description Further data of the line; null if there is none. */
             fields: JsonValue;
             callId: string;
-            /** @description Grows from line to line. */
+            /** @description The number of the line. A later line has a higher number. */
             id: string;
         };
-        /** @description What a packed file is, and what installing it would change. */
+        /** @description What a packed file contains, and what its installation would change. */
         SvcBlockInspection: {
             manifest: components["schemas"]["SvcBlockManifest"];
             permissions: components["schemas"]["SvcBlockPermissions"];
             /** Format: int64 */
             sizeBytes: number;
             sha256: string;
-            /** @description The version that serves now; null where the block is not installed. */
+            /** @description The version in use; null if the block is not installed. */
             installed: {
                 version: string;
                 digest: string;
-                /** @description Null without read on `blocks`. */
+                /** @description Null if the caller may not read `blocks`. */
                 permissions: components["schemas"]["SvcBlockPermissions"] | null;
             } | null;
             differences: {
@@ -2425,14 +2425,14 @@ export interface components {
                 name: string;
                 /** @enum {string} */
                 change: "added" | "removed" | "changed";
-                /** @description As the installed version has it; null where it has none, and without read on `blocks`. */
+                /** @description The entry of the installed version. Null if it has none, or if the caller may not read `blocks`. */
                 before: JsonValue;
-                /** @description As the new version has it; null where it has none. */
+                /** @description The entry of the new version; null if it has none. */
                 after: JsonValue;
                 /** @description Whether an upgrade needs `allowNewPermissions` for it. */
                 needsConsent: boolean;
             }[];
-            /** @description Null where no version is installed. */
+            /** @description Null if no version is installed. */
             newPermissions: components["schemas"]["SvcNewPermissions"] | null;
             problems: {
                 error: string;
@@ -2454,12 +2454,12 @@ export interface components {
                 name: string;
                 url: string;
                 topics: string[];
-                /** @description Values are not shown. */
+                /** @description The headers of its requests. Answers do not show their values. */
                 headers: {
                     [key: string]: "***";
                 };
             }[];
-            /** @description What has to be there for the block to work. */
+            /** @description What the block needs to work. */
             requires: {
                 handlers: string[];
                 /** @description Host interfaces, or names of installed blocks. */
@@ -2473,7 +2473,7 @@ export interface components {
                 actions: ("create" | "read" | "update" | "delete" | "manage")[];
             }[];
         };
-        /** @description What a version of a block asks for beyond the installed one. A list is empty where it asks for no more. */
+        /** @description What a version of a block asks for in addition to the installed one. A list is empty if there is nothing new. */
         SvcNewPermissions: {
             data: components["schemas"]["SvcDataPermission"][];
             secrets: string[];
@@ -2490,7 +2490,7 @@ export interface components {
                 rbac: {
                     resource: string;
                     /**
-                     * @description What a grant allows. `manage` stands for all of them.
+                     * @description An action that a grant allows. `manage` includes all actions.
                      * @enum {string}
                      */
                     action: "create" | "read" | "update" | "delete" | "manage";
@@ -2500,22 +2500,22 @@ export interface components {
                 name: string;
             }[];
         };
-        /** @description What a block gets by being installed. */
+        /** @description What an installation gives a block. */
         SvcInstallReport: {
             permissions: components["schemas"]["SvcBlockPermissions"];
             webhooks: {
                 id?: string;
                 name: string;
                 url: string;
-                /** @description The signing secret, shown this once. */
+                /** @description The signing secret, which is shown only this once. */
                 secret?: string;
             }[];
-            /** @description Topics whose object does not exist. */
+            /** @description Warnings about topics whose object does not exist. */
             warnings?: string[];
-            /** @description After a dry run of an upgrade. */
+            /** @description What the upgrade asks for in addition. It is only there after a dry run of an upgrade. */
             newPermissions?: components["schemas"]["SvcNewPermissions"];
         };
-        /** @description How handing an event to a handler once more ended. */
+        /** @description The result of a replay, in which a handler got an event once more. */
         SvcReplayed: {
             ok: boolean;
             /** @description Why the handler failed. */
@@ -2526,41 +2526,41 @@ export interface components {
             /** Format: double */
             durationMs: number;
             callId: string;
-            /** @description The consumer group whose configuration counted. */
+            /** @description The consumer group whose configuration the handler got. */
             consumer: string;
-            /** @description What the call logged; null without read on `blocks`. */
+            /** @description The log lines of the call; null if the caller may not read `blocks`. */
             logs: {
                 /** Format: date-time */
                 at: string;
                 /** @enum {string} */
                 level: "error" | "warn" | "info" | "debug" | "trace";
                 message: string;
-                /** @description What the line says beside its message; null where that is nothing. */
+                /** @description Further data of the line; null if there is none. */
                 fields: JsonValue;
                 callId: string;
             }[] | null;
         };
         /** @description What a change of the schema would do. */
         SvcChangePlan: {
-            /** @description Whether it takes a table, a column or links away, whatever they hold. */
+            /** @description Whether the change removes a table, a column or links, even if they are empty. */
             destructive: boolean;
             /**
              * Format: int64
-             * @description The sum of `lost`.
+             * @description The sum of the rows in `lost`.
              */
             rows: number;
             lost: {
                 /** @enum {string} */
                 what: "records" | "values" | "links";
                 object: string;
-                /** @description The column whose values go, or the relationship whose links go. */
+                /** @description The column whose values are lost, or the relationship whose links are lost. */
                 name: string | null;
                 /** Format: int64 */
                 rows: number;
             }[];
-            /** @description What rows break of the new rules. The change is refused where there is any. */
+            /** @description The new rules that stored rows break. The change is refused if there are any. */
             breaking: {
-                /** @description `required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length`: several are separated by commas. */
+                /** @description `required`, `isUnique`, `uniqueTogether`, or those of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length` that become stricter, separated by commas. */
                 rule: string;
                 object: string;
                 field: string;
@@ -2571,7 +2571,7 @@ export interface components {
             dependents: components["schemas"]["SvcDependent"][];
             /**
              * Format: int64
-             * @description How many dependents there are that the caller may not read.
+             * @description The number of dependents that the caller may not read.
              */
             hidden: number;
         };
@@ -2580,12 +2580,12 @@ export interface components {
             /** @enum {string} */
             kind: "relationship" | "unique" | "index" | "role" | "webhook" | "subscription" | "block" | "task";
             name: string;
-            /** @description What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none. */
+            /** @description Its id in the API: an id, the number of a relationship, or the name of a consumer group or block. Null if it has none. */
             id: string | null;
-            /** @description How it depends on it, for people. */
+            /** @description How it depends on the object or column, in words for people. */
             detail: string;
         };
-        /** @description Where the page lies. `totalCount` and `totalPages` are null where `count=none` left them out. */
+        /** @description The page that the answer holds. `totalCount` and `totalPages` are null if the request has `count=none`. */
         SvcPagination: {
             /** Format: int64 */
             page: number;
@@ -2597,7 +2597,7 @@ export interface components {
             hasNextPage: boolean;
             hasPreviousPage: boolean;
         };
-        /** @description A field as it is defined. */
+        /** @description The definition of a field. */
         SvcField: {
             name: string;
             /**
@@ -2615,30 +2615,30 @@ export interface components {
             indexed?: boolean;
             /** @description The value of records that are created without one. */
             default?: JsonValue;
-            /** @description Least value of a number, least length of a text. */
+            /** @description The smallest value of a number, or the shortest length of a text. */
             min?: number | LosslessNumber;
-            /** @description Greatest value of a number, greatest length of a text. */
+            /** @description The greatest value of a number, or the longest length of a text. */
             max?: number | LosslessNumber;
             /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
             pattern?: string;
             /** @description The values of enum and multi_enum. */
             options?: string[];
-            /** @description Digits after the point of decimal, currency and percentage. */
+            /** @description Digits after the decimal point, for decimal, currency and percentage. */
             scale?: number;
         };
-        /** @description What holds between the records of an object. */
+        /** @description Rules between the records of an object. */
         SvcConstraints: {
-            /** @description Groups of columns whose values no two records may have alike. */
+            /** @description Groups of columns. No two records may have the same values in all columns of a group. */
             uniqueTogether?: string[][];
         };
-        /** @description An object as it is defined. */
+        /** @description The definition of an object. */
         SvcObject: {
             name: string;
             label?: string;
             description?: string;
             fields: components["schemas"]["SvcField"][];
             constraints?: components["schemas"]["SvcConstraints"];
-            /** @description Groups of columns that have an index together. */
+            /** @description Groups of columns, each of which has one index. */
             indexes?: string[][];
         };
         /** @description A relationship of the live schema. */
@@ -2650,7 +2650,7 @@ export interface components {
             id: number;
             name: string;
             /**
-             * @description How many records stand on each side.
+             * @description How many records each side can have.
              * @enum {string}
              */
             kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
@@ -2658,7 +2658,7 @@ export interface components {
             target: string;
             required: boolean;
             /**
-             * @description What becomes of the records that refer to one that is deleted.
+             * @description What happens to the records that refer to a deleted record.
              * @enum {string}
              */
             onDelete: "restrict" | "cascade" | "set_null";
@@ -2686,15 +2686,15 @@ export interface components {
             indexed?: boolean;
             /** @description The value of records that are created without one. */
             default?: JsonValue;
-            /** @description Least value of a number, least length of a text. */
+            /** @description The smallest value of a number, or the shortest length of a text. */
             min?: (number | LosslessNumber) | null;
-            /** @description Greatest value of a number, greatest length of a text. */
+            /** @description The greatest value of a number, or the longest length of a text. */
             max?: (number | LosslessNumber) | null;
             /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
             pattern?: string | null;
             /** @description The values of enum and multi_enum. */
             options?: string[] | null;
-            /** @description Digits after the point of decimal, currency and percentage. */
+            /** @description Digits after the decimal point, for decimal, currency and percentage. */
             scale?: number | null;
         };
         SvcFieldChanges: {
@@ -2711,15 +2711,15 @@ export interface components {
             indexed?: boolean | null;
             /** @description The value of records that are created without one. */
             default?: JsonValue;
-            /** @description Least value of a number, least length of a text. */
+            /** @description The smallest value of a number, or the shortest length of a text. */
             min?: (number | LosslessNumber) | null;
-            /** @description Greatest value of a number, greatest length of a text. */
+            /** @description The greatest value of a number, or the longest length of a text. */
             max?: (number | LosslessNumber) | null;
             /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
             pattern?: string | null;
             /** @description The values of enum and multi_enum. */
             options?: string[] | null;
-            /** @description Digits after the point of decimal, currency and percentage. */
+            /** @description Digits after the decimal point, for decimal, currency and percentage. */
             scale?: number | null;
         };
         SvcObjectInput: {
@@ -3162,7 +3162,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcDependent"][];
-                        /** @description How many dependents there are that the caller may not read. */
+                        /** @description The number of dependents that the caller may not read. */
                         hidden: number;
                     };
                 };
@@ -4198,7 +4198,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description What the calls of a block used on this instance since it started, those that were not called among them. */
+                        /** @description The use of a block's handlers on this instance since it started. Handlers that were never called are included. */
                         data: {
                             /** Format: date-time */
                             since: string;
@@ -4301,9 +4301,9 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcBlockLogLine"][];
-                        /** @description Give it back as `after` for what comes next. */
+                        /** @description Send it as `after` to get the lines that follow. */
                         cursor: string;
-                        /** @description Whether lines after the cursor may be gone already: the last 1,000 of a block are kept. */
+                        /** @description Whether lines after the cursor may be deleted already: only the last 1,000 lines of a block are kept. */
                         missed: boolean;
                     };
                 };

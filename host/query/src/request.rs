@@ -498,7 +498,7 @@ mod tests {
             let text = text_of(input, &WORDS)?;
             let pairs = || text.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
             if let Ok(request) = ListRequest::from_parameters(pairs()) {
-                assert!(request.paging.limit <= crate::limits::PAGE_SIZE_MAX && request.paging.offset <= OFFSET_MAX, "{text}");
+                assert!(request.paging.limit <= PAGE_SIZE_MAX && request.paging.offset <= OFFSET_MAX, "{text}");
             }
             let _ = ListRequest::export_from_parameters(pairs());
             let _ = ListRequest::from_json(&text);
