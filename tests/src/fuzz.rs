@@ -8,11 +8,20 @@ pub use arbtest::arbitrary::Unstructured;
 /// How long one property is tried.
 const BUDGET: Duration = Duration::from_secs(10);
 /// Random bytes that one try begins with at most.
-const BYTES_MAX: u32 = 4096;
+const BYTES_MAX: u32 = 256;
+/// Words of a text. Few make a valid one more often.
+const WORDS_MAX: usize = 16;
 
-/// Tries a property with random input until the time is over. If it panics, the seed of the input is printed.
-pub fn for_a_while(property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
-    arbtest::arbtest(property).size_max(BYTES_MAX).budget(BUDGET).run();
+/// Tries a property with random input until the time is over. If it panics, the seed of the input is printed. The property returns
+/// whether the reader accepted the input. If it never did, the property was never tried, so that is a failure too.
+pub fn for_a_while(mut property: impl FnMut(&mut Unstructured<'_>) -> Result<bool>) {
+    let mut accepted = 0_u64;
+    let counted = |input: &mut Unstructured<'_>| {
+        accepted += u64::from(property(input)?);
+        Ok(())
+    };
+    arbtest::arbtest(counted).size_max(BYTES_MAX).budget(BUDGET).run();
+    assert!(accepted >= 100, "{accepted} inputs were accepted");
 }
 
 /// Text of words that the reader knows, with any characters in between.
@@ -21,7 +30,7 @@ pub fn for_a_while(property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
 /// There are no random bytes left.
 pub fn text_of(input: &mut Unstructured<'_>, words: &[&str]) -> Result<String> {
     let mut text = String::new();
-    while !input.is_empty() {
+    for _ in 0..input.int_in_range(1..=WORDS_MAX)? {
         match input.ratio(7, 8)? {
             true => text.push_str(input.choose(words)?),
             false => text.push(input.arbitrary()?),

@@ -280,7 +280,7 @@ impl App {
                     for other in installed.iter().filter(|other| other.name != key) {
                         let requires = match requires_of(other) {
                             Ok(requires) => requires,
-                            // What cannot be read itself does not serve, and is in the way of others until it is gone.
+                            // This block cannot be read either, so it does not run here. If it stayed, neither could ever be removed.
                             Err(_) if !is_readable => continue,
                             Err(error) => return Err(error),
                         };

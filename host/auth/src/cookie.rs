@@ -124,11 +124,12 @@ mod tests {
         for_a_while(|input| {
             let words = [";", "=", "%", "%2", "%41", ".", " ", "svc.session_token=", pair];
             let text = changed(input, &format!("a=b; {pair}; c=d"), &words)?;
-            assert!(signer.token_of_cookies(&text).is_none_or(|token| token == "token"), "{text}");
+            let token = signer.token_of_cookies(&text);
+            assert!(token.as_ref().is_none_or(|token| token == "token"), "{text}");
             let value = changed(input, &signer.signed("token"), &["%", "%2E", ".", "=", "A"])?;
             // A bare token has no signature.
             assert!(signer.token_of_bearer(&value).is_none_or(|token| token == "token" || !value.contains('.')), "{value}");
-            Ok(())
+            Ok(token.is_some())
         });
     }
 }

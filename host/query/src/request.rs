@@ -497,12 +497,13 @@ mod tests {
         for_a_while(|input| {
             let text = text_of(input, &WORDS)?;
             let pairs = || text.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-            if let Ok(request) = ListRequest::from_parameters(pairs()) {
+            let read = ListRequest::from_parameters(pairs());
+            if let Ok(request) = &read {
                 assert!(request.paging.limit <= PAGE_SIZE_MAX && request.paging.offset <= OFFSET_MAX, "{text}");
             }
             let _ = ListRequest::export_from_parameters(pairs());
             let _ = ListRequest::from_json(&text);
-            Ok(())
+            Ok(read.is_ok())
         });
     }
 }

@@ -200,7 +200,7 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
     if (changes.size > 0) {
       changeRows(cache, object, new Map([...changes].map(([id, row]) => [id, () => row])));
       // Elsewhere they may be known by what changed.
-      void cache.invalidateQueries({ queryKey: ["data", object, "related"] });
+      void cache.invalidateQueries({ queryKey: ["data", object, "related"], predicate: (query) => changes.has(String(query.queryKey[3])) });
     }
     if (changedColumns.size > 0) {
       beat.current += 1;

@@ -20,7 +20,7 @@ use crate::records::read::page_json;
 
 pub use sessions::UserSessionAnswer;
 
-/// What a missing right is missing for.
+/// What a caller needs a right for; it stands before the message if they lack it.
 const HANDING_OVER: &str = "Handing over what the user made";
 /// Most roles of one user.
 const ROLES_OF_USER_MAX: i64 = 100;
@@ -47,7 +47,7 @@ pub enum OnDeletion {
     /// The user is not deleted while such a thing exists.
     #[default]
     Refuse,
-    /// Another user, by their id, becomes their maker.
+    /// The user with this id becomes the maker of these things.
     HandOver(String),
     /// The things stay suspended until somebody adopts them.
     Suspend,

@@ -1,6 +1,6 @@
 //! Documents that the platform's tables hold as JSON text. The server wrote them, so one that cannot be read is an error in its log.
 //!
-//! One rule for all of them: a decision by such a document takes every right, or fails ([`Place::decides`]), because nobody gets
+//! One rule for all of them: a decision by such a document demands every right, or fails ([`Place::decides`]), because nobody gets
 //! a right by a document that nobody can read. An answer goes on without it ([`Place::read`]), because one damaged row must not keep
 //! its administrators from the list in which they find it.
 

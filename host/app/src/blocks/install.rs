@@ -254,8 +254,15 @@ impl App {
     }
 
     /// What was set of the configuration and fits the version that is to serve. Keys that do not fit fall back to their defaults.
+    ///
+    /// # Errors
+    /// `conflict` if the stored configuration cannot be read; `invalid_block` if the version refuses an empty one.
     fn carried_config(&self, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<Value> {
         let runtime = self.runtime()?;
+        if present.is_some_and(|present| !present.has_config) {
+            let message = "The stored configuration of this block cannot be read. Set it anew first.";
+            return Err(Error::new(Code::Conflict, message));
+        }
         let mut set = present.and_then(|present| present.configured.as_object().cloned()).unwrap_or_default();
         let declares = |key: &str| {
             let properties = manifest.config.as_ref().and_then(|schema| schema.get("properties"));

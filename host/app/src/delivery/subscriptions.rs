@@ -291,6 +291,10 @@ impl App {
                     connection.raise_version("subscriptions").await?;
                     let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
                     may_act(&caller, &row)?;
+                    if TopicPattern::parse(&row.topic).is_err() {
+                        // A newer server reads more in it, so it takes the right to read everything.
+                        caller.require("*", Action::Read)?;
+                    }
                     match connection.delete_subscription(&consumer).await? {
                         true => Ok(()),
                         false => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),

@@ -162,9 +162,9 @@ impl InstalledBlock {
             data.map(|permission| permission.grant()).collect::<Vec<_>>()
         };
         // `own` is by the invoking actor, who is known at the call.
-        let configured: Option<Value> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
+        let configured: Option<Map<String, Value>> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
         let has_config = configured.is_some();
-        let configured = configured.unwrap_or_else(|| Value::Object(Map::new()));
+        let configured = Value::Object(configured.unwrap_or_default());
         let (plain, as_caller) = (grants(None), grants(Some(RunAs::Caller)));
         Ok(InstalledBlock {
             digest: row.digest,

@@ -27,9 +27,9 @@ const WAITING_MAX: usize = 1000;
 /// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly,
 /// because the feed then makes no pauses and hands out events faster than anybody writes them.
 const QUEUE_MAX: usize = 2 * WAITING_MAX;
-/// The same two bounds by the bytes of the events, since a commit may have one event or thousands.
-const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
-pub(crate) const QUEUE_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
+/// Most bytes of events that may wait. If there are more, the publisher waits too. The feed goes on with its pauses, so that one
+/// writer of large records disconnects nobody: 32 MiB take 160 milliseconds.
+pub(crate) const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// What one commit hands over, with its place among the bytes of the queue.
 struct Queued {
@@ -131,7 +131,7 @@ impl FeedPump {
     /// Runs as long as the feed is there.
     pub async fn run(mut self) {
         while let Some(Queued { events, room }) = self.queue.recv().await {
-            // It waits no more, so it is not among those that keep the feed from pausing.
+            // Its bytes leave the queue here.
             drop(room);
             let (mut count, mut bytes) = (0, 0);
             for event in events {
@@ -146,10 +146,9 @@ impl FeedPump {
         }
     }
 
-    /// Whether so little waits that readers may be given time.
-    pub(crate) fn may_pause(&self) -> bool {
-        let waiting_bytes = QUEUE_BYTES_MAX.saturating_sub(self.room.available_permits());
-        self.queue.len() < WAITING_MAX && waiting_bytes < WAITING_BYTES_MAX
+    /// Whether so few commits wait that readers may be given time.
+    fn may_pause(&self) -> bool {
+        self.queue.len() < WAITING_MAX
     }
 
     fn hand_out(&mut self, event: Arc<CommittedEvent>) {

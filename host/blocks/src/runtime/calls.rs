@@ -142,7 +142,7 @@ enum Failed {
 
 impl Failed {
     fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
-        // A bound that cannot stop the guest at once is hit before another one stops it.
+        // A bound that was noted comes first: the guest went on until the next tick, and may have hit another bound by then.
         let stopped_by = || error.downcast_ref::<LimitHit>().copied();
         let limit = tripped.or_else(stopped_by).or_else(|| LimitHit::of_engine(&error));
         match (limit, error.downcast_ref::<Trap>()) {

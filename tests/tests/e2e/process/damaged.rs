@@ -1,4 +1,4 @@
-//! Documents of the platform's own tables that cannot be read: a decision by one takes every right or fails, an answer goes on without
+//! Documents of the platform's own tables that cannot be read: a decision by one demands every right or fails, an answer goes on without
 //! it, and the log has each once.
 
 use blockbase_tests::{Server, on_both_engines};
@@ -20,11 +20,11 @@ async fn block(name: &str, keys: Value) -> Vec<u8> {
 }
 
 on_both_engines! {
-    async fn a_subscription_and_a_webhook_that_cannot_be_read_take_every_right(server: Server) {
+    async fn a_subscription_and_a_webhook_that_cannot_be_read_demand_every_right(server: Server) {
         let admin = server.admin().await;
         let grants = json!([
             { "resource": "webhooks", "actions": ["read", "delete"] },
-            { "resource": "subscriptions", "actions": ["read", "delete"] },
+            { "resource": "events", "actions": ["read", "delete"] },
             { "resource": "note", "actions": ["read"] },
             { "resource": "audit", "actions": ["create"] },
         ]);
@@ -59,6 +59,12 @@ on_both_engines! {
         assert_eq!(admin.get(subscriptions).await.data().as_array().unwrap().len(), 1);
         assert_eq!(logged(&server, "svc_subscriptions", "config").await, 1, "{}", server.log());
         assert_eq!(logged(&server, "svc_webhooks", "topics").await, 1, "{}", server.log());
+
+        // So is a pattern that only a newer server can read.
+        server.sql("UPDATE svc_webhooks SET topics = '[\"data..x\"]'").await;
+        operator.delete(&other).await.expect_error(403, "forbidden");
+        server.sql("UPDATE svc_webhooks SET topics = '[broken'").await;
+        assert_eq!(admin.patch(&other, json!({ "enabled": false })).await.data()["enabled"], json!(false));
 
         // Those who may do everything can clear them away.
         for path in [&one, &other] {
@@ -102,7 +108,7 @@ on_both_engines! {
         let admin = server.admin().await;
         let token = admin.token.clone();
         let schema = json!({ "type": "object", "properties": { "cheer": { "type": "string", "default": "Well done!" } } });
-        assert_eq!(admin.install("", block("one", json!({ "config": schema })).await).await.status, 201);
+        assert_eq!(admin.install("", block("one", json!({ "config": schema.clone() })).await).await.status, 201);
         let (path, action, hook) = ("/api/v1/blocks/one", "/api/v1/blocks/one/actions/go", "/api/v1/hooks/one/go");
         let set = json!({ "config": { "cheer": "Hooray!" } });
         assert_eq!(admin.patch(path, set.clone()).await.data()["config"], set["config"]);
@@ -117,8 +123,28 @@ on_both_engines! {
         admin.post(action, json!({})).await.expect_error(500, "internal");
         admin.post(hook, json!({})).await.expect_error(500, "internal");
         assert_eq!(logged(&server, "svc_blocks", "config").await, 1, "{}", server.log());
+        // A new version would run with its defaults.
+        let next = block("one", json!({ "version": "0.2.0", "config": schema })).await;
+        admin.install("?upgrade=true", next.clone()).await.expect_error(409, "conflict");
 
         assert_eq!(admin.patch(path, set.clone()).await.data()["config"], set["config"]);
         assert_eq!(admin.post(action, json!({})).await.status, 200);
+        assert_eq!(admin.install("?upgrade=true", next).await.status, 200);
+        assert_eq!(admin.get(path).await.data()["config"], set["config"]);
+    }
+
+    async fn a_task_that_cannot_be_read_demands_every_right(server: Server) {
+        let admin = server.admin().await;
+        let role = role(&admin, "operator", json!([{ "resource": "tasks", "actions": ["read", "delete"] }])).await;
+        let (operator, _) = key(&admin, json!({ "name": "operator", "roleId": role })).await;
+        assert_eq!(admin.install("", block("one", json!({})).await).await.status, 201);
+        let config = json!({ "block": "one", "action": "go" });
+        let task = json!({ "name": "hourly", "type": "block_action", "schedule": "0 * * * *", "config": config });
+        let id = admin.post("/api/v1/tasks", task).await.data()["id"].as_str().unwrap().to_owned();
+        server.sql("UPDATE svc_tasks SET config = '{broken' WHERE type = 'block_action'").await;
+        let path = format!("/api/v1/tasks/{id}");
+        assert_eq!(admin.get(&path).await.data()["config"], json!({}));
+        operator.delete(&path).await.expect_error(403, "forbidden");
+        assert_eq!(admin.delete(&path).await.status, 204);
     }
 }

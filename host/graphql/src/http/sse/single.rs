@@ -307,11 +307,16 @@ impl Graphql {
                 }
             }
         } else {
-            // A result is made when those before it have been read, as far as the caller's share goes.
-            let turn = tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await;
-            let room = match &turn {
-                Ok(_) => self.app.response_room(operation.asked.caller.quota_owner()).await,
-                Err(_) => Err(no_turn()),
+            // A result is made when those before it have been read, as far as the caller's share goes. Room is waited for before the
+            // turn, so that unread answers keep no turn, and their error is their own.
+            let owner = operation.asked.caller.quota_owner();
+            let (room, turn) = match self.app.response_room(owner).await {
+                Ok(()) => match tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await {
+                    // Others may have taken it meanwhile.
+                    Ok(turn) => (self.app.response_room(owner).await, Some(turn)),
+                    Err(_) => (Err(no_turn()), None),
+                },
+                Err(error) => (Err(error), None),
             };
             let result = match room {
                 Ok(()) => operation.run().await,
