@@ -476,10 +476,6 @@ fn topics_place(row: &WebhookRow) -> Place<'_> {
     Place::new("svc_webhooks", "topics", &row.id)
 }
 
-fn topics_of(row: &WebhookRow) -> Result<Vec<String>> {
-    topics_place(row).decides(&row.topics)
-}
-
 async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {
     connection.held_webhook(id).await?.ok_or_else(|| Error::not_found("webhook"))
 }
