@@ -21,6 +21,9 @@ use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
+/// Said of what may depend on the object, since nobody can read what it does.
+const UNREADABLE: &str = "cannot be read in the database, so it may depend on this";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -135,8 +138,8 @@ impl<'a> Dependents<'a> {
         Ok((self.found, hidden))
     }
 
-    fn add(&mut self, kind: DependentKind, name: impl Into<String>, id: Option<String>, detail: String) {
-        self.found.push(Dependent { kind, name: name.into(), id, detail });
+    fn add(&mut self, kind: DependentKind, name: impl Into<String>, id: Option<String>, detail: impl Into<String>) {
+        self.found.push(Dependent { kind, name: name.into(), id, detail: detail.into() });
     }
 
     fn add_relationship(&mut self, registry: &Registry, relationship: &Relationship) {
@@ -192,7 +195,11 @@ impl<'a> Dependents<'a> {
 
     async fn add_webhooks(&mut self, connection: &mut Connection) -> Result<()> {
         for row in connection.webhooks().await? {
-            let topics: Vec<String> = Place::new("svc_webhooks", "topics", &row.id).read(&row.topics);
+            let topics: Option<Vec<String>> = Place::new("svc_webhooks", "topics", &row.id).found(&row.topics);
+            let Some(topics) = topics else {
+                self.add(DependentKind::Webhook, row.name.unwrap_or(row.url), Some(row.id), UNREADABLE);
+                continue;
+            };
             let named: Vec<&str> = topics.iter().map(String::as_str).filter(|topic| self.is_named_by(topic)).collect();
             if !named.is_empty() {
                 let detail = format!("sends {}{}", named.join(", "), declared_by(row.source.as_deref()));
@@ -205,9 +212,15 @@ impl<'a> Dependents<'a> {
     async fn add_subscriptions(&mut self, connection: &mut Connection) -> Result<()> {
         for row in connection.subscriptions().await? {
             let mut ways = Vec::new();
-            let config: Value = Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config);
+            let config: Option<Value> = Place::new("svc_subscriptions", "config", &row.consumer).found(&row.config);
             let writes = match row.handler == PERSIST_EVENT {
-                true => PersistConfig::read(&config).ok().filter(|config| config.object == self.object),
+                true => match config {
+                    Some(config) => PersistConfig::read(&config).ok().filter(|config| config.object == self.object),
+                    None => {
+                        ways.push(UNREADABLE.to_owned());
+                        None
+                    }
+                },
                 false => None,
             };
             match self.field {
@@ -265,7 +278,11 @@ impl<'a> Dependents<'a> {
             return Ok(());
         }
         for task in connection.tasks().await? {
-            let config: Value = Place::new("svc_tasks", "config", &task.id).read(&task.config);
+            let config: Option<Value> = Place::new("svc_tasks", "config", &task.id).found(&task.config);
+            let Some(config) = config else {
+                self.add(DependentKind::Task, task.name, Some(task.id), UNREADABLE);
+                continue;
+            };
             let called = (config["block"].as_str(), config["action"].as_str());
             if let (Some(block), Some(action)) = called
                 && blocks.contains(block)

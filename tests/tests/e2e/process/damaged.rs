@@ -51,6 +51,12 @@ on_both_engines! {
             let listed = admin.get("/api/v1/webhooks").await.data();
             assert_eq!((&listed[0]["id"], &listed[0]["topics"]), (&json!(hook), &json!([])));
         }
+        // Nobody knows that they do not depend on an object.
+        let dependents = admin.get("/api/v1/objects/audit/dependents").await.data();
+        for kind in ["subscription", "webhook"] {
+            let of_kind = dependents.as_array().unwrap().iter().find(|dependent| dependent["kind"] == kind).unwrap();
+            assert_eq!(of_kind["detail"], "cannot be read in the database, so it may depend on this");
+        }
         let (one, other) = (format!("{subscriptions}/audit"), format!("/api/v1/webhooks/{hook}"));
         let operator = server.with_token(key);
         for path in [&one, &other] {
