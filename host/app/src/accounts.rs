@@ -10,220 +10,27 @@ pub(crate) mod roles;
 mod sessions;
 mod sign_in;
 mod sign_up;
+mod types;
 pub(crate) mod users;
 
-use std::ops::Not;
 use std::sync::Arc;
 
-use blockbase_auth::{HashError, PasswordProblem, SessionToken};
-use blockbase_schema::{Code, Error, is_email};
-use blockbase_store::{NewSession, ReadCost, SessionRow, UserRow};
-use schemars::JsonSchema;
-use serde::Serialize;
+use blockbase_auth::SessionToken;
+use blockbase_schema::Error;
+use blockbase_store::{NewSession, ReadCost};
 
 pub use bootstrap::BootstrapAdmin;
 pub use profile::ProfileChanges;
 pub use sign_in::SignIn;
 pub use sign_up::SignUp;
+pub use types::{CurrentSession, ListedSession, MeAnswer, SessionAnswer, SignedIn, UserAnswer};
+use types::{SessionFacts, USER_AGENT_CHARS_MAX};
 
 use crate::App;
 use crate::access::identity::{Presented, SESSION_MS, SHORT_SESSION_MS};
-use crate::base::answer::{Timestamp, text_of};
-use crate::caller::client::{AuthProblem, Client};
-use crate::caller::identity::{Identity, Shown};
+use crate::base::answer::text_of;
+use crate::caller::client::Client;
 use crate::caller::{Caller, Credentials};
-
-/// The role that may do everything.
-pub(crate) const ADMIN: &str = "admin";
-/// The role that every guest has.
-pub(crate) const ANONYMOUS: &str = "anonymous";
-
-/// A new session.
-pub struct SignedIn {
-    /// Shown to the caller once.
-    pub token: SessionToken,
-    pub user: UserAnswer,
-    pub remember: bool,
-}
-
-/// Why a password is refused, as an error of the API beside `/api/auth`: `invalid_value` on `field`.
-fn password_error(problem: PasswordProblem, field: &str) -> Error {
-    let what = match problem {
-        PasswordProblem::TooShort => "has 8 characters at least",
-        PasswordProblem::TooLong => "has 128 characters at most",
-        PasswordProblem::IsEmail => "is not the address itself",
-        PasswordProblem::IsCommon => "is not one of the commonest passwords",
-    };
-    Error::new(Code::InvalidValue, format!("`{field}`: a password {what}.")).with_field(field)
-}
-
-/// Why a password could not be looked at.
-pub(crate) fn hash_error(error: HashError) -> Error {
-    match error {
-        HashError::Busy => {
-            Error::new(Code::Unavailable, "More passwords wait to be checked than this server takes. Try again shortly.")
-        }
-        HashError::Failed(cause) => Error::internal(cause),
-    }
-}
-
-/// A user.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "SvcUser", deny_unknown_fields)]
-pub struct UserAnswer {
-    #[schemars(extend("format" = "uuid"))]
-    id: String,
-    name: String,
-    email: String,
-    email_verified: bool,
-    image: Option<String>,
-    is_anonymous: bool,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-impl From<&UserRow> for UserAnswer {
-    fn from(user: &UserRow) -> UserAnswer {
-        UserAnswer {
-            id: user.id.clone(),
-            name: user.name.clone(),
-            email: user.email.clone(),
-            email_verified: user.email_verified,
-            image: user.image.clone(),
-            is_anonymous: user.is_anonymous,
-            created_at: Timestamp(user.created_at),
-            updated_at: Timestamp(user.updated_at),
-        }
-    }
-}
-
-/// The session of a request, as its user sees it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "SvcSession", deny_unknown_fields)]
-pub struct SessionAnswer {
-    #[schemars(extend("format" = "uuid"))]
-    id: String,
-    token: String,
-    #[serde(flatten)]
-    facts: SessionFacts,
-}
-
-/// One of the caller's sessions.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "SvcListedSession", deny_unknown_fields)]
-pub struct ListedSession {
-    #[schemars(extend("format" = "uuid"))]
-    id: String,
-    /// Always null, because tokens are not shown.
-    token: (),
-    #[serde(flatten)]
-    facts: SessionFacts,
-    /// Whether it is the session of this request.
-    current: bool,
-}
-
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct SessionFacts {
-    #[schemars(extend("format" = "uuid"))]
-    user_id: String,
-    expires_at: Timestamp,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    ip_address: Option<String>,
-    user_agent: Option<String>,
-}
-
-impl From<&SessionRow> for SessionFacts {
-    fn from(session: &SessionRow) -> SessionFacts {
-        SessionFacts {
-            user_id: session.user_id.clone(),
-            expires_at: Timestamp(session.expires_at),
-            created_at: Timestamp(session.created_at),
-            updated_at: Timestamp(session.updated_at),
-            ip_address: session.ip_address.clone(),
-            user_agent: session.user_agent.clone(),
-        }
-    }
-}
-
-/// The session of a request, and its user.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(inline, deny_unknown_fields)]
-pub struct CurrentSession {
-    session: SessionAnswer,
-    user: UserAnswer,
-}
-
-/// The caller. The other members are only there if `authenticated` is true.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "SvcMe", deny_unknown_fields)]
-pub struct MeAnswer<'i> {
-    authenticated: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "uuid"))]
-    user_id: Option<&'i str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<String>")]
-    roles: Option<&'i [String]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "UserAnswer")]
-    user: Option<UserAnswer>,
-    /// The API key of the request, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "uuid"))]
-    api_key_id: Option<&'i str>,
-    /// Whether the key is suspended, because its maker was deleted or banned.
-    #[serde(skip_serializing_if = "Not::not")]
-    suspended: bool,
-    /// Whether this session may claim the account that was made at boot.
-    #[serde(skip_serializing_if = "Not::not")]
-    pending_claim: bool,
-}
-
-impl<'i> From<&'i Identity> for MeAnswer<'i> {
-    fn from(identity: &'i Identity) -> MeAnswer<'i> {
-        MeAnswer {
-            authenticated: true,
-            user_id: Some(&identity.user.id),
-            roles: Some(&identity.roles),
-            user: Some(UserAnswer::from(&identity.user)),
-            api_key_id: identity.api_key().map(|key| key.id.as_str()),
-            suspended: identity.suspended.is_some(),
-            pending_claim: matches!(identity.shown, Shown::Session { pending_claim: true, .. }),
-        }
-    }
-}
-
-/// An address as it is stored and compared: lower case.
-fn normal_email(email: &str) -> Option<String> {
-    let email = email.trim().to_lowercase();
-    is_email(&email).then_some(email)
-}
-
-/// Longest display name in characters.
-const NAME_CHARS_MAX: usize = 200;
-/// Longest reference to an image in characters.
-const IMAGE_CHARS_MAX: usize = 2000;
-/// Longest user agent kept, in characters.
-const USER_AGENT_CHARS_MAX: usize = 500;
-
-/// Checks what a user may be called.
-pub(crate) fn check_name(name: &str) -> Result<(), AuthProblem> {
-    match name.chars().count() <= NAME_CHARS_MAX && !name.contains('\0') {
-        true => Ok(()),
-        false => Err(AuthProblem::Validation(format!("`name` holds {NAME_CHARS_MAX} characters at most, and no NUL."))),
-    }
-}
-
-fn check_image(image: Option<&str>) -> Result<(), AuthProblem> {
-    match image.is_none_or(|image| image.chars().count() <= IMAGE_CHARS_MAX && !image.contains('\0')) {
-        true => Ok(()),
-        false => Err(AuthProblem::Validation(format!("`image` is a URL of {IMAGE_CHARS_MAX} characters at most, without NUL."))),
-    }
-}
 
 impl App {
     /// A session that begins now, and its token.

@@ -6,7 +6,7 @@ use blockbase_auth::check_password;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Service, UserRow};
 
-use super::{ADMIN, check_name, hash_error, normal_email, password_error};
+use super::types::{ADMIN, check_name, hash_error, normal_email, password_error};
 use crate::App;
 use crate::base::topic::{NewUserMembers, Topic};
 use crate::caller::client::AuthProblem;

@@ -4,7 +4,7 @@ use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
 use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
 
-use super::{ANONYMOUS, SignedIn, UserAnswer};
+use super::types::{ANONYMOUS, SignedIn, UserAnswer};
 use crate::App;
 use crate::access::makers::raise_versions_of;
 use crate::access::quota::InTurnOf;

@@ -2,7 +2,7 @@
 
 use blockbase_auth::check_password;
 
-use super::{SignedIn, UserAnswer, check_image, check_name, hash_error};
+use super::types::{SignedIn, UserAnswer, check_image, check_name, hash_error};
 use crate::App;
 use crate::access::identity::is_remembered;
 use crate::caller::Credentials;

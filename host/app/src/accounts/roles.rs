@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::App;
 use crate::access::identity::grants;
 use crate::accounts::removal::keys_are_gone;
-use crate::accounts::{ADMIN, ANONYMOUS};
+use crate::accounts::types::{ADMIN, ANONYMOUS};
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 pub use effective::RolePermissions;

@@ -6,7 +6,7 @@ use blockbase_auth::hash_token;
 use blockbase_schema::Error;
 use blockbase_store::{Service, SessionRow};
 
-use super::{ListedSession, SessionFacts};
+use super::types::{ListedSession, SessionFacts};
 use crate::App;
 use crate::caller::client::AuthProblem;
 use crate::caller::identity::Identity;

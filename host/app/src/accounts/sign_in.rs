@@ -4,7 +4,7 @@ use blockbase_schema::Result;
 
 use super::guests::{Upgrade, carry_over};
 use super::sessions::SESSIONS_OF_USER_MAX;
-use super::{SignedIn, UserAnswer, hash_error, normal_email};
+use super::types::{SignedIn, UserAnswer, hash_error, normal_email};
 use crate::App;
 use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;

@@ -5,7 +5,7 @@ use blockbase_schema::{Code, Error};
 use blockbase_store::UserRow;
 
 use super::guests::{Upgrade, carry_over};
-use super::{ADMIN, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
+use super::types::{ADMIN, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
 use crate::App;
 use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
 use crate::caller::Caller;

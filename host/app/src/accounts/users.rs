@@ -12,7 +12,7 @@ use crate::App;
 use crate::access::identity::grants;
 use crate::access::makers::{owns_things, raise_versions_of, settle};
 use crate::accounts::removal::remove_user;
-use crate::accounts::{ADMIN, ANONYMOUS, UserAnswer, check_name};
+use crate::accounts::types::{ADMIN, ANONYMOUS, UserAnswer, check_name};
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
 use crate::outbox::platform_event::Announcer;
