@@ -114,7 +114,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn no_other_text_is_believed() {
         use blockbase_tests::fuzz::{changed, for_a_while};
 

@@ -62,7 +62,7 @@ fn append(component: &mut Vec<u8>, name: &str, data: &[u8]) {
     CustomSection { name: name.into(), data: data.into() }.append_to_component(component);
 }
 
-/// Sections that packing writes anew.
+/// Sections that packing replaces.
 const OWN_SECTIONS: [&str; 7] = [MANIFEST_SECTION, "component-name", "version", "description", "authors", "licenses", "source"];
 
 /// The component without the outermost sections that packing writes, so that packing twice is packing once.

@@ -94,7 +94,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn any_file_is_read_or_refused() {
         use blockbase_tests::fuzz::{changed, for_a_while};
 

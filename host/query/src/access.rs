@@ -179,7 +179,7 @@ impl Access {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permissions {
     grants: Arc<Grants>,
-    /// Whose rows `own` means.
+    /// The user whose rows `own` means.
     actor_id: Option<String>,
     /// Enforcement is off, or the service itself acts.
     unrestricted: bool,

@@ -458,7 +458,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn any_query_is_read_or_refused() {
         use blockbase_tests::fuzz::{for_a_while, text_of};
 

@@ -184,7 +184,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn patterns_match_as_their_definition_says() {
         use blockbase_tests::fuzz::for_a_while;
 

@@ -32,7 +32,7 @@ pub enum Hint {
     AnotherHeir,
     /// Look at the service as oneself, not as a role.
     OwnView,
-    /// Read the data anew, and follow events from now on.
+    /// Read the data again, and follow events from now on.
     FollowFromNow,
     /// List events from the newest on.
     FromNewestEvent,

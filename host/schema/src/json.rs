@@ -331,7 +331,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn members_are_read_as_a_json_parser_reads_them() {
         use std::collections::BTreeMap;
 

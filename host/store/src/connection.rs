@@ -55,7 +55,7 @@ pub(crate) struct Emitted {
 }
 
 impl Effects {
-    /// What is told of the commit; `None` if it left nothing in the outbox.
+    /// The events that a commit announces; `None` if it left nothing in the outbox.
     pub(crate) fn commit(self) -> Option<Commit> {
         let Effects { events, topics, consumers, .. } = self;
         (!topics.is_empty() || !consumers.is_empty()).then_some(Commit { events, topics, consumers })

@@ -80,7 +80,7 @@ impl App {
     /// # Errors
     /// `forbidden` if that maker was deleted or banned; `internal` if the stored configuration cannot be read.
     pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
-        if !block.has_config {
+        if block.configured.is_none() {
             return Err(Error::internal(format!("the stored configuration of the block `{}` cannot be read", block.name())));
         }
         let generation = self.identities.generation();

@@ -259,11 +259,14 @@ impl App {
     /// `conflict` if the stored configuration cannot be read; `invalid_block` if the version refuses an empty one.
     fn carried_config(&self, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<Value> {
         let runtime = self.runtime()?;
-        if present.is_some_and(|present| !present.has_config) {
-            let message = "The stored configuration of this block cannot be read. Set it anew first.";
-            return Err(Error::new(Code::Conflict, message));
-        }
-        let mut set = present.and_then(|present| present.configured.as_object().cloned()).unwrap_or_default();
+        let mut set = match present.map(|present| &present.configured) {
+            Some(Some(set)) => set.clone(),
+            Some(None) => {
+                let message = "The stored configuration of this block cannot be read. Set it again first.";
+                return Err(Error::new(Code::Conflict, message));
+            }
+            None => Map::new(),
+        };
         let declares = |key: &str| {
             let properties = manifest.config.as_ref().and_then(|schema| schema.get("properties"));
             properties.is_some_and(|properties| properties.get(key).is_some())

@@ -60,7 +60,7 @@ impl Identity {
         Actor { user_id: Some(self.user.id.clone()), api_key_id, via }
     }
 
-    /// Whose share a request from `address` uses; background work has no address.
+    /// The owner of the share that a request from `address` uses. Background work has no address.
     ///
     /// Nobody gets a further share by themselves. Anybody can become any number of guests, so guests share by their address. A
     /// user can make many keys for themselves, so those use the user's share. A key that somebody else made has its own.

@@ -59,7 +59,7 @@ pub(crate) struct Consent {
     pub(crate) asked: [Arc<Permissions>; 2],
     /// The same, cut to what the maker held.
     pub(crate) cut: [Arc<Permissions>; 2],
-    /// Whose rows `own` means.
+    /// The user whose rows `own` means.
     pub(crate) actor_id: Option<String>,
     pub(crate) stamp: Stamp,
 }

@@ -18,7 +18,9 @@ use crate::base::stored::Place;
 use crate::caller::Caller;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
-use crate::state::routing::{BUILT_IN_HANDLERS, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_subscribe};
+use crate::state::routing::{
+    BUILT_IN_HANDLERS, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_change_stored, may_subscribe,
+};
 
 /// Longest name of a consumer group in bytes.
 const CONSUMER_BYTES_MAX: usize = 100;
@@ -291,10 +293,7 @@ impl App {
                     connection.raise_version("subscriptions").await?;
                     let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
                     may_act(&caller, &row)?;
-                    if TopicPattern::parse(&row.topic).is_err() {
-                        // A newer server reads more in it, so it takes the right to read everything.
-                        caller.require("*", Action::Read)?;
-                    }
+                    may_change_stored(&caller, &row.topic)?;
                     match connection.delete_subscription(&consumer).await? {
                         true => Ok(()),
                         false => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),

@@ -25,7 +25,7 @@ use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
 use crate::delivery::subscriptions::Answered;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
-use crate::state::routing::{WEBHOOK_CONSUMER, may_subscribe, purpose};
+use crate::state::routing::{WEBHOOK_CONSUMER, may_change_stored, may_subscribe, purpose};
 
 /// How long a secret signs beside the one that replaced it.
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
@@ -134,17 +134,15 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     patterns.try_for_each(|pattern| may_subscribe(caller, &pattern))
 }
 
-/// Demands the rights that a change of a stored webhook needs: those that it carries, and the right to read everything if this
-/// server cannot read what it sends. A newer server that can read it would go on with the change.
+/// Demands the rights that a change of a stored webhook needs.
 ///
 /// # Errors
 /// `forbidden`, naming what the caller cannot read.
 fn may_change(caller: &Caller, row: &WebhookRow) -> Result<()> {
-    may_act(caller, row)?;
-    let topics: Option<Vec<String>> = topics_place(row).found(&row.topics);
-    match topics.is_some_and(|topics| topics.iter().all(|topic| TopicPattern::parse(topic).is_ok())) {
-        true => Ok(()),
-        false => caller.require("*", Action::Read),
+    match topics_place(row).found::<Vec<String>>(&row.topics) {
+        Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic)),
+        // What it would send is not known, so it takes the right to read everything.
+        None => caller.require("*", Action::Read),
     }
 }
 

@@ -210,7 +210,7 @@ impl App {
         .await
     }
 
-    /// Sentences about relation keys that an answer leaves out because they are none, for a caller who was given the record.
+    /// Warnings about keys in `expand` that name no relation, for a caller who was given the record.
     pub fn warnings_of_expand(&self, caller: &Caller, object: &str, related: &[Related]) -> Vec<String> {
         if related.is_empty() { Vec::new() } else { warnings_of_expand(caller, &self.registry(), object, related) }
     }
@@ -246,7 +246,7 @@ fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, relate
     unknown.into_iter().map(sentence).collect()
 }
 
-/// What the plan tells of a read's cost: texts are as long as their writers made them.
+/// The cost of a read, as far as its plan shows it. The length of a text is known only when it is read.
 fn cost(selection: &Selection) -> Cost {
     if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
 }
@@ -258,7 +258,7 @@ fn tables(object: &Object, expand: &[ExpandPlan]) -> Vec<String> {
     names
 }
 
-/// An id in any usual spelling; what is none cannot be the id of a record.
+/// An id in any usual spelling; `None` if the text is not a UUID, so that no record can have it.
 pub(crate) fn record_id(text: &str) -> Option<Uuid> {
     text.parse().ok()
 }

@@ -132,10 +132,9 @@ pub struct InstalledBlock {
     pub enabled: bool,
     /// What was set, over the defaults of the manifest; empty if the stored configuration cannot be read.
     pub config: Value,
-    /// What was set, without the defaults.
-    pub(crate) configured: Value,
-    /// Whether the stored configuration can be read. If not, no handler runs: it would act by another configuration than its own.
-    pub(crate) has_config: bool,
+    /// What was set, without the defaults. `None` if the stored configuration cannot be read: then no handler runs, because it would act
+    /// by another configuration than its own.
+    pub(crate) configured: Option<Map<String, Value>>,
     pub(crate) secrets: HashMap<String, BlockSecretRow>,
     pub(crate) installed_at: i64,
     pub(crate) installed_by: Option<String>,
@@ -163,15 +162,16 @@ impl InstalledBlock {
         };
         // `own` is by the invoking actor, who is known at the call.
         let configured: Option<Map<String, Value>> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
-        let has_config = configured.is_some();
-        let configured = Value::Object(configured.unwrap_or_default());
+        let config = match &configured {
+            Some(set) => manifest.configured(Value::Object(set.clone())),
+            None => Value::Object(Map::new()),
+        };
         let (plain, as_caller) = (grants(None), grants(Some(RunAs::Caller)));
         Ok(InstalledBlock {
             digest: row.digest,
             enabled: row.enabled,
-            config: if has_config { manifest.configured(configured.clone()) } else { configured.clone() },
+            config,
             configured,
-            has_config,
             secrets: row.secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect(),
             installed_at: row.installed_at,
             installed_by: row.installed_by,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::base::answer::AnyObject;
 use crate::base::webhook_headers::HIDDEN;
 
-/// Whose rights limit a data permission, besides those of the block.
+/// A limit of a data permission beside the block's own rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

@@ -284,6 +284,18 @@ pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<(
     }
 }
 
+/// Demands read on what a stored pattern matches, of somebody who changes what has it: on everything if this server cannot read the
+/// pattern, since a newer one that can would go on with the change.
+///
+/// # Errors
+/// `forbidden`.
+pub(crate) fn may_change_stored(caller: &Caller, topic: &str) -> Result<()> {
+    match TopicPattern::parse(topic) {
+        Ok(pattern) => may_subscribe(caller, &pattern),
+        Err(_) => caller.require("*", Action::Read),
+    }
+}
+
 impl App {
     /// The subscriptions that get events, as this instance knows them.
     pub fn subscriptions(&self) -> Arc<Subscriptions> {

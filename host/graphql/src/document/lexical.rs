@@ -228,7 +228,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn what_passes_can_be_parsed_and_counted() {
         use blockbase_tests::fuzz::{changed, for_a_while, text_of};
 

@@ -215,7 +215,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn compact_text_means_the_same() {
         use blockbase_tests::fuzz::{for_a_while, text_of};
 

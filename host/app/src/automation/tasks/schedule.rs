@@ -89,7 +89,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: random input"]
     fn any_schedule_lies_ahead_or_is_refused() {
         use blockbase_tests::fuzz::{changed, for_a_while};
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::AbortHandle;
 
 use super::{Framing, HEARTBEAT, OPENING, event_stream, of_queue};
@@ -132,7 +132,7 @@ impl Connections {
         Ok(token)
     }
 
-    /// Does something with a connection of the caller's; `None` if there is none.
+    /// Runs `act` on the owner's connection; `None` if the owner has no connection with this token.
     fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let mut by_token = self.by_token.lock();
         let connection = by_token.get_mut(token)?;
@@ -307,26 +307,26 @@ impl Graphql {
                 }
             }
         } else {
-            // A result is made when those before it have been read, as far as the caller's share goes. Room is waited for before the
-            // turn, so that unread answers keep no turn, and their error is their own.
-            let owner = operation.asked.caller.quota_owner();
-            let (room, turn) = match self.app.response_room(owner).await {
-                Ok(()) => match tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await {
-                    // Others may have taken it meanwhile.
-                    Ok(turn) => (self.app.response_room(owner).await, Some(turn)),
-                    Err(_) => (Err(no_turn()), None),
-                },
-                Err(error) => (Err(error), None),
-            };
-            let result = match room {
-                Ok(()) => operation.run().await,
-                Err(error) => crate::error::refused(&[error.into()]),
+            let (result, turn) = match self.turn(&operation, results).await {
+                Ok(turn) => (operation.run().await, Some(turn)),
+                Err(error) => (crate::error::refused(&[error.into()]), None),
             };
             let frame = framing.next(&result);
             drop((operation, result, turn));
             let _ = frames.send(frame).await;
         }
         let _ = frames.send(framing.complete()).await;
+    }
+
+    /// Waits until a result may be made: when those before it have been read, as far as the caller's share goes, and when it is its
+    /// turn. Room is waited for before the turn, so that unread answers keep no turn, and their error is their own.
+    async fn turn<'r>(&self, operation: &Operation, results: &'r Semaphore) -> Result<SemaphorePermit<'r>> {
+        let owner = operation.asked.caller.quota_owner();
+        self.app.response_room(owner).await?;
+        let turn = tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await.map_err(|_| no_turn())?;
+        // Others may have taken the room meanwhile.
+        self.app.response_room(owner).await?;
+        turn.map_err(Error::internal)
     }
 
     /// Ends an operation of a connection.
