@@ -174,7 +174,7 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
       const relation = key.slice(holder.length + 4);
       reverse.push({ key, object: holder, relation, column: `${relation}_id`, isSingle: one !== undefined });
     } else if (many !== undefined) links.push({ key, target: many });
-    else if (one === undefined && member(value, "description") !== "There with `expand`.") {
+    else if (one === undefined && member(value, "description") !== "Present with `expand`.") {
       const relation = key.endsWith("_id") ? key.slice(0, -3) : "";
       // Of an object that this person may not see, the description alone says that it is a reference.
       const described = /^The id of a record of `(\w+)`/.exec(String(member(value, "description") ?? ""))?.[1];

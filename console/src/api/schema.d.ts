@@ -11,7 +11,7 @@ export interface paths {
         };
         /**
          * List the objects to read
-         * @description The objects whose records the caller may read, with their endpoints.
+         * @description Lists the objects whose records the caller may read, with their endpoints.
          */
         get: operations["data.discover"];
         put?: never;
@@ -83,7 +83,7 @@ export interface paths {
         };
         /**
          * List what depends on an object, or on a field of it
-         * @description Needs read on `objects`. Roles are listed for those who may read `roles`, webhooks for readers of `webhooks`, subscriptions of `events`, blocks of `blocks`, tasks of `tasks`; the others are counted. What names no object, such as a role with `*`, is left out.
+         * @description Needs read on `objects`. The list has only dependents that the caller may read: roles need read on `roles`, webhooks on `webhooks`, subscriptions on `events`, blocks on `blocks`, and tasks on `tasks`. The others are counted. Dependents that name no object, such as a role with `*`, are left out.
          */
         get: operations["schema.listDependents"];
         put?: never;
@@ -133,7 +133,7 @@ export interface paths {
         head?: never;
         /**
          * Change a field, or rename it by its name
-         * @description Needs update on `objects`. With records a type only widens: integer to big_integer to decimal, integer to float, any single value to text. Without records it may become any.
+         * @description Needs update on `objects`. If the object has records, a type can only widen: integer to big_integer to decimal, integer to float, any single value to text. Without records it can become any type.
          */
         patch: operations["schema.alterField"];
         trace?: never;
@@ -231,7 +231,7 @@ export interface paths {
         };
         /**
          * Get this document
-         * @description OpenAPI 3.1, of the objects and actions that the caller may know of. It changes at once with the schema.
+         * @description An OpenAPI 3.1 document of the objects and actions that the caller may know of. It changes at once with the schema.
          */
         get: operations["service.openapi"];
         put?: never;
@@ -250,8 +250,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask whether the process lives
-         * @description For restarts. No rate limit counts it.
+         * Check whether the process is alive
+         * @description For decisions about restarts. Rate limits do not count it.
          */
         get: operations["service.alive"];
         put?: never;
@@ -270,8 +270,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask whether requests can be served
-         * @description For load balancers: the database answers, and the server is not stopping. No rate limit counts it.
+         * Check whether the server can serve requests
+         * @description For load balancers. The server is ready if the database answers and the server is not stopping. Rate limits do not count it.
          */
         get: operations["service.ready"];
         put?: never;
@@ -291,7 +291,7 @@ export interface paths {
         };
         /**
          * Ask how people sign in here
-         * @description For whatever shows a sign-in. It looks at no credential.
+         * @description For clients that show a sign-in form. The operation ignores credentials.
          */
         get: operations["service.instance"];
         put?: never;
@@ -311,7 +311,7 @@ export interface paths {
         };
         /**
          * List the settings
-         * @description Every environment variable of the server and what holds. Needs read on `settings`. No secret is shown.
+         * @description Lists every environment variable of the server and the value in effect. Needs read on `settings`. No secret is shown.
          */
         get: operations["service.settings"];
         put?: never;
@@ -330,8 +330,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask how the server is
-         * @description Needs read on `settings`. Numbers of the database are a few seconds old, and the size of a Postgres database up to a minute. Requests are those below `/api`; errors are answers of 500 and above.
+         * Get the state of the server
+         * @description Needs read on `settings`. Numbers of the database are a few seconds old. The size of a Postgres database is up to a minute old. Requests below `/api` are counted. Responses of 500 and above count as errors.
          */
         get: operations["service.status"];
         put?: never;
@@ -401,8 +401,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Uninstall a block; its data stays
-         * @description Uninstall a block; its data stays. Needs the permission on `blocks`.
+         * Uninstall a block and keep its data
+         * @description Uninstall a block and keep its data. Needs the permission on `blocks`.
          */
         delete: operations["blocks.uninstall"];
         options?: never;
@@ -424,8 +424,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let the version before serve again
-         * @description Let the version before serve again. Needs the permission on `blocks`.
+         * Go back to the previous version of a block
+         * @description Go back to the previous version of a block. Needs the permission on `blocks`.
          */
         post: operations["blocks.rollback"];
         delete?: never;
@@ -445,7 +445,7 @@ export interface paths {
         put?: never;
         /**
          * Consent to what a block may do
-         * @description It may do what the caller holds from then on, with its webhooks and subscriptions. Needs update on `blocks` and all that its manifest asks for: else 403, and nothing changes.
+         * @description From then on the block, its webhooks and its subscriptions may do what the caller may do. Needs update on `blocks` and every permission that its manifest asks for. Otherwise the response is 403, and nothing changes.
          */
         post: operations["blocks.adopt"];
         delete?: never;
@@ -462,14 +462,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the secrets that a block asks for, by name alone
-         * @description List the secrets that a block asks for, by name alone. Needs the permission on `blocks`.
+         * List the secrets that a block asks for, without their values
+         * @description List the secrets that a block asks for, without their values. Needs the permission on `blocks`.
          */
         get: operations["blocks.listSecrets"];
         put?: never;
         /**
-         * Set a secret of a block; nobody reads it back but the block
-         * @description Set a secret of a block; nobody reads it back but the block. Needs the permission on `blocks`.
+         * Set a secret of a block, which only the block can read
+         * @description Set a secret of a block, which only the block can read. Needs the permission on `blocks`.
          */
         post: operations["blocks.setSecret"];
         delete?: never;
@@ -489,8 +489,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Forget a secret of a block
-         * @description Forget a secret of a block. Needs the permission on `blocks`.
+         * Delete a secret of a block
+         * @description Delete a secret of a block. Needs the permission on `blocks`.
          */
         delete: operations["blocks.deleteSecret"];
         options?: never;
@@ -509,7 +509,7 @@ export interface paths {
         put?: never;
         /**
          * Look at a packed block without installing it
-         * @description What an install would ask for, what an upgrade would change, and what an install by the caller would be refused with. Needs create on `blocks`. What was compiled is kept for ten minutes, so that the install of the same file does not compile again.
+         * @description Shows what an install would ask for, what an upgrade would change, and the error that an install by the caller would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, so an install of the same file does not compile it again.
          */
         post: operations["blocks.inspect"];
         delete?: never;
@@ -526,8 +526,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get what a block's calls used on this instance since it started
-         * @description Get what a block's calls used on this instance since it started. Needs the permission on `blocks`.
+         * Get the resources that a block's calls used since this instance started
+         * @description Get the resources that a block's calls used since this instance started. Needs the permission on `blocks`.
          */
         get: operations["blocks.getUsage"];
         put?: never;
@@ -549,7 +549,7 @@ export interface paths {
         put?: never;
         /**
          * Hand a recorded event to a block's handler once more
-         * @description Needs update on `blocks`, read on `events` and the right to see the event. The call is an ordinary one, and what it does is real; the ledger is left as it is. 409 where a delivery would not bring the handler this event.
+         * @description Needs update on `blocks`, read on `events` and the right to see the event. The handler runs as in an ordinary call, and its effects are real. The ledger does not change. The response is 409 if no delivery would bring this event to the handler.
          */
         post: operations["blocks.replayEvent"];
         delete?: never;
@@ -587,29 +587,29 @@ export interface paths {
         };
         /**
          * Hand a GET request to a block's hook
-         * @description The block gets the request as it came, and chooses status, headers and body. No session counts here.
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
          */
         get: operations["hooks.get"];
         /**
          * Hand a PUT request to a block's hook
-         * @description The block gets the request as it came, and chooses status, headers and body. No session counts here.
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
          */
         put: operations["hooks.put"];
         /**
          * Hand a POST request to a block's hook
-         * @description The block gets the request as it came, and chooses status, headers and body. No session counts here.
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
          */
         post: operations["hooks.post"];
         /**
          * Hand a DELETE request to a block's hook
-         * @description The block gets the request as it came, and chooses status, headers and body. No session counts here.
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
          */
         delete: operations["hooks.delete"];
         options?: never;
         head?: never;
         /**
          * Hand a PATCH request to a block's hook
-         * @description The block gets the request as it came, and chooses status, headers and body. No session counts here.
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
          */
         patch: operations["hooks.patch"];
         trace?: never;
@@ -622,23 +622,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Execute a GraphQL query, open a reserved stream, or explore
-         * @description Queries alone; mutations and subscriptions go by POST. A browser gets the explorer.
+         * Execute a GraphQL query, open a reserved stream, or open the explorer
+         * @description Only queries are allowed. Send mutations and subscriptions by POST. A browser gets the explorer.
          */
         get: operations["graphql.query"];
         /**
          * Reserve an event stream for several operations
-         * @description The single connection mode of GraphQL-SSE. The reservation holds for a minute until it is opened, on this instance alone.
+         * @description Uses the single connection mode of GraphQL-SSE. The reservation is valid on this instance alone. It expires if the stream is not opened within a minute.
          */
         put: operations["graphql.reserve"];
         /**
          * Execute a GraphQL operation
-         * @description The schema is the live one as far as the caller may know of it; introspection describes it. Subscriptions, and any operation that is to be streamed, accept `text/event-stream`.
+         * @description The schema is the live one, limited to what the caller may know of. Introspection describes it. Accept `text/event-stream` for subscriptions and for any other operation to stream.
          */
         post: operations["graphql.execute"];
         /**
          * End an operation of a stream
-         * @description Nothing more of it comes on the stream; what it has written stays written.
+         * @description The stream sends no more results of the operation. Data that the operation has written stays written.
          */
         delete: operations["graphql.stop"];
         options?: never;
@@ -655,7 +655,7 @@ export interface paths {
         };
         /**
          * Get a file of the explorer
-         * @description Scripts, styles and fonts, named by their content, so that they can be kept for ever.
+         * @description Scripts, styles and fonts. Their names depend on their content, so clients can keep them forever.
          */
         get: operations["graphql.asset"];
         put?: never;
@@ -674,14 +674,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Be told when the list of tools changes
-         * @description The stream of a session. It ends with the session, and with the caller's rights.
+         * Follow changes of the list of tools
+         * @description Opens the stream of a session. The stream ends when the session ends or the caller loses the right to it.
          */
         get: operations["mcp.listen"];
         put?: never;
         /**
          * Send a message to the MCP server
-         * @description Streamable HTTP of the Model Context Protocol: its tools are records and the actions of blocks, under the caller's permissions. Send `Accept: application/json, text/event-stream`.
+         * @description The Streamable HTTP transport of the Model Context Protocol. Its tools work on records and call the actions of blocks, with the caller's permissions. Send `Accept: application/json, text/event-stream`.
          */
         post: operations["mcp.send"];
         /**
@@ -705,7 +705,7 @@ export interface paths {
         put?: never;
         /**
          * Sign up with an address and a password
-         * @description The first user to sign up becomes admin. Where `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`: else it is 403 `setup_token_required`. Where sign-up is closed it is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.
+         * @description The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.
          */
         post: operations["auth.signUp"];
         delete?: never;
@@ -725,7 +725,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with an address and a password
-         * @description A wrong password and an unknown address answer alike: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network the account answers 429 there, for up to a minute at a time.
+         * @description A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network, sign-in to the account from there gets 429 for up to a minute at a time.
          */
         post: operations["auth.signIn"];
         delete?: never;
@@ -745,7 +745,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in as a guest
-         * @description 404 where guests are off (`SVC_ANONYMOUS_AUTH`). What the guest makes goes along when they sign up or in with this session.
+         * @description The response is 404 if guests are disabled (`SVC_ANONYMOUS_AUTH`). A guest who signs up or signs in with this session takes along what they made.
          */
         post: operations["auth.signInAnonymous"];
         delete?: never;
@@ -765,7 +765,7 @@ export interface paths {
         put?: never;
         /**
          * End the session
-         * @description Ends the session that the request shows; it holds nowhere any more.
+         * @description Ends the session that the request presents. The session is then invalid everywhere.
          */
         post: operations["auth.signOut"];
         delete?: never;
@@ -783,7 +783,7 @@ export interface paths {
         };
         /**
          * Get the session and its user
-         * @description Null where no session holds; that is no error.
+         * @description The response is null, not an error, if the request has no valid session.
          */
         get: operations["auth.getSession"];
         put?: never;
@@ -802,8 +802,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the sessions of one's user
-         * @description Each has `current`; tokens are not shown.
+         * List the sessions of the caller's user
+         * @description Each session has `current`. Tokens are not shown.
          */
         get: operations["auth.listSessions"];
         put?: never;
@@ -824,8 +824,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End one session of one's user
-         * @description By its id or its token. One that there is not is ended already.
+         * End one session of the caller's user
+         * @description The body names the session by its id or its token. An unknown session counts as ended.
          */
         post: operations["auth.revokeSession"];
         delete?: never;
@@ -844,8 +844,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End all sessions of one's user, this one too
-         * @description They hold nowhere any more, and the streams that they opened end.
+         * End all sessions of the caller's user, including this one
+         * @description The sessions are then invalid everywhere, and the streams that they opened end.
          */
         post: operations["auth.revokeSessions"];
         delete?: never;
@@ -864,8 +864,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End all other sessions of one's user
-         * @description They hold nowhere any more, and the streams that they opened end.
+         * End all other sessions of the caller's user
+         * @description The sessions are then invalid everywhere, and the streams that they opened end.
          */
         post: operations["auth.revokeOtherSessions"];
         delete?: never;
@@ -884,8 +884,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Change one's password
-         * @description 400 `INVALID_PASSWORD` where the current one is another, `CREDENTIAL_ACCOUNT_NOT_FOUND` for guests. Wrong ones count as failed sign-ins do: 429.
+         * Change the caller's password
+         * @description The response is 400 `INVALID_PASSWORD` if `currentPassword` is wrong, and 400 `CREDENTIAL_ACCOUNT_NOT_FOUND` for guests. Wrong passwords count as failed sign-ins: too many of them get 429.
          */
         post: operations["auth.changePassword"];
         delete?: never;
@@ -904,8 +904,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Change one's name or image
-         * @description An address in the body is 400 `EMAIL_CAN_NOT_BE_UPDATED`; members that are not known do nothing.
+         * Change the caller's name or image
+         * @description An address in the body gets 400 `EMAIL_CAN_NOT_BE_UPDATED`. Unknown members are ignored.
          */
         post: operations["auth.updateUser"];
         delete?: never;
@@ -924,8 +924,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Delete the guest that one is
-         * @description 403 `USER_IS_NOT_ANONYMOUS` for others; 404 where guests are off.
+         * Delete the caller's guest account
+         * @description The response is 403 `USER_IS_NOT_ANONYMOUS` if the caller is not a guest, and 404 if guests are disabled.
          */
         post: operations["auth.deleteAnonymousUser"];
         delete?: never;
@@ -943,7 +943,7 @@ export interface paths {
         };
         /**
          * Ask who the caller is
-         * @description Takes any credential. One that does not hold is an answer, not an error.
+         * @description Takes any credential. An invalid credential gets a normal response, not an error.
          */
         get: operations["auth.me"];
         put?: never;
@@ -965,7 +965,7 @@ export interface paths {
         put?: never;
         /**
          * Claim the account that was made at boot
-         * @description By the session that signed in with the bootstrap password. Every other session of the account ends. Nothing to claim, or another was first: 409 `no_pending_claim`.
+         * @description Only the session that signed in with the bootstrap password can claim the account. Every other session of the account ends. The response is 409 `no_pending_claim` if there is no account to claim, or if another request claimed it first.
          */
         post: operations["auth.claim"];
         delete?: never;
@@ -983,7 +983,7 @@ export interface paths {
         };
         /**
          * List what the caller may do
-         * @description The grants of all roles together, each resource once for all rows and once for own rows. A named resource has the rights of `*` in it, so look for the resource, and for `*` only where it is not listed. Of an API key it shows what its maker's rights leave.
+         * @description Shows the grants of all roles together. Each resource appears once for all rows and once for own rows. A named resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not listed. For an API key the grants are limited to the rights of its maker.
          */
         get: operations["auth.permissions"];
         put?: never;
@@ -1002,8 +1002,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get what the user keeps
-         * @description A JSON object of the user's own, an empty one at first. The console keeps saved views in it.
+         * Get the user's preferences
+         * @description A JSON object that belongs to the user. It is empty at first. The console keeps saved views in it.
          */
         get: operations["auth.getPreferences"];
         put?: never;
@@ -1012,8 +1012,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change what the user keeps
-         * @description Members at the top are replaced one by one; the others stay. All of them together have 64 KiB at most as JSON without spaces, those of a guest 4 KiB, and 1,000 members; past that 413, and nothing is changed. They are deleted with the user. A guest who signs up takes them along.
+         * Change the user's preferences
+         * @description Replaces the top-level members that the body names. The others stay. All preferences together have at most 1,000 members and 64 KiB as JSON without spaces, or 4 KiB for a guest. Beyond that the response is 413, and nothing changes. Preferences are deleted with the user. A guest who signs up keeps them.
          */
         patch: operations["auth.updatePreferences"];
         trace?: never;
@@ -1033,7 +1033,7 @@ export interface paths {
         put?: never;
         /**
          * Make a role
-         * @description A grant that the caller does not hold is 403: nobody gives more than they hold. There are 1000 roles at most: 409.
+         * @description The response is 403 if `permissions` has a grant that the caller does not hold. It is 409 if there are 1000 roles already.
          */
         post: operations["roles.create"];
         delete?: never;
@@ -1058,14 +1058,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a role
-         * @description Nobody has it any more, and its API keys are gone. The roles that come with the service stay: 409. A role that gives more than the caller holds, or that somebody has who holds more, stays: 403.
+         * @description Users lose the role, and its API keys are deleted. Roles that come with the service cannot be deleted: the response is 409. It is 403 if the role gives more than the caller holds, or if a user with the role holds more.
          */
         delete: operations["roles.delete"];
         options?: never;
         head?: never;
         /**
          * Change a role
-         * @description `permissions` replaces the list. The caller has to hold what the role gives before and after, and what the users hold who have it: else 403.
+         * @description `permissions` replaces the whole list. The caller must hold every right that the role gives before and after the change, and every right of the users who have the role. Otherwise the response is 403.
          */
         patch: operations["roles.update"];
         trace?: never;
@@ -1078,8 +1078,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get what a role gives in effect
-         * @description What a session of somebody who has the role may do: its own grants, those on `*`, and those of the role `public`. Objects that the caller may not know of are left out. Needs read on `roles`.
+         * Get the effective permissions of a role
+         * @description Shows what a session of a user with this role may do: the role's own grants, its grants on `*`, and the grants of the role `public`. Objects that the caller may not know of are left out. Needs read on `roles`.
          */
         get: operations["roles.getPermissions"];
         put?: never;
@@ -1126,14 +1126,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Their sessions, roles and the keys that act as them go along; records keep their stamps. The last admin stays: 409. A user who made API keys, webhooks, subscriptions, tasks or blocks is 409 `owns_things`, with the list as `things`, unless a parameter says what becomes of them. A user who holds more than the caller is 403.
+         * @description Also deletes the user's sessions, role assignments and the API keys that act as the user. Records keep their stamps. The last admin cannot be deleted: the response is 409. It is 409 `owns_things`, with the list in `things`, if the user made API keys, webhooks, subscriptions, tasks or blocks and no parameter says what happens to them. It is 403 if the user holds more than the caller.
          */
         delete: operations["users.delete"];
         options?: never;
         head?: never;
         /**
          * Change or ban a user
-         * @description A user who holds more than the caller, also by an API key that acts as them, is 403. What a banned user made is suspended.
+         * @description The response is 403 if the user holds more than the caller. API keys that act as the user count too. Things that a banned user made are suspended.
          */
         patch: operations["users.update"];
         trace?: never;
@@ -1154,7 +1154,7 @@ export interface paths {
         post?: never;
         /**
          * End all sessions of a user
-         * @description The caller's own too, where it is one of them. Open streams end with them. Needs update on `users`; a user who holds more than the caller is 403.
+         * @description This includes the caller's own session if it belongs to this user. Open streams of the sessions end too. Needs update on `users`. The response is 403 if the user holds more than the caller.
          */
         delete: operations["users.endSessions"];
         options?: never;
@@ -1174,7 +1174,7 @@ export interface paths {
         post?: never;
         /**
          * End a session of a user
-         * @description Open streams end with it. Needs update on `users`; a user who holds more than the caller is 403.
+         * @description Open streams of the session end too. Needs update on `users`. The response is 403 if the user holds more than the caller.
          */
         delete: operations["users.endSession"];
         options?: never;
@@ -1193,7 +1193,7 @@ export interface paths {
         put?: never;
         /**
          * Give a user a role
-         * @description Needs update on `users`, every right that the role gives, and every right that the user holds. A user has 100 roles at most: 409.
+         * @description Needs update on `users`, every right that the role gives, and every right that the user holds. The response is 409 if the user has 100 roles already.
          */
         post: operations["users.giveRole"];
         delete?: never;
@@ -1237,7 +1237,7 @@ export interface paths {
         put?: never;
         /**
          * Make an API key
-         * @description It acts as its user with the rights of its role alone, cut to what its maker, the caller, holds at each use. A role that gives more than the caller holds is 403. A key for another user needs update on `users`, and every right that the user holds. A user has 1000 keys at most: 409.
+         * @description The key acts as its user with the rights of its role alone. At each use these rights are limited to those of its maker, the caller. The response is 403 if the role gives more than the caller holds. A key for another user needs update on `users`, and every right that the user holds. The response is 409 if the user has 1000 keys already.
          */
         post: operations["apiKeys.create"];
         delete?: never;
@@ -1257,7 +1257,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of an API key
-         * @description The key is cut to what the caller holds from then on, and is suspended no more. Needs update on `api_keys` and every right that the key carries: else 403, and nothing changes. A key that acts as another user needs what making it would need.
+         * @description From then on the key's rights are limited to those of the caller, and the key is no longer suspended. Needs update on `api_keys` and every right that the key carries. Otherwise the response is 403, and nothing changes. A key that acts as another user needs the same rights as making it.
          */
         post: operations["apiKeys.adopt"];
         delete?: never;
@@ -1278,7 +1278,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an API key
-         * @description A key that may do more than the caller is 403, unless it acts as the caller.
+         * @description The response is 403 if the key may do more than the caller, unless the key acts as the caller.
          */
         delete: operations["apiKeys.delete"];
         options?: never;
@@ -1295,7 +1295,7 @@ export interface paths {
         };
         /**
          * Follow events as they are committed
-         * @description Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, `data` its envelope as JSON. Events that the caller may not read are left out.
+         * @description Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as JSON. Events that the caller may not read are left out.
          */
         get: operations["events.stream"];
         put?: never;
@@ -1315,7 +1315,7 @@ export interface paths {
         };
         /**
          * List recent events, newest first
-         * @description Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 400 `answer_too_large` where they have more bytes than `SVC_MAX_ANSWER_BYTES`: ask with a smaller `limit`. 404 where the outbox does not hold the event of `before`.
+         * @description Needs read on `events`. Events that the caller may not read are left out. Looks through 100,000 events: only those of the object or the record if one is named, and only those older than `before`. `limit` is at most 500. The response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Ask again with a smaller `limit`. The response is 404 if the outbox does not hold the event of `before`.
          */
         get: operations["events.list"];
         put?: never;
@@ -1335,7 +1335,7 @@ export interface paths {
         };
         /**
          * Get an event
-         * @description Needs read on `events` and on what the event is about. 404 where the outbox does not hold it, or not any more.
+         * @description Needs read on `events` and on what the event is about. The response is 404 if the outbox no longer holds the event, or never did.
          */
         get: operations["events.get"];
         put?: never;
@@ -1355,7 +1355,7 @@ export interface paths {
         };
         /**
          * List deliveries, those of the newest events first
-         * @description Needs read on `events`, and leaves out entries of events that the caller may not read.
+         * @description Needs read on `events`. Entries of events that the caller may not read are left out.
          */
         get: operations["events.listDeliveries"];
         put?: never;
@@ -1395,7 +1395,7 @@ export interface paths {
         };
         /**
          * Count deliveries by consumer group and state
-         * @description Needs read on `events`, and leaves out entries of events that the caller may not read. Groups without entries are left out; 1,000 groups at most, by their names.
+         * @description Needs read on `events`. Entries of events that the caller may not read are left out, and so are groups without entries. The response has at most 1,000 groups, ordered by name.
          */
         get: operations["events.countDeliveries"];
         put?: never;
@@ -1417,7 +1417,7 @@ export interface paths {
         put?: never;
         /**
          * Try deliveries again that failed
-         * @description They are due at once and have all their attempts again. Needs read and update on `events`, read on the event, and the rights that the consumer group carries. One delivery that did not fail, or whose group is disabled or suspended, is 409. With `dead` all dead ones that match, up to 1,000,000: those of events that the caller may not read are passed over, and so are groups that are disabled, suspended or carry rights that the caller does not hold, unless `consumer` names the group. They are delivered in order, at the ordinary pace.
+         * @description The deliveries are due at once and have all their attempts again. Needs read and update on `events`, read on the event, and the rights that the consumer group carries. The response is 409 if the one delivery did not fail, or if its group is disabled or suspended. `dead` retries all dead deliveries that match, up to 1,000,000. Deliveries of events that the caller may not read are skipped. Groups that are disabled, suspended or carry rights that the caller does not hold are skipped too, unless `consumer` names the group. The deliveries happen in order, at the ordinary pace.
          */
         post: operations["events.retryDelivery"];
         delete?: never;
@@ -1435,13 +1435,13 @@ export interface paths {
         };
         /**
          * List subscriptions
-         * @description Those made here and those that blocks declare; webhooks have a list of their own.
+         * @description Lists the subscriptions that were made here and those that blocks declare. Webhooks have their own list.
          */
         get: operations["events.listSubscriptions"];
         put?: never;
         /**
-         * Let a built-in handler have events
-         * @description Needs create on `events`, read on what it subscribes to and, for `persist_event`, create on its object.
+         * Subscribe a built-in handler to events
+         * @description Needs create on `events` and read on everything that it subscribes to. `persist_event` also needs create on its object.
          */
         post: operations["events.createSubscription"];
         delete?: never;
@@ -1461,7 +1461,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of a subscription
-         * @description It has the caller's rights from then on, and is suspended no more. Needs update on `events` and the rights that it carries: else 403, and nothing changes. One that a block declared comes with the block: 409.
+         * @description From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and the rights that it carries. Otherwise the response is 403, and nothing changes. A subscription that a block declared gets 409: adopt the block instead.
          */
         post: operations["events.adoptSubscription"];
         delete?: never;
@@ -1482,7 +1482,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a subscription
-         * @description What it still had to get is dropped. Needs delete on `events` and the rights that it carries. One that a block declared goes with the block: 409.
+         * @description Its pending deliveries are dropped. Needs delete on `events` and the rights that the subscription carries. A subscription that a block declared gets 409: it goes with the block.
          */
         delete: operations["events.deleteSubscription"];
         options?: never;
@@ -1505,7 +1505,7 @@ export interface paths {
         put?: never;
         /**
          * Make a webhook
-         * @description Needs create on `webhooks` and read on what it subscribes to. Each request carries `x-svc-signature: t=<unix seconds>,v1=<hex>`, the HMAC-SHA256 of `<t>.<body>` under the secret.
+         * @description Needs create on `webhooks` and read on everything that it subscribes to. Each request carries `x-svc-signature: t=<unix seconds>,v1=<hex>`. `v1` is the HMAC-SHA256 of `<t>.<body>` under the secret.
          */
         post: operations["webhooks.create"];
         delete?: never;
@@ -1530,14 +1530,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description What it still had to send is dropped. Needs delete on `webhooks` and read on what it sends. One that a block declared goes with the block: 409.
+         * @description Its pending deliveries are dropped. Needs delete on `webhooks` and read on everything that it sends. A webhook that a block declared gets 409: it goes with the block.
          */
         delete: operations["webhooks.delete"];
         options?: never;
         head?: never;
         /**
          * Change a webhook
-         * @description What happened while it was disabled is not sent later. Needs update on `webhooks`, and read on what it sends and will send. Whoever changes `url` or `topics` becomes its maker.
+         * @description Events that happened while the webhook was disabled are not sent later. Needs update on `webhooks`, and read on everything that it sends before and after the change. A caller who changes `url` or `topics` becomes its maker.
          */
         patch: operations["webhooks.update"];
         trace?: never;
@@ -1553,7 +1553,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of a webhook
-         * @description It has the caller's rights from then on, and is suspended no more. Needs update on `webhooks` and read on what it sends: else 403, and nothing changes. One that a block declared comes with the block: 409.
+         * @description From then on the webhook has the caller's rights, and it is no longer suspended. Needs update on `webhooks` and read on everything that it sends. Otherwise the response is 403, and nothing changes. A webhook that a block declared gets 409: adopt the block instead.
          */
         post: operations["webhooks.adopt"];
         delete?: never;
@@ -1573,7 +1573,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event to a webhook
-         * @description An event `webhook.test.<id>` goes through the whole pipeline. A disabled or suspended webhook is 409. Needs update on `webhooks` and read on what it sends.
+         * @description An event `webhook.test.<id>` goes through the whole pipeline. The response is 409 if the webhook is disabled or suspended. Needs update on `webhooks` and read on everything that it sends.
          */
         post: operations["webhooks.test"];
         delete?: never;
@@ -1593,7 +1593,7 @@ export interface paths {
         put?: never;
         /**
          * Give a webhook a new secret
-         * @description The one before it signs as well for 24 hours: the signature header has two `v1` then. Needs update on `webhooks` and read on what it sends.
+         * @description The previous secret also signs for 24 hours. During that time the signature header has two `v1` values. Needs update on `webhooks` and read on everything that it sends.
          */
         post: operations["webhooks.rotateSecret"];
         delete?: never;
@@ -1617,7 +1617,7 @@ export interface paths {
         put?: never;
         /**
          * Make a task that calls a block's action or erases a user
-         * @description It runs with the rights that its maker has at each run. Who may not call the action, or not delete users and events, is refused.
+         * @description The task runs with the rights that its maker has at each run. The caller must be allowed to call the action, or to delete users and events for `erase_user`.
          */
         post: operations["tasks.create"];
         delete?: never;
@@ -1642,14 +1642,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a task with its runs
-         * @description Needs delete on `tasks` and what calling its action needs. Tasks that come with the service are disabled instead: 409.
+         * @description Needs delete on `tasks` and the rights to call its action. Tasks that come with the service get 409: disable them instead.
          */
         delete: operations["tasks.delete"];
         options?: never;
         head?: never;
         /**
          * Enable, disable or tune a task
-         * @description Needs update on `tasks` and, for a block's action, what calling it needs. Whoever changes `config` becomes its maker. To change it of `anonymous_cleanup` needs delete on `users`.
+         * @description Needs update on `tasks`. For a block's action, it also needs the rights to call the action. A caller who changes `config` becomes the task's maker. A change of the `config` of `anonymous_cleanup` needs delete on `users`.
          */
         patch: operations["tasks.update"];
         trace?: never;
@@ -1665,7 +1665,7 @@ export interface paths {
         put?: never;
         /**
          * Run a task now
-         * @description Answers when the run has ended. Needs update on `tasks` and what calling its action needs; `anonymous_cleanup` needs delete on `users`. While a run is under way it is 409.
+         * @description The response comes when the run has ended. Needs update on `tasks` and the rights to call its action. `anonymous_cleanup` needs delete on `users`. The response is 409 while another run is in progress.
          */
         post: operations["tasks.run"];
         delete?: never;
@@ -1685,7 +1685,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of a task
-         * @description It runs with the caller's rights from then on. Needs update on `tasks` and what calling its action needs: else 403, and nothing changes. Tasks that come with the service are 409.
+         * @description From then on the task runs with the caller's rights. Needs update on `tasks` and the rights to call its action. Otherwise the response is 403, and nothing changes. Tasks that come with the service get 409.
          */
         post: operations["tasks.adopt"];
         delete?: never;
@@ -1703,7 +1703,7 @@ export interface paths {
         };
         /**
          * List a task's runs, newest first
-         * @description Needs read on `tasks`. What a block's action answered is null for those who may not call it.
+         * @description Needs read on `tasks`. The result of a block's action is null if the caller may not call the action.
          */
         get: operations["tasks.listRuns"];
         put?: never;
@@ -1727,33 +1727,33 @@ export interface components {
             error: string;
             /** @description A sentence for people. */
             message: string;
-            /** @description The column at fault, where it is known. */
+            /** @description The column at fault, if it is known. */
             field?: string;
-            /** @description Every failure of an action's input. Of a record: every field at fault, where there are several; `error`, `message` and `field` are those of the first. */
+            /** @description For an action: every failure of its input. For a record: every field at fault, if there are several. `error`, `message` and `field` are then those of the first. */
             issues?: ({
                 /** @description A JSON Pointer into the input. */
                 path: string;
                 message: string;
             } | {
-                /** @description The column, or the key that is none. */
+                /** @description The column, or the key that is not a column. */
                 field: string;
-                /** @description The code that it would have alone. */
+                /** @description The code that this error would have alone. */
                 error: string;
                 message: string;
             })[];
             /** @description With `new_permissions`. */
             newPermissions?: components["schemas"]["SvcNewPermissions"];
-            /** @description With `owns_things`: what the user made, the first hundred. */
+            /** @description With `owns_things`: the first hundred things that the user made. */
             things?: {
                 /** @enum {string} */
                 resource: "api_keys" | "webhooks" | "subscriptions" | "tasks" | "blocks";
                 id: string;
                 name: string | null;
             }[];
-            /** @description Under `/api/auth`, and where an origin is refused: the code once more. */
+            /** @description The same code again. It is present under `/api/auth`, and if an origin is refused. */
             code?: string;
         };
-        /** @description There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none. */
+        /** @description Present if something may be a mistake, such as a topic of an object that does not exist or an unknown relation key. */
         SvcWarnings: string[];
         /** @description A task, which the service runs on a schedule. */
         SvcTask: {
@@ -2792,20 +2792,20 @@ export interface components {
             /** Format: email */
             email: string;
             password: string;
-            /** @description Whether the session outlives the browser; true by default. */
+            /** @description Whether the session outlives the browser. The default is true. */
             rememberMe?: boolean | null;
             name: string;
             /** @description The URL of a picture. */
             image?: string | null;
-            /** @description Where the client goes afterwards: a path here, or a URL of a trusted origin. */
+            /** @description The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin. */
             callbackURL?: string | null;
         };
         SvcSignIn: {
             email: string;
             password: string;
-            /** @description Whether the session outlives the browser; true by default. */
+            /** @description Whether the session outlives the browser. The default is true. */
             rememberMe?: boolean | null;
-            /** @description Where the client goes afterwards: a path here, or a URL of a trusted origin. */
+            /** @description The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin. */
             callbackURL?: string | null;
         };
         SvcNewRole: {
@@ -2830,50 +2830,50 @@ export interface components {
     responses: {
         /** @description The request is malformed, names something that does not exist, or breaks a rule. */
         BadRequest: JsonValue;
-        /** @description The credential is missing or does not hold. */
+        /** @description The credential is missing or invalid. */
         Unauthorized: JsonValue;
-        /** @description The caller lacks the permission, or the request comes from an origin that is not trusted or names a host that is not this server's. */
+        /** @description The caller lacks the permission, the origin of the request is not trusted, or the request names a host that is not this server's. */
         Forbidden: JsonValue;
-        /** @description There is no such thing within the caller's reach. */
+        /** @description It does not exist, or it is not within the caller's reach. */
         NotFound: JsonValue;
-        /** @description What is there already stands against the change. */
+        /** @description The change conflicts with the current state. */
         Conflict: JsonValue;
-        /** @description The body is larger than the operation takes: `SVC_MAX_BODY_BYTES` for records and actions, `SVC_MAX_BLOCK_BYTES` for blocks, 256 KiB for the rest. */
+        /** @description The body is larger than the operation allows: `SVC_MAX_BODY_BYTES` for records and actions, `SVC_MAX_BLOCK_BYTES` for blocks, 256 KiB for the rest. */
         PayloadTooLarge: JsonValue;
-        /** @description The body's content type is another than the one described here. */
+        /** @description The content type of the body is not the one described here. */
         UnsupportedMediaType: JsonValue;
-        /** @description There is a user with this address already. */
+        /** @description A user with this address already exists. */
         UserExists: JsonValue;
         /** @description Too many requests from this address, too many wrong passwords for this account, or too many open streams of this caller. */
         RateLimited: JsonValue;
-        /** @description The server could not complete the request; for actions `action_failed`: the handler failed. */
+        /** @description The server could not complete the request. For actions, `action_failed` means that the handler failed. */
         InternalError: JsonValue;
         /** @description The server cannot answer at the moment. The same request may succeed shortly. */
         Unavailable: JsonValue;
-        /** @description The handler took longer than it is given. */
+        /** @description The handler exceeded its time limit. */
         ActionTimeout: JsonValue;
-        /** @description Too little room is left where the database lies. Reads go on, and so do deletions of records and objects. */
+        /** @description The disk of the database has too little free space. Reads still work, and so do deletions of records and objects. */
         StorageFull: JsonValue;
-        /** @description The answer is the one that `If-None-Match` names. */
+        /** @description The response would be the one that `If-None-Match` names. */
         NotModified: JsonValue;
     };
     parameters: {
-        /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+        /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
         SvcViewAs: JsonValue;
     };
     requestBodies: never;
     headers: {
-        /** @description Names the request in the server's log: the caller's own id where it sent a sane one, else a new one. */
+        /** @description The id of the request in the server's log. It is the caller's own id if the caller sent a sane one, otherwise a new one. */
         RequestId: JsonValue;
-        /** @description The scheme of credentials. */
+        /** @description The authentication scheme. */
         WwwAuthenticate: JsonValue;
         /** @description Seconds to wait. */
         RetryAfter: JsonValue;
         /** @description A strong validator. */
         ETag: JsonValue;
-        /** @description How the answer may be kept. */
+        /** @description How the response may be cached. */
         CacheControl: JsonValue;
-        /** @description What the answer depends on. */
+        /** @description The request headers that the response depends on. */
         Vary: JsonValue;
         /** @description The session cookie. */
         SetCookie: JsonValue;
@@ -2888,7 +2888,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -2927,7 +2927,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -2959,7 +2959,7 @@ export interface operations {
     "schema.createObject": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3012,7 +3012,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -3047,9 +3047,9 @@ export interface operations {
     "schema.deleteObject": {
         parameters: {
             query?: {
-                /** @description Whether relationships of other objects that need this one go with it. */
+                /** @description Whether to also delete the relationships of other objects that need this one. */
                 cascade?: boolean;
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3095,7 +3095,7 @@ export interface operations {
     "schema.updateObject": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3138,11 +3138,11 @@ export interface operations {
     "schema.listDependents": {
         parameters: {
             query?: {
-                /** @description Of this field alone, or of the column of a relationship, such as `owner_id`. */
+                /** @description Only dependents of this field, or of the column of a relationship, such as `owner_id`. */
                 field?: string;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -3179,7 +3179,7 @@ export interface operations {
     "schema.addField": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3234,7 +3234,7 @@ export interface operations {
     "schema.dropField": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3260,7 +3260,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The field is gone. */
+            /** @description The field is dropped. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -3281,7 +3281,7 @@ export interface operations {
     "schema.alterField": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3327,7 +3327,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3359,7 +3359,7 @@ export interface operations {
     "schema.createRelationship": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3410,7 +3410,7 @@ export interface operations {
     "schema.deleteRelationship": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                /** @description If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs read on the whole object. */
                 dryRun?: boolean;
             };
             header?: never;
@@ -3456,7 +3456,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3495,13 +3495,13 @@ export interface operations {
             query?: {
                 /** @description Only changes that touched this object. */
                 object?: string;
-                /** @description Only versions below this. */
+                /** @description Only versions below this one. */
                 before?: number;
-                /** @description Changes at most; all where it is left out, and never more than 1000 where it is given. */
+                /** @description The maximum number of changes. Without it the response has all changes. With it the response never has more than 1000. */
                 limit?: number;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3534,9 +3534,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a document that is there already. */
+                /** @description The `ETag` of a document that the client already has. */
                 "If-None-Match"?: string;
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3576,7 +3576,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It lives. */
+            /** @description The process is alive. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -3601,7 +3601,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They can be. */
+            /** @description The server can serve requests. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -3615,7 +3615,7 @@ export interface operations {
                 };
             };
             500: components["responses"]["InternalError"];
-            /** @description They cannot. */
+            /** @description The server cannot serve requests. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -3631,7 +3631,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3639,7 +3639,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is open. */
+            /** @description The ways to sign in and sign up that are open. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -3661,7 +3661,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3694,7 +3694,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3702,7 +3702,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How it is. */
+            /** @description The state of the server. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -3727,7 +3727,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3759,11 +3759,11 @@ export interface operations {
     "blocks.install": {
         parameters: {
             query?: {
-                /** @description Whether to only say what the block would get. */
+                /** @description If true, the response shows what the block would get, and nothing is installed. */
                 dryRun?: boolean;
                 /** @description Whether to replace the version that is installed. */
                 upgrade?: boolean;
-                /** @description Consent to what an upgrade asks for beyond the installed version; 409 `new_permissions` lists it. */
+                /** @description Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 `new_permissions` lists them. */
                 allowNewPermissions?: boolean;
             };
             header?: never;
@@ -3776,7 +3776,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The upgraded block; after a dry run only what it would get. */
+            /** @description The upgraded block. After a dry run, only the report of what it would get. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -3818,7 +3818,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -3851,7 +3851,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -3895,7 +3895,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The block is gone. */
+            /** @description The block is uninstalled. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4032,7 +4032,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -4121,7 +4121,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The secret is gone. */
+            /** @description The secret is deleted. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4152,7 +4152,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the file is. */
+            /** @description The result of the inspection. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4179,7 +4179,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -4190,7 +4190,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The use of each handler that the block declares. */
+            /** @description The usage of each handler that the block declares. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4235,13 +4235,13 @@ export interface operations {
                 "application/json": {
                     /** @description The id of an event of the outbox. */
                     eventId: string;
-                    /** @description The consumer group whose configuration counts. Without it, the first whose topic matches. */
+                    /** @description The consumer group whose configuration counts. The default is the first group whose topic matches. */
                     consumer?: string;
                 };
             };
         };
         responses: {
-            /** @description How the handler ended. */
+            /** @description The outcome of the handler. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4269,19 +4269,19 @@ export interface operations {
     "blocks.listLogs": {
         parameters: {
             query?: {
-                /** @description Only lines of this level, or of these, separated by commas: `error`, `warn`, `info`, `debug`, `trace`. */
+                /** @description Only lines of these levels, separated by commas: `error`, `warn`, `info`, `debug`, `trace`. */
                 level?: string;
-                /** @description Only lines whose message or fields contain this, whatever its case. */
+                /** @description Only lines whose message or fields contain this text. Case is ignored. */
                 search?: string;
                 /** @description Only lines from this instant on. */
                 since?: string;
-                /** @description The `cursor` of an earlier answer: only what came after it, the oldest first. Nothing is left out and nothing comes twice. */
+                /** @description The `cursor` of an earlier response. The response then has only later lines, oldest first, without gaps or repeats. */
                 after?: string;
-                /** @description Lines at most; 100 by default, and never more than 1000. */
+                /** @description The maximum number of lines. The default is 100, and the response never has more than 1000. */
                 limit?: number;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -4331,7 +4331,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the hook chose; `{ "received": true }` where it chose nothing. */
+            /** @description The response that the hook chose, or `{ "received": true }` if it chose none. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4365,7 +4365,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the hook chose; `{ "received": true }` where it chose nothing. */
+            /** @description The response that the hook chose, or `{ "received": true }` if it chose none. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4400,7 +4400,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the hook chose; `{ "received": true }` where it chose nothing. */
+            /** @description The response that the hook chose, or `{ "received": true }` if it chose none. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4435,7 +4435,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the hook chose; `{ "received": true }` where it chose nothing. */
+            /** @description The response that the hook chose, or `{ "received": true }` if it chose none. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4470,7 +4470,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the hook chose; `{ "received": true }` where it chose nothing. */
+            /** @description The response that the hook chose, or `{ "received": true }` if it chose none. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4494,19 +4494,19 @@ export interface operations {
     "graphql.query": {
         parameters: {
             query?: {
-                /** @description The document: a query. */
+                /** @description The document with the query. */
                 query?: string;
-                /** @description Which of the document's operations is meant. */
+                /** @description The name of the operation in the document to execute. */
                 operationName?: string;
                 /** @description JSON. */
                 variables?: string;
                 /** @description JSON. */
                 extensions?: string;
-                /** @description A reserved event stream, also as the header `X-GraphQL-Event-Stream-Token`. */
+                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead. */
                 token?: string;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -4514,7 +4514,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The result, a stream or a page. */
+            /** @description The result, a stream, or the explorer's page. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4527,7 +4527,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4541,7 +4541,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4553,7 +4553,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description It is no GraphQL request, or, where `application/graphql-response+json` is accepted, cannot be executed. */
+            /** @description The request is not a GraphQL request. If the client accepts `application/graphql-response+json`, also a request that cannot be executed. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4566,7 +4566,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4580,7 +4580,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4590,7 +4590,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The credential does not hold, or is needed and missing. */
+            /** @description The credential is invalid, or it is needed and missing. */
             401: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4604,7 +4604,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4618,7 +4618,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4628,7 +4628,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The caller lacks read on `data`, or may not use what is asked for. */
+            /** @description The caller lacks read on `data`, or may not use what the request asks for. */
             403: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4641,7 +4641,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4655,7 +4655,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4665,7 +4665,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There is no such event stream of the caller's. */
+            /** @description The caller has no event stream with this token. */
             404: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4678,7 +4678,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4692,7 +4692,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4715,7 +4715,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4729,7 +4729,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4739,7 +4739,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer has a type that the client does not take. */
+            /** @description The client does not accept the content type of the response. */
             406: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4752,7 +4752,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4766,7 +4766,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4776,7 +4776,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The stream is open already, or has an operation with this id. */
+            /** @description The stream is already open, or it already has an operation with this id. */
             409: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4789,7 +4789,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4803,7 +4803,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4813,7 +4813,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The body, or the text of the document, is larger than this server takes. */
+            /** @description The body, or the text of the document, is larger than this server allows. */
             413: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4826,7 +4826,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4840,7 +4840,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4850,7 +4850,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The caller has as many streams open as one may have. Too many requests from one address are refused in the form of REST. */
+            /** @description The caller has as many open streams as one caller may have. Too many requests from one address get an error in the form of REST. */
             429: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4864,7 +4864,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4878,7 +4878,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4901,7 +4901,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4915,7 +4915,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4925,7 +4925,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There are as many streams as this server allows, too many bodies in flight, or the database does not answer. */
+            /** @description The server has as many streams as it allows, it has too many bodies in flight, or the database does not answer. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4939,7 +4939,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4953,7 +4953,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -4984,7 +4984,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description It is no GraphQL request, or, where `application/graphql-response+json` is accepted, cannot be executed. */
+            /** @description The request is not a GraphQL request. If the client accepts `application/graphql-response+json`, also a request that cannot be executed. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4997,7 +4997,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5011,7 +5011,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5021,7 +5021,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The credential does not hold, or is needed and missing. */
+            /** @description The credential is invalid, or it is needed and missing. */
             401: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5035,7 +5035,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5049,7 +5049,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5059,7 +5059,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The caller lacks read on `data`, or may not use what is asked for. */
+            /** @description The caller lacks read on `data`, or may not use what the request asks for. */
             403: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5072,7 +5072,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5086,7 +5086,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5096,7 +5096,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer has a type that the client does not take. */
+            /** @description The client does not accept the content type of the response. */
             406: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5109,7 +5109,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5123,7 +5123,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5133,7 +5133,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The body, or the text of the document, is larger than this server takes. */
+            /** @description The body, or the text of the document, is larger than this server allows. */
             413: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5146,7 +5146,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5160,7 +5160,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5170,7 +5170,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The caller has as many streams open as one may have. Too many requests from one address are refused in the form of REST. */
+            /** @description The caller has as many open streams as one caller may have. Too many requests from one address get an error in the form of REST. */
             429: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5184,7 +5184,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5198,7 +5198,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5209,7 +5209,7 @@ export interface operations {
                 };
             };
             500: components["responses"]["InternalError"];
-            /** @description There are as many streams as this server allows, too many bodies in flight, or the database does not answer. */
+            /** @description The server has as many streams as it allows, it has too many bodies in flight, or the database does not answer. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5223,7 +5223,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5237,7 +5237,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5253,7 +5253,7 @@ export interface operations {
     "graphql.execute": {
         parameters: {
             query?: {
-                /** @description A reserved event stream, also as the header `X-GraphQL-Event-Stream-Token`. */
+                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead. */
                 token?: string;
             };
             header?: never;
@@ -5284,7 +5284,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5298,7 +5298,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5310,7 +5310,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The operation runs; its results come on the stream that was named. */
+            /** @description The operation runs. Its results come on the named stream. */
             202: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5320,7 +5320,7 @@ export interface operations {
                     "application/json": null;
                 };
             };
-            /** @description It is no GraphQL request, or, where `application/graphql-response+json` is accepted, cannot be executed. */
+            /** @description The request is not a GraphQL request. If the client accepts `application/graphql-response+json`, also a request that cannot be executed. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5333,7 +5333,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5347,7 +5347,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5357,7 +5357,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The credential does not hold, or is needed and missing. */
+            /** @description The credential is invalid, or it is needed and missing. */
             401: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5371,7 +5371,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5385,7 +5385,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5395,7 +5395,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The caller lacks read on `data`, or may not use what is asked for. */
+            /** @description The caller lacks read on `data`, or may not use what the request asks for. */
             403: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5408,7 +5408,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5422,7 +5422,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5432,7 +5432,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There is no such event stream of the caller's. */
+            /** @description The caller has no event stream with this token. */
             404: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5445,7 +5445,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5459,7 +5459,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5469,7 +5469,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer has a type that the client does not take. */
+            /** @description The client does not accept the content type of the response. */
             406: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5482,7 +5482,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5496,7 +5496,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5506,7 +5506,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The stream is open already, or has an operation with this id. */
+            /** @description The stream is already open, or it already has an operation with this id. */
             409: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5519,7 +5519,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5533,7 +5533,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5543,7 +5543,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The body, or the text of the document, is larger than this server takes. */
+            /** @description The body, or the text of the document, is larger than this server allows. */
             413: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5556,7 +5556,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5570,7 +5570,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5593,7 +5593,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5607,7 +5607,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5617,7 +5617,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The caller has as many streams open as one may have. Too many requests from one address are refused in the form of REST. */
+            /** @description The caller has as many open streams as one caller may have. Too many requests from one address get an error in the form of REST. */
             429: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5631,7 +5631,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5645,7 +5645,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5668,7 +5668,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5682,7 +5682,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5692,7 +5692,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There are as many streams as this server allows, too many bodies in flight, or the database does not answer. */
+            /** @description The server has as many streams as it allows, it has too many bodies in flight, or the database does not answer. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5706,7 +5706,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5720,7 +5720,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5736,9 +5736,9 @@ export interface operations {
     "graphql.stop": {
         parameters: {
             query?: {
-                /** @description A reserved event stream, also as the header `X-GraphQL-Event-Stream-Token`. */
+                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead. */
                 token?: string;
-                /** @description The operation. */
+                /** @description The id of the operation. */
                 operationId?: string;
             };
             header?: never;
@@ -5747,7 +5747,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended. */
+            /** @description The operation has ended. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5757,7 +5757,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description It is no GraphQL request, or, where `application/graphql-response+json` is accepted, cannot be executed. */
+            /** @description The request is not a GraphQL request. If the client accepts `application/graphql-response+json`, also a request that cannot be executed. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5770,7 +5770,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5784,7 +5784,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5794,7 +5794,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The credential does not hold, or is needed and missing. */
+            /** @description The credential is invalid, or it is needed and missing. */
             401: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5808,7 +5808,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5822,7 +5822,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5832,7 +5832,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The caller lacks read on `data`, or may not use what is asked for. */
+            /** @description The caller lacks read on `data`, or may not use what the request asks for. */
             403: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5845,7 +5845,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5859,7 +5859,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5869,7 +5869,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There is no such event stream of the caller's. */
+            /** @description The caller has no event stream with this token. */
             404: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5882,7 +5882,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5896,7 +5896,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5919,7 +5919,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5933,7 +5933,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5943,7 +5943,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer has a type that the client does not take. */
+            /** @description The client does not accept the content type of the response. */
             406: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5956,7 +5956,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5970,7 +5970,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -5980,7 +5980,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The body, or the text of the document, is larger than this server takes. */
+            /** @description The body, or the text of the document, is larger than this server allows. */
             413: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5993,7 +5993,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -6007,7 +6007,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -6019,7 +6019,7 @@ export interface operations {
             };
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
-            /** @description There are as many streams as this server allows, too many bodies in flight, or the database does not answer. */
+            /** @description The server has as many streams as it allows, it has too many bodies in flight, or the database does not answer. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6033,7 +6033,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -6047,7 +6047,7 @@ export interface operations {
                             message: string;
                             locations?: JsonObject[];
                             path?: (string | number)[];
-                            /** @description `code` is what REST has as `error`; `field`, `issues` and the like as there. */
+                            /** @description `code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST. */
                             extensions: {
                                 code: string;
                             } & {
@@ -6096,7 +6096,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The session, as `initialize` answered with it. */
+                /** @description The id of the session, from the response to `initialize`. */
                 "Mcp-Session-Id": string;
             };
             path?: never;
@@ -6114,7 +6114,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The message is malformed, or names no session where it has to. */
+            /** @description The message is malformed, or it needs a session and names none. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6128,13 +6128,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The credential is missing or does not hold. */
+            /** @description The credential is missing or invalid. */
             401: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6149,13 +6149,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The caller lacks read on `data`, or the host or the origin is none that is let in. */
+            /** @description The caller lacks read on `data`, or the host or the origin is not allowed. */
             403: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6169,13 +6169,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description There is no such session of the caller's. */
+            /** @description The caller has no session with this id. */
             404: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6189,13 +6189,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The answer has a type that the client does not take. */
+            /** @description The client does not accept the content type of the response. */
             406: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6209,13 +6209,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The caller or the session has as many streams open as it may have. Too many requests from one address are refused in the form of REST. */
+            /** @description The caller or the session has as many open streams as it may have. Too many requests from one address get an error in the form of REST. */
             429: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6230,14 +6230,14 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     } | components["schemas"]["SvcError"];
                 };
             };
             500: components["responses"]["InternalError"];
-            /** @description There are as many streams, running requests or bodies in flight as this server allows. */
+            /** @description The server has as many streams, running requests or bodies in flight as it allows. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6252,7 +6252,7 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
@@ -6263,11 +6263,11 @@ export interface operations {
     "mcp.send": {
         parameters: {
             query?: {
-                /** @description `none`: `initialize` begins no session, for clients that cannot come back to the same instance. */
+                /** @description With `none`, `initialize` begins no session. This is for clients that cannot come back to the same instance. */
                 sessions?: "none";
             };
             header?: {
-                /** @description The session, as `initialize` answered with it. */
+                /** @description The id of the session, from the response to `initialize`. */
                 "Mcp-Session-Id"?: string;
             };
             path?: never;
@@ -6278,7 +6278,7 @@ export interface operations {
                 "application/json": {
                     /** @constant */
                     jsonrpc: "2.0";
-                    /** @description Of requests; a notification has none. */
+                    /** @description The id of a request. A notification has no id. */
                     id?: string | number;
                     method: string;
                     params?: JsonObject | null;
@@ -6297,7 +6297,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description A notification was taken, or the request was cancelled meanwhile. */
+            /** @description The notification was accepted, or the request was cancelled in the meantime. */
             202: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6305,7 +6305,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The message is malformed, or names no session where it has to. */
+            /** @description The message is malformed, or it needs a session and names none. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6319,13 +6319,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The credential is missing or does not hold. */
+            /** @description The credential is missing or invalid. */
             401: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6340,13 +6340,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The caller lacks read on `data`, or the host or the origin is none that is let in. */
+            /** @description The caller lacks read on `data`, or the host or the origin is not allowed. */
             403: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6360,13 +6360,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description There is no such session of the caller's. */
+            /** @description The caller has no session with this id. */
             404: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6380,13 +6380,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The answer has a type that the client does not take. */
+            /** @description The client does not accept the content type of the response. */
             406: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6400,13 +6400,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The body is larger than this server takes (`SVC_MAX_BODY_BYTES`). */
+            /** @description The body is larger than this server allows (`SVC_MAX_BODY_BYTES`). */
             413: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6420,7 +6420,7 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
@@ -6440,13 +6440,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The caller or the session has as many streams open as it may have. Too many requests from one address are refused in the form of REST. */
+            /** @description The caller or the session has as many open streams as it may have. Too many requests from one address get an error in the form of REST. */
             429: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6461,14 +6461,14 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     } | components["schemas"]["SvcError"];
                 };
             };
             500: components["responses"]["InternalError"];
-            /** @description There are as many streams, running requests or bodies in flight as this server allows. */
+            /** @description The server has as many streams, running requests or bodies in flight as it allows. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6483,7 +6483,7 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
@@ -6496,7 +6496,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The session, as `initialize` answered with it. */
+                /** @description The id of the session, from the response to `initialize`. */
                 "Mcp-Session-Id": string;
             };
             path?: never;
@@ -6504,7 +6504,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The session is gone. */
+            /** @description The session has ended. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6512,7 +6512,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The message is malformed, or names no session where it has to. */
+            /** @description The message is malformed, or it needs a session and names none. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6526,13 +6526,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The credential is missing or does not hold. */
+            /** @description The credential is missing or invalid. */
             401: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6547,13 +6547,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description The caller lacks read on `data`, or the host or the origin is none that is let in. */
+            /** @description The caller lacks read on `data`, or the host or the origin is not allowed. */
             403: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6567,13 +6567,13 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
                 };
             };
-            /** @description There is no such session of the caller's. */
+            /** @description The caller has no session with this id. */
             404: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6587,7 +6587,7 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
@@ -6595,7 +6595,7 @@ export interface operations {
             };
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
-            /** @description There are as many streams, running requests or bodies in flight as this server allows. */
+            /** @description The server has as many streams, running requests or bodies in flight as it allows. */
             503: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6610,7 +6610,7 @@ export interface operations {
                         error: {
                             code: number;
                             message: string;
-                            /** @description `{ error, message }` with the code that REST has for it. */
+                            /** @description `{ error, message }` with the same code as in REST. */
                             data?: JsonObject;
                         };
                     };
@@ -6623,7 +6623,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Needed by the first sign-up of a server with a setup token. */
+                /** @description The first sign-up on a server with a setup token needs this header. */
                 "x-setup-token"?: string;
             };
             path?: never;
@@ -6635,7 +6635,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The session: its token in the body and in `set-auth-token`, and a signed cookie. */
+            /** @description The session. Its token is in the body and in `set-auth-token`. The response also sets a signed cookie. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6675,7 +6675,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The session: its token in the body and in `set-auth-token`, and a signed cookie. */
+            /** @description The session. Its token is in the body and in `set-auth-token`. The response also sets a signed cookie. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6720,7 +6720,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The session: its token in the body and in `set-auth-token`, and a signed cookie. */
+            /** @description The session. Its token is in the body and in `set-auth-token`. The response also sets a signed cookie. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6755,7 +6755,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description There is no session any more, whether there was one or not. */
+            /** @description The session has ended. The response is the same if there was no session. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6815,7 +6815,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The sessions, newest first, 100 at most. */
+            /** @description The sessions, newest first. There are at most 100. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6848,7 +6848,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is ended. */
+            /** @description The session has ended. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6880,7 +6880,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They are ended. */
+            /** @description The sessions have ended. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6912,7 +6912,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They are ended. */
+            /** @description The sessions have ended. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6995,7 +6995,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is changed. */
+            /** @description The user is changed. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7027,7 +7027,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The guest is gone, with their sessions. */
+            /** @description The guest and their sessions are deleted. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7061,7 +7061,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The verdict; the other members are there where it is true. */
+            /** @description Whether the credential is valid. The other members are present only if `authenticated` is true. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7093,7 +7093,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is claimed. */
+            /** @description The account is claimed. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7169,7 +7169,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description Any members; the service does not look at them. */
+                        /** @description Any members. The service does not look at them. */
                         data: JsonObject;
                     };
                 };
@@ -7202,7 +7202,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description Any members; the service does not look at them. */
+                        /** @description Any members. The service does not look at them. */
                         data: JsonObject;
                     };
                 };
@@ -7222,7 +7222,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -7292,7 +7292,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -7336,7 +7336,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The role is gone. */
+            /** @description The role is deleted. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7400,7 +7400,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -7435,21 +7435,21 @@ export interface operations {
     "users.list": {
         parameters: {
             query?: {
-                /** @description Only users whose address or name contains this, whatever its case. */
+                /** @description Only users whose address or name contains this text. Case is ignored. */
                 search?: string;
-                /** @description Only users who have the role of this id or name. */
+                /** @description Only users who have the role with this id or name. */
                 role?: string;
-                /** @description The page, from 1. 1 by default. */
+                /** @description The number of the page. The first page is 1, which is the default. */
                 page?: number;
-                /** @description Records a page; 25 by default, and never more than 100. */
+                /** @description The number of records on a page. The default is 25, and a page never has more than 100. */
                 pageSize?: number;
-                /** @description Records at most, instead of `pageSize`; never more than 100. */
+                /** @description The maximum number of records, instead of `pageSize`. The response never has more than 100. */
                 limit?: number;
-                /** @description Records to leave out, instead of `page`. */
+                /** @description The number of records to skip, instead of `page`. */
                 offset?: number;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -7483,7 +7483,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -7518,9 +7518,9 @@ export interface operations {
     "users.delete": {
         parameters: {
             query?: {
-                /** @description The id of the user who becomes the maker of what the deleted one made. They and the caller have to hold the rights that it carries. A caller who names somebody else needs `update` on `users`, and every right that the named user holds. */
+                /** @description The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must hold the rights that these things carry. A caller who names another user needs `update` on `users`, and every right that the named user holds. */
                 handOverTo?: string;
-                /** @description Suspends what the deleted user made, until somebody adopts it. Not together with `handOverTo`. */
+                /** @description Suspends the things that the deleted user made until another user adopts them. Cannot be combined with `handOverTo`. */
                 suspend?: boolean;
             };
             header?: never;
@@ -7532,7 +7532,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The user is gone. */
+            /** @description The user is deleted. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7565,7 +7565,7 @@ export interface operations {
             content: {
                 "application/json": {
                     name?: string;
-                    /** @description A ban ends the user's sessions, and their keys do not hold while it lasts. */
+                    /** @description A ban ends the user's sessions. The user's API keys are invalid while the ban lasts. */
                     banned?: boolean;
                 };
             };
@@ -7599,17 +7599,17 @@ export interface operations {
     "users.listSessions": {
         parameters: {
             query?: {
-                /** @description The page, from 1. 1 by default. */
+                /** @description The number of the page. The first page is 1, which is the default. */
                 page?: number;
-                /** @description Records a page; 25 by default, and never more than 100. */
+                /** @description The number of records on a page. The default is 25, and a page never has more than 100. */
                 pageSize?: number;
-                /** @description Records at most, instead of `pageSize`; never more than 100. */
+                /** @description The maximum number of records, instead of `pageSize`. The response never has more than 100. */
                 limit?: number;
-                /** @description Records to leave out, instead of `page`. */
+                /** @description The number of records to skip, instead of `page`. */
                 offset?: number;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -7620,7 +7620,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of the sessions that have not expired. A user has 100 at most. */
+            /** @description A page of the sessions that have not expired. A user has at most 100 sessions. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7654,7 +7654,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How many ended. */
+            /** @description The number of sessions that ended. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7769,7 +7769,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The user does not have it any more. */
+            /** @description The user no longer has the role. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7792,7 +7792,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -7832,13 +7832,13 @@ export interface operations {
             content: {
                 "application/json": {
                     name: string;
-                    /** @description The id, or the name, of the role whose rights it has. */
+                    /** @description The id or the name of the role whose rights the key has. */
                     roleId: string;
-                    /** @description Whom it acts as; the caller where it is left out. */
+                    /** @description The id of the user whom the key acts as. The default is the caller. */
                     userId?: string | null;
                     /**
                      * Format: date-time
-                     * @description Never where it is left out.
+                     * @description When the key expires. Without it the key never expires.
                      */
                     expiresAt?: string | null;
                 };
@@ -7854,7 +7854,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcApiKey"];
-                        /** @description The key itself, shown this once. */
+                        /** @description The key. Only this response shows it. */
                         key: string;
                     };
                 };
@@ -7918,7 +7918,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The key holds no more. */
+            /** @description The key is deleted and no longer valid. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -7939,13 +7939,13 @@ export interface operations {
     "events.stream": {
         parameters: {
             query?: {
-                /** @description Topic patterns, separated by commas: `*` stands for one segment, `#` for any number. 50 at most; `data.#` by default. */
+                /** @description Topic patterns, separated by commas. `*` stands for one segment, `#` any number. At most 50. The default is `data.#`. */
                 topics?: string;
-                /** @description The id of an event: first comes what the outbox holds after it, then what happens, without a gap. */
+                /** @description The id of an event. The stream first sends the later events that the outbox holds, then new events, without a gap. */
                 since?: string;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -7975,19 +7975,19 @@ export interface operations {
     "events.list": {
         parameters: {
             query?: {
-                /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
+                /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
                 topic?: string;
-                /** @description Only those of this object's records. */
+                /** @description Only events of this object's records. */
                 object?: string;
-                /** @description Only those of the record with this id. */
+                /** @description Only events of the record with this id. */
                 record?: string;
-                /** @description Only those older than the event with this id; 404 where the outbox does not have it or you may not see it. */
+                /** @description Only events older than the event with this id. The response is 404 if the outbox does not hold that event, or you may not see it. */
                 before?: string;
-                /** @description How many. */
+                /** @description The maximum number of events. */
                 limit?: number;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -8020,7 +8020,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -8055,31 +8055,31 @@ export interface operations {
     "events.listDeliveries": {
         parameters: {
             query?: {
-                /** @description Only those. */
+                /** @description Only deliveries with this status. */
                 status?: "pending" | "delivered" | "failed";
-                /** @description Only those of one consumer group. */
+                /** @description Only deliveries of this consumer group. */
                 consumer?: string;
-                /** @description Only those that are dead, or are not. */
+                /** @description True shows only dead deliveries, false only the others. */
                 dead?: boolean;
-                /** @description Only those of one event. */
+                /** @description Only deliveries of this event. */
                 eventId?: string;
-                /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
+                /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
                 topic?: string;
-                /** @description Only those of events from this instant on. */
+                /** @description Only deliveries of events from this instant on. */
                 since?: string;
-                /** @description Only those of events before this instant. */
+                /** @description Only deliveries of events before this instant. */
                 until?: string;
-                /** @description The page, from 1. 1 by default. */
+                /** @description The number of the page. The first page is 1, which is the default. */
                 page?: number;
-                /** @description Records a page; 25 by default, and never more than 100. */
+                /** @description The number of records on a page. The default is 25, and a page never has more than 100. */
                 pageSize?: number;
-                /** @description Records at most, instead of `pageSize`; never more than 100. */
+                /** @description The maximum number of records, instead of `pageSize`. The response never has more than 100. */
                 limit?: number;
-                /** @description Records to leave out, instead of `page`. */
+                /** @description The number of records to skip, instead of `page`. */
                 offset?: number;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -8113,7 +8113,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -8150,23 +8150,23 @@ export interface operations {
     "events.countDeliveries": {
         parameters: {
             query?: {
-                /** @description Only those. */
+                /** @description Only deliveries with this status. */
                 status?: "pending" | "delivered" | "failed";
-                /** @description Only those of one consumer group. */
+                /** @description Only deliveries of this consumer group. */
                 consumer?: string;
-                /** @description Only those that are dead, or are not. */
+                /** @description True shows only dead deliveries, false only the others. */
                 dead?: boolean;
-                /** @description Only those of one event. */
+                /** @description Only deliveries of this event. */
                 eventId?: string;
-                /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
+                /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
                 topic?: string;
-                /** @description Only those of events from this instant on. */
+                /** @description Only deliveries of events from this instant on. */
                 since?: string;
-                /** @description Only those of events before this instant. */
+                /** @description Only deliveries of events before this instant. */
                 until?: string;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -8174,7 +8174,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The groups, by their names. */
+            /** @description The groups, ordered by name. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -8210,18 +8210,18 @@ export interface operations {
                 } | {
                     /** @constant */
                     dead: true;
-                    /** @description Only those of one consumer group. */
+                    /** @description Only deliveries of this consumer group. */
                     consumer?: string | null;
-                    /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
+                    /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
                     topic?: string | null;
                     /**
                      * Format: date-time
-                     * @description Only those of events from this instant on.
+                     * @description Only deliveries of events from this instant on.
                      */
                     since?: string | null;
                     /**
                      * Format: date-time
-                     * @description Only those of events before this instant.
+                     * @description Only deliveries of events before this instant.
                      */
                     until?: string | null;
                 };
@@ -8271,7 +8271,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -8318,7 +8318,7 @@ export interface operations {
                     consumer: string;
                     /** @enum {string} */
                     handler: "log_event" | "persist_event";
-                    /** @description Of `persist_event`: `{ object, map: { <column>: <token> } }`. */
+                    /** @description For `persist_event`: `{ object, map: { <column>: <token> } }`. */
                     config?: JsonObject | null;
                     perInstance?: boolean | null;
                 };
@@ -8397,7 +8397,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The subscription is gone. */
+            /** @description The subscription is deleted. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -8420,7 +8420,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -8488,7 +8488,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcWebhook"];
-                        /** @description Shown this once. */
+                        /** @description It is shown only in this response. */
                         secret: string;
                         warnings?: components["schemas"]["SvcWarnings"];
                     };
@@ -8510,7 +8510,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -8554,7 +8554,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The webhook is gone. */
+            /** @description The webhook is deleted. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -8590,7 +8590,7 @@ export interface operations {
                     /** Format: uri */
                     url?: string;
                     topics?: string[];
-                    /** @description All of them; `***` keeps the value that is stored. A change of `url` drops the stored values. */
+                    /** @description All headers. The value `***` keeps the stored value. A change of `url` drops the stored values. */
                     headers?: {
                         [key: string]: string;
                     };
@@ -8718,7 +8718,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description Shown this once. */
+                        /** @description It is shown only in this response. */
                         secret: string;
                     };
                 };
@@ -8737,7 +8737,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
@@ -8784,13 +8784,13 @@ export interface operations {
                     config: {
                         block: string;
                         action: string;
-                        /** @description What the action gets; `{}` where it is left out. */
+                        /** @description The input of the action. The default is `{}`. */
                         input?: JsonValue;
                     } | {
                         /** Format: uuid */
                         userId: string;
                         /**
-                         * @description `keep`, the default, takes the user's id out of the records that they made; `delete` deletes those that they created.
+                         * @description `keep`, the default, removes the user's id from records that they made. `delete` deletes records that they created.
                          * @enum {string}
                          */
                         records?: "keep" | "delete";
@@ -8829,7 +8829,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {
@@ -8873,7 +8873,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The task is gone. */
+            /** @description The task is deleted. */
             204: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -8907,7 +8907,7 @@ export interface operations {
                 "application/json": {
                     enabled?: boolean;
                     schedule?: string;
-                    /** @description The whole configuration: `{ maxAgeDays }` of `anonymous_cleanup`, say. */
+                    /** @description The whole configuration, for example `{ maxAgeDays }` of `anonymous_cleanup`. */
                     config?: JsonValue;
                 };
             };
@@ -9010,17 +9010,17 @@ export interface operations {
     "tasks.listRuns": {
         parameters: {
             query?: {
-                /** @description The page, from 1. 1 by default. */
+                /** @description The number of the page. The first page is 1, which is the default. */
                 page?: number;
-                /** @description Records a page; 25 by default, and never more than 100. */
+                /** @description The number of records on a page. The default is 25, and a page never has more than 100. */
                 pageSize?: number;
-                /** @description Records at most, instead of `pageSize`; never more than 100. */
+                /** @description The maximum number of records, instead of `pageSize`. The response never has more than 100. */
                 limit?: number;
-                /** @description Records to leave out, instead of `page`. */
+                /** @description The number of records to skip, instead of `page`. */
                 offset?: number;
             };
             header?: {
-                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                /** @description The id of a role. The response is what a user with this role and `public` would get, limited to what the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404. */
                 "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path: {

@@ -179,7 +179,7 @@ impl App {
     /// A reference to this service, for a transaction that has to own what it uses.
     pub(crate) fn itself(&self) -> Result<Arc<App>> {
         let itself = self.itself.get().and_then(Weak::upgrade);
-        itself.ok_or_else(|| Error::internal("the service is not joined yet, or not any more"))
+        itself.ok_or_else(|| Error::internal("the service has not started yet, or it has stopped"))
     }
 
     pub fn settings(&self) -> &Settings {

@@ -70,7 +70,7 @@ pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
 
 /// The method is none of this path.
 pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
-    let message = format!("/api/v1/mcp does not answer {method} here; the header Allow lists what it does answer.");
+    let message = format!("/api/v1/mcp does not support {method} here. The header Allow lists the supported methods.");
     let problem = Error::new(Code::MethodNotAllowed, message);
     let data = Some(problem.envelope(hints::words));
     let mut response = error(StatusCode::METHOD_NOT_ALLOWED, REFUSED, &problem.message, data, None);
@@ -82,11 +82,11 @@ pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
 pub(crate) fn no_session(is_named: bool) -> Answer {
     let (status, code, problem) = match is_named {
         true => {
-            let message = "There is no such session, or not any more. Begin one with initialize.";
+            let message = "The session does not exist or has ended. Begin one with initialize.";
             (StatusCode::NOT_FOUND, NO_SESSION, Error::new(Code::NotFound, message))
         }
         false => {
-            let message = "The header Mcp-Session-Id is missing; initialize answers with one.";
+            let message = "The header Mcp-Session-Id is missing. The response to initialize has one.";
             (StatusCode::BAD_REQUEST, INVALID_REQUEST, Error::invalid_request(message))
         }
     };

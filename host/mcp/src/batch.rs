@@ -34,11 +34,11 @@ impl Mcp {
         for message in messages {
             let answered = match Message::parse(message.get()) {
                 Ok(message) if message.method == "initialize" => {
-                    return refused(answer::INVALID_REQUEST, "`initialize` stands by itself, and in no array.");
+                    return refused(answer::INVALID_REQUEST, "Send `initialize` by itself, not in an array.");
                 }
                 Ok(message) if bytes > ANSWERS_BYTES_MAX => {
                     let most = ANSWERS_BYTES_MAX / 1024 / 1024;
-                    let text = format!("The answers have more than {most} MiB together. Send this message by itself.");
+                    let text = format!("Together the responses have more than {most} MiB. Send this message by itself.");
                     answer::refused(&Error::invalid_request(text), message.id.as_deref())
                 }
                 Ok(message) => self.one(invoked, parts, message).await,

@@ -13,7 +13,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
             return Some(format!("The tool `{}` lists those that you may use.", Tool::ListObjects.name()).into());
         }
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
-        Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
+        Hint::AdoptKey => "A user who holds its rights can adopt it through the REST API.",
         // No tool manages blocks, users or the schema, or lists events; none looks as a role.
         Hint::ListBlocks
         | Hint::FewerEvents

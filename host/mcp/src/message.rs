@@ -72,7 +72,7 @@ impl Message {
         let malformed = |code, message: String, id: Option<&RawValue>| Malformed { code, message, id: id.map(ToOwned::to_owned) };
         let envelope: Envelope<'_> = strict_from_str(text).map_err(|error| {
             let code = if error.error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
-            malformed(code, format!("The body is no message of JSON-RPC: {error}."), None)
+            malformed(code, format!("The body is not a message of JSON-RPC: {error}."), None)
         })?;
         let id = envelope.id.filter(|id| is_id(id));
         if envelope.id.is_some() && id.is_none() {
@@ -83,7 +83,7 @@ impl Message {
             return Err(malformed(INVALID_REQUEST, "`jsonrpc` has to be \"2.0\".".to_owned(), id));
         }
         let Some(method) = envelope.method else {
-            let message = "The message has no `method`; this server asks nothing that a client could answer.";
+            let message = "The message has no `method`. This server sends no requests that a client could answer.";
             return Err(malformed(INVALID_REQUEST, message.to_owned(), id));
         };
         if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
@@ -115,7 +115,7 @@ impl Message {
             _ => message.text = text.as_bytes().to_vec(),
         }
         if message.text.len() > MESSAGE_BYTES_MAX {
-            let problem = format!("A message has {MESSAGE_BYTES_MAX} bytes at most, beside the arguments of a tool.");
+            let problem = format!("A message has at most {MESSAGE_BYTES_MAX} bytes, without the arguments of a tool.");
             return Err(malformed(INVALID_REQUEST, problem, id));
         }
         Ok(message)
@@ -124,7 +124,7 @@ impl Message {
     /// Takes the arguments out of a call, and writes the rest anew.
     fn take_arguments(&mut self, params: &str) -> Result<(), String> {
         let mut params: Members =
-            serde_json::from_str(params).map_err(|error| format!("`params` is no object: {}.", excerpt_of(&error)))?;
+            serde_json::from_str(params).map_err(|error| format!("`params` is not an object: {}.", excerpt_of(&error)))?;
         if let Some(place) = params.0.iter().position(|(name, _)| name == "arguments") {
             self.arguments = Some(params.0.remove(place).1);
         }
@@ -166,7 +166,7 @@ pub(crate) fn wants_no_session(address: &Uri) -> Result<bool, Error> {
     match pairs.filter_map(|pair| pair.strip_prefix("sessions=")).next_back() {
         None => Ok(false),
         Some("none") => Ok(true),
-        Some(other) => Err(Error::invalid_request(format!("`sessions` is `none` or left out; it is {other:?}."))),
+        Some(other) => Err(Error::invalid_request(format!("`sessions` must be `none` or left out. It is {other:?}."))),
     }
 }
 

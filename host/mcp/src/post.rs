@@ -71,7 +71,7 @@ impl Mcp {
             false => None,
             true => match self.sessions.named(&parts.headers, &invoked.caller) {
                 Ok(_) if begins => {
-                    let text = "The session was begun already. A new one begins with a request that names none.";
+                    let text = "The session has already begun. A request without a session begins a new one.";
                     return answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, text, None, id);
                 }
                 Ok(session) => Some(session),

@@ -28,10 +28,10 @@ use crate::watch::Watched;
 /// How often a comment shows that a subscription lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-const INSTRUCTIONS: &str = "\
-Records of data objects that are defined at run time, and actions of installed blocks. Begin with list_objects, then get_object for \
-the fields, the keys of related records and the unique targets of one. Every tool acts with the permissions of the credential that \
-the connection presents. An error's text is `{ error, message, field?, issues? }` with a stable code in `error`.";
+const INSTRUCTIONS: &str = "The tools work on records of data objects that are defined at run time, and call actions of \
+    installed blocks. Begin with list_objects. Then get_object shows an object's fields, the keys of its related records and \
+    its unique targets. Every tool acts with the permissions of the credential that the connection presents. An error's text is \
+    `{ error, message, field?, issues? }` with a stable code in `error`.";
 
 /// Methods that this server answers.
 const METHODS: [&str; 6] = ["initialize", "ping", "tools/list", "tools/call", "server/discover", "subscriptions/listen"];

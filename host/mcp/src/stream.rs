@@ -40,7 +40,7 @@ impl Mcp {
     /// `GET`: the stream of the session that the request names.
     pub(crate) fn stream(&self, invoked: &Invoked, parts: &http::request::Parts) -> Answer {
         if !message::accepts(&parts.headers, "text/event-stream") {
-            let text = "GET opens an event stream; send `Accept: text/event-stream`.";
+            let text = "GET opens an event stream. Send `Accept: text/event-stream`.";
             return answer::error(StatusCode::NOT_ACCEPTABLE, answer::INVALID_REQUEST, text, None, None);
         }
         let session = match self.sessions.named(&parts.headers, &invoked.caller) {

@@ -80,7 +80,7 @@ impl App {
         }
         let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
         match self.presented(credentials) {
-            Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
+            Presented::ApiKey(_) => refused("The API key is invalid, has expired or was deleted."),
             Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
             Presented::Nothing | Presented::Cookie(_) => {
                 let quota_owner = QuotaOwner::of_address(credentials.address);

@@ -155,7 +155,7 @@ impl By {
     fn judge_again<'c>(&'c self, connection: &'c mut Connection) -> BoxFuture<'c, Result<()>> {
         Box::pin(async move {
             let app = self.app.upgrade();
-            let app = app.ok_or_else(|| Error::internal("the service is not joined yet, or not any more"))?;
+            let app = app.ok_or_else(|| Error::internal("the service has not started yet, or it has stopped"))?;
             if self.changes_accounts {
                 connection.lock_accounts().await?;
             }
@@ -242,7 +242,7 @@ impl App {
                 let holder = connection.api_key_of_id(&key.id).await?;
                 let holds = |expires_at: Option<i64>| expires_at.is_none_or(|expires_at| expires_at > now);
                 let holder = holder.filter(|holder| !holder.user.banned && holds(holder.key.expires_at));
-                let holder = holder.ok_or_else(|| ended("The API key is not valid, or not any more."))?;
+                let holder = holder.ok_or_else(|| ended("The API key is invalid, has expired or was deleted."))?;
                 let maker = self.rights_of_maker_in(connection, &holder.key.maker).await?;
                 self.identity_of_key_holder(holder, &maker, now, generation)
             }

@@ -88,7 +88,7 @@ impl App {
         let block = self.installed(block)?;
         let subscriptions = self.served_by(&block, handler, request.consumer.as_deref())?;
         let event = self.visible_event(caller, &request.event_id).await?.ok_or_else(|| {
-            let message = "The outbox does not hold this event, or not any more, or you may not see it.";
+            let message = "The outbox does not hold this event, or you may not see it.";
             Error::new(Code::NotFound, message)
         })?;
         let event = ClaimedEvent {

@@ -242,7 +242,7 @@ impl App {
     /// `not_found` if the outbox does not hold it any more.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
         self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
-            Error::new(Code::NotFound, "The outbox does not hold this event, or not any more.").with_hint(Hint::FollowFromNow)
+            Error::new(Code::NotFound, "The outbox no longer holds this event, or never did.").with_hint(Hint::FollowFromNow)
         })
     }
 
@@ -295,8 +295,7 @@ impl App {
                 let head = self.head_of(caller, &id).await?;
                 // To whom may not see an event there is none.
                 let head = head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
-                let missing = "The outbox does not hold the event that the others are to be older than, or not any more, or you may \
-                               not see it.";
+                let missing = "The outbox does not hold the event from which to go back, or you may not see it.";
                 head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))?
             }
             None => i64::MAX,

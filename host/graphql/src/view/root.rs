@@ -71,32 +71,32 @@ impl Root {
 
     pub(crate) fn description(&self) -> String {
         match self {
-            Root::SchemaVersion => "The version of the schema; it goes up by one with each change.".to_owned(),
+            Root::SchemaVersion => "The version of the schema. It goes up by one with each change.".to_owned(),
             Root::Objects => "The names of the objects that the caller may know of.".to_owned(),
             Root::Events => {
-                "What happens from now on, as far as the caller may read it. Topics are patterns; the default is `data.#`."
-                    .to_owned()
+                "Events from now on that the caller may read. Topics are patterns. The default is `data.#`.".to_owned()
             }
-            Root::List(object) => format!("A page of `{}`: searched, filtered, sorted.", object.name()),
+            Root::List(object) => format!("A page of records of `{}`, with search, filters and sorting.", object.name()),
             Root::ById(object) => format!("One record of `{}`, or null.", object.name()),
-            Root::Aggregate(object) => format!("A function over the records of `{}` that match.", object.name()),
+            Root::Aggregate(object) => format!("Computes a function over the records of `{}` that match.", object.name()),
             Root::Create(object) => format!("Creates a record of `{}`.", object.name()),
-            Root::Update(object) => format!("Changes what is given of a record of `{}`.", object.name()),
+            Root::Update(object) => format!("Changes the given fields of a record of `{}`.", object.name()),
             Root::Upsert(object) => {
-                format!("Creates a record of `{}`, or updates the one that has the same values in `onConflict`.", object.name())
-            }
-            Root::Delete(object) => format!("Deletes a record of `{}`: whether it was there.", object.name()),
-            Root::UpdateMany(object) => {
                 format!(
-                    "Changes records of `{}`, all in the same way, or none of them. Ids that are not there are passed over.",
+                    "Creates a record of `{}`, or updates the record that has the same values in the columns of \
+                    `onConflict`.",
                     object.name()
                 )
             }
+            Root::Delete(object) => format!("Deletes a record of `{}`. Returns whether it existed.", object.name()),
+            Root::UpdateMany(object) => {
+                format!("Changes records of `{}` in the same way: all of them or none. Unknown ids are skipped.", object.name())
+            }
             Root::Links(object, key, LinkChange::Add) => {
-                format!("Links a record of `{}` under `{key}`: the number of new links.", object.name())
+                format!("Links a record of `{}` under `{key}`. Returns the number of new links.", object.name())
             }
             Root::Links(object, key, LinkChange::Remove) => {
-                format!("Removes links of a record of `{}` under `{key}`: how many there were.", object.name())
+                format!("Removes links of a record of `{}` under `{key}`. Returns their number.", object.name())
             }
             Root::Action(block, action) => format!("The action `{action}` of the block `{block}`."),
         }

@@ -91,7 +91,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     if !objects.is_empty() {
         builder = builder.register(
             ObjectType::new(WRITTEN_NAME)
-                .description("What a call for many records wrote.")
+                .description("The records that a call for many records wrote.")
                 .field(leaf("count", TypeRef::named_nn(TypeRef::INT)))
                 .field(leaf("ids", TypeRef::named_nn_list_nn(TypeRef::ID))),
         );

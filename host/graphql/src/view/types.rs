@@ -140,7 +140,7 @@ impl Input {
         match fields.is_empty() {
             false => Some(fields),
             true => Some(vec![InputField {
-                description: Some("Nothing can be set.".to_owned()),
+                description: Some("This object has no field to set.".to_owned()),
                 ..field(PLACEHOLDER, Input::Scalar(Scalar::Boolean))
             }]),
         }
@@ -225,7 +225,7 @@ pub(crate) fn input_of(object: &Object, column: &Column) -> Input {
 
 fn describe(object: &Object, column: &Column, creates: bool) -> Option<String> {
     if column.name == system::ID {
-        return Some("For an upsert whose target it is; a create gives its own.".to_owned());
+        return Some("Only for an upsert whose target is `id`. A create makes its own.".to_owned());
     }
     let described = description_of(object, column);
     match (creates && column.required && column.default.is_none(), described) {

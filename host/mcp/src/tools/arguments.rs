@@ -13,7 +13,7 @@ pub(crate) struct Arguments(Members);
 pub(crate) const NONE: &str = "{}";
 
 fn unfit(name: &str, error: &Misfit) -> Error {
-    Error::invalid_request(format!("`{name}` is not what the tool's input schema says: {error}.")).with_field(name)
+    Error::invalid_request(format!("`{name}` does not fit the tool's input schema: {error}.")).with_field(name)
 }
 
 impl Arguments {
@@ -23,8 +23,9 @@ impl Arguments {
     /// `invalid_request` for what is no object, and for a parameter that stands twice.
     pub(crate) fn parse(raw: Option<&RawValue>) -> Result<Arguments> {
         let text = raw.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE);
-        let members = run_sized(text.len(), || serde_json::from_str(text))
-            .map_err(|error| Error::invalid_request(format!("The arguments are not an object as the tool takes it: {error}.")))?;
+        let members = run_sized(text.len(), || serde_json::from_str(text)).map_err(|error| {
+            Error::invalid_request(format!("The arguments are not an object that the tool accepts: {error}."))
+        })?;
         Ok(Arguments(members))
     }
 
@@ -40,7 +41,7 @@ impl Arguments {
     /// `invalid_request` for a parameter that the tool does not have.
     pub(crate) fn only(mut self, known: &[&str]) -> Result<Arguments> {
         if let Some((name, _)) = self.0.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            let message = format!("The tool has no parameter `{name}`; it has {}.", known.join(", "));
+            let message = format!("The tool has no parameter `{name}`. It has {}.", known.join(", "));
             return Err(Error::invalid_request(message).with_field(name.clone()));
         }
         self.0.0.retain(|(_, value)| value.get() != "null");

@@ -36,9 +36,11 @@ pub(crate) fn tools(shown: &Shown, bulk_records_max: usize) -> Vec<Listed> {
 /// A title and a sentence for the model.
 fn words(tool: Tool) -> (&'static str, &'static str) {
     match tool {
-        Tool::ListObjects => {
-            ("List objects", "Lists the data objects that you may know of, with what you may do with the records of each.")
-        }
+        Tool::ListObjects => (
+            "List objects",
+            "Lists the data objects that you may know of, and the actions that you may take on the records of \
+                each.",
+        ),
         Tool::GetObject => (
             "Describe an object",
             "Describes an object: its fields with their rules, the columns of its records, its unique targets, and its relations \
@@ -46,39 +48,37 @@ fn words(tool: Tool) -> (&'static str, &'static str) {
         ),
         Tool::QueryData => (
             "Query records",
-            "Lists an object's records: search, filters, sort, a page of them, related records. The newest come first unless `sort` \
-             says otherwise. A page holds 25 records, or up to 100.",
+            "Lists a page of an object's records, with search, filters, sorting and related records. The newest records come \
+                first unless `sort` says otherwise. A page has 25 records by default and at most 100.",
         ),
-        Tool::GetRecord => ("Get a record", "Gets one record by its id, with related records where `expand` names some."),
+        Tool::GetRecord => ("Get a record", "Gets one record by its id, with the related records that `expand` names."),
         Tool::AggregateData => (
             "Aggregate records",
-            "Computes one number over the records that query_data with the same search and filters would list: how many there are, \
-             or the sum, average, least or greatest of a numeric field.",
+            "Computes one number over the records that query_data with the same search and filters would list: the number of \
+                records, or the sum, average, least or greatest value of a numeric field.",
         ),
-        Tool::CreateRecord => ("Create a record", "Creates a record and answers with it."),
+        Tool::CreateRecord => ("Create a record", "Creates a record and returns it."),
         Tool::UpdateRecord => (
             "Update a record",
-            "Changes the columns that `data` names, and no others. A number may be `{ \"$inc\": n }` or `{ \"$dec\": n }`, which is \
-             applied to what is there at that moment.",
+            "Changes the columns that `data` names, and no others. A number may be `{ \"$inc\": n }` or `{ \"$dec\": n }`, \
+                which changes the current value by n.",
         ),
         Tool::UpsertRecord => (
             "Create or update a record",
-            "Creates a record, or changes the one that has the same values in the columns of `on_conflict`, in one step.",
+            "Creates a record, or changes the record that has the same values in the columns of `on_conflict`, in one step.",
         ),
         Tool::DeleteRecord => ("Delete a record", "Deletes one record by its id."),
-        Tool::BulkCreateRecords => ("Create records", "Creates many records, all or none."),
+        Tool::BulkCreateRecords => ("Create records", "Creates many records: all of them or none."),
         Tool::BulkUpdateRecords => (
             "Update records",
-            "Changes many records, all in the same way, or none of them. `data` is as in update_record. Ids that are not there are \
-             left out of the answer. With `dry_run` nothing is changed, and the answer is what would be.",
+            "Changes many records in the same way: all of them or none. `data` is as in update_record. Unknown ids are left out \
+                of the response. With `dry_run` nothing changes, and the response shows what would change.",
         ),
         Tool::BulkDeleteRecords => {
-            ("Delete records", "Deletes many records by their ids. Ids that are not there are left out of the answer.")
+            ("Delete records", "Deletes many records by their ids. Unknown ids are left out of the response.")
         }
-        Tool::LinkRecords => {
-            ("Link records", "Links a record with others by a many_to_many relation. What is linked already stays so.")
-        }
-        Tool::UnlinkRecords => ("Unlink records", "Takes links of a many_to_many relation away. The records stay."),
+        Tool::LinkRecords => ("Link records", "Links a record with others by a many_to_many relation. Existing links stay."),
+        Tool::UnlinkRecords => ("Unlink records", "Removes links of a many_to_many relation. The records stay."),
     }
 }
 
@@ -104,19 +104,26 @@ fn list_parameter(parameter: ListParameter) -> Value {
     let whole = |description: &str| number(parameter.least().unwrap_or_default(), description);
     match parameter {
         ListParameter::Search => search(),
-        ListParameter::Sort => text("Columns separated by commas, `-` before those that descend: `-priority,title`."),
-        ListParameter::Page => whole("Which page, from 1."),
-        ListParameter::PageSize => {
-            whole(&format!("Records of a page; {PAGE_SIZE_DEFAULT} where it is left out, {PAGE_SIZE_MAX} at most."))
-        }
-        ListParameter::Limit => whole("Instead of `page_size`; with `offset`, instead of a page."),
-        ListParameter::Offset => whole("How many records to leave out first."),
-        ListParameter::Select => text("Columns to answer with, separated by commas. `id` is always there."),
+        ListParameter::Sort => text(
+            "Columns to sort by, separated by commas. A `-` in front means descending: \
+            `-priority,title`.",
+        ),
+        ListParameter::Page => whole("The number of the page, from 1."),
+        ListParameter::PageSize => whole(&format!(
+            "The number of records on a page. The default is {PAGE_SIZE_DEFAULT}, and the maximum is \
+                {PAGE_SIZE_MAX}."
+        )),
+        ListParameter::Limit => whole(
+            "The maximum number of records, instead of `page_size`. Use it with `offset` instead of \
+            `page`.",
+        ),
+        ListParameter::Offset => whole("The number of records to skip first."),
+        ListParameter::Select => text("Columns to return, separated by commas. `id` is always returned."),
         ListParameter::Expand => expand(),
         ListParameter::Count => json!({
             "type": "string",
             "enum": ["exact", "none"],
-            "description": "`none` leaves the total out, and saves counting.",
+            "description": "`none` leaves out the total and saves the time to count.",
         }),
     }
 }
@@ -124,7 +131,7 @@ fn list_parameter(parameter: ListParameter) -> Value {
 fn input(tool: Tool, objects: &[String], most: usize) -> Value {
     let object = object_name(objects);
     let record = "The record's values by column, as get_object describes them.";
-    let relation = "The key of a relation that is linked (`isLinked` of get_object).";
+    let relation = "The key of a many_to_many relation. get_object shows it with `isLinked`.";
     match tool {
         Tool::ListObjects => exact(json!({}), &[]),
         Tool::GetObject => exact(json!({ "object_name": object }), &["object_name"]),
@@ -143,7 +150,8 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
             json!({
                 "object_name": object,
                 "fn": { "type": "string", "enum": AggregateFunction::names() },
-                "field": text("The numeric field; for `count` any field, whose values that are not null are counted, or none."),
+                "field": text("A numeric field. `count` takes any field, and counts its values that are not null. `count` also \
+                    works without a field."),
                 "search": search(),
                 "filters": filters(),
             }),
@@ -159,7 +167,7 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
                 "type": "array",
                 "items": { "type": "string" },
                 "minItems": 1,
-                "description": "One of the unique targets of get_object; `data` has to have each of its columns.",
+                "description": "One of the unique targets of get_object. `data` must have each of its columns.",
             });
             let properties = json!({ "object_name": object, "data": values(record), "on_conflict": target });
             exact(properties, &["object_name", "data", "on_conflict"])
@@ -175,7 +183,7 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
                 "object_name": object,
                 "ids": ids("The records' ids.", most),
                 "data": values("The columns to change in each of them."),
-                "dry_run": { "type": "boolean", "default": false, "description": "Whether to change nothing." },
+                "dry_run": { "type": "boolean", "default": false, "description": "If true, nothing changes." },
             }),
             &["object_name", "ids", "data"],
         ),
@@ -251,6 +259,6 @@ fn action(shown: &ShownAction) -> Listed {
     };
     Listed::new(shown.tool.clone(), description, members(declared.input.clone()))
         .with_title(title.clone())
-        .with_raw_output_schema(Arc::new(members(data(json!({ "description": "What the action gives." })))))
+        .with_raw_output_schema(Arc::new(members(data(json!({ "description": "The result of the action." })))))
         .with_annotations(ToolAnnotations::from_raw(Some(title), Some(false), Some(true), Some(false), Some(true)))
 }

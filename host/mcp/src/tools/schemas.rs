@@ -25,11 +25,11 @@ pub(super) fn exact(properties: Value, required: &[&str]) -> Value {
 pub(super) fn object_name(objects: &[String]) -> Value {
     let listed = objects.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = match objects.len().checked_sub(NAMES_MAX) {
-        Some(more @ 1..) => format!(" and {more} more (list_objects tells of all)"),
+        Some(more @ 1..) => format!(" and {more} more (list_objects shows all)"),
         _ => String::new(),
     };
     match objects.is_empty() {
-        true => text("The object's name. There is none yet."),
+        true => text("The object's name. No object exists yet."),
         false => text(&format!("The object's name, one of: {listed}{more}.")),
     }
 }
@@ -48,14 +48,14 @@ pub(super) fn values(description: &str) -> Value {
 
 pub(super) fn search() -> Value {
     text(&format!(
-        "Finds records that contain this text in any text field, whatever the case. {SEARCH_CHARACTERS_MAX} characters at most."
+        "Finds records that contain this text in any text field. Case is ignored. At most {SEARCH_CHARACTERS_MAX} characters."
     ))
 }
 
 pub(super) fn filters() -> Value {
     // Aliases are taken too.
     let value = format!(
-        "For {} a list, or text separated by commas; ignored by {}.",
+        "{} take a list, or text separated by commas. {} ignore the value.",
         Operand::List.operators(),
         Operand::Nothing.operators()
     );
@@ -67,11 +67,14 @@ pub(super) fn filters() -> Value {
         }),
         &["field"],
     );
-    json!({ "type": "array", "items": filter, "description": "All of them have to hold." })
+    json!({ "type": "array", "items": filter, "description": "A record must match all of them." })
 }
 
 pub(super) fn expand() -> Value {
-    text("Related records to put into the answer: expand keys of get_object, separated by commas; dotted for further levels.")
+    text(
+        "Related records to include in the response: expand keys of get_object, separated by commas. Dots lead to further \
+        levels.",
+    )
 }
 
 /// A record as it is answered.
@@ -93,14 +96,14 @@ pub(super) fn with_warnings(mut schema: Value) -> Value {
     schema["properties"]["warnings"] = json!({
         "type": "array",
         "items": { "type": "string" },
-        "description": "Which expand keys there are not.",
+        "description": "Warnings about unknown expand keys.",
     });
     schema
 }
 
 pub(super) fn page() -> Value {
     let whole = json!({ "type": "integer" });
-    let maybe = json!({ "type": ["integer", "null"], "description": "Null with `count` of `none`." });
+    let maybe = json!({ "type": ["integer", "null"], "description": "Null if `count` is `none`." });
     let pagination = exact(
         json!({
             "page": whole,

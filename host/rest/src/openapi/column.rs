@@ -111,7 +111,7 @@ fn description(described: &Described<'_>, notes: &[String]) -> String {
         None => {}
     }
     if column.unique {
-        parts.push("No two records have the same.".to_owned());
+        parts.push("No two records have the same value.".to_owned());
     }
     if let Some(pattern) = &column.rules.pattern {
         parts.push(format!("Matches the pattern `{}` of Rust's `regex` crate.", pattern.as_str()));
@@ -182,15 +182,17 @@ fn notes(column: &Column) -> Vec<String> {
         }
     }
     if let Some(most) = column.index_bytes_max.filter(|_| column.ty == ColumnType::Text) {
-        notes.push(format!("An index holds it: {most} bytes at most."));
+        notes.push(format!("An index holds the value, so it has at most {most} bytes."));
     }
     match column.ty {
         ColumnType::Decimal { scale } => {
-            notes
-                .push(format!("Exact: 18 digits in all, {scale} of them after the point; more are rounded half away from zero."));
+            notes.push(format!(
+                "Exact, with 18 digits in all and {scale} of them after the point. Further digits are rounded \
+                    half away from zero."
+            ));
         }
-        ColumnType::Datetime => notes.push("RFC 3339 with any offset; without one it is UTC.".to_owned()),
-        ColumnType::Json => notes.push("Any JSON value; a string is read as JSON that is already encoded.".to_owned()),
+        ColumnType::Datetime => notes.push("RFC 3339 with any offset. Without an offset it is UTC.".to_owned()),
+        ColumnType::Json => notes.push("Any JSON value. A string is read as encoded JSON.".to_owned()),
         _ => {}
     }
     notes

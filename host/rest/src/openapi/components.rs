@@ -41,36 +41,43 @@ pub(crate) fn schema(name: &str) -> Value {
 /// Statuses that are errors everywhere: the component's name, and when they are answered.
 const PROBLEMS: [(u16, &str, &str); 15] = [
     (400, "BadRequest", "The request is malformed, names something that does not exist, or breaks a rule."),
-    (401, "Unauthorized", "The credential is missing or does not hold."),
+    (401, "Unauthorized", "The credential is missing or invalid."),
     (
         403,
         "Forbidden",
-        "The caller lacks the permission, or the request comes from an origin that is not trusted or names a host that is not this server's.",
+        "The caller lacks the permission, the origin of the request is not trusted, or the request names a host that is not \
+            this server's.",
     ),
-    (404, "NotFound", "There is no such thing within the caller's reach."),
-    (409, "Conflict", "What is there already stands against the change."),
-    (412, "PreconditionFailed", "The record is in another state than the one that `If-Match` names. Read it again."),
+    (404, "NotFound", "It does not exist, or it is not within the caller's reach."),
+    (409, "Conflict", "The change conflicts with the current state."),
+    (412, "PreconditionFailed", "The record is not in the state that `If-Match` names. Read it again."),
     (
         413,
         "PayloadTooLarge",
-        "The body is larger than the operation takes: `SVC_MAX_BODY_BYTES` for records and actions, `SVC_MAX_BLOCK_BYTES` for blocks, 256 KiB for the rest.",
+        "The body is larger than the operation allows: `SVC_MAX_BODY_BYTES` for records and actions, `SVC_MAX_BLOCK_BYTES` for \
+            blocks, 256 KiB for the rest.",
     ),
-    (415, "UnsupportedMediaType", "The body's content type is another than the one described here."),
-    (422, "UserExists", "There is a user with this address already."),
+    (415, "UnsupportedMediaType", "The content type of the body is not the one described here."),
+    (422, "UserExists", "A user with this address already exists."),
     (
         429,
         "RateLimited",
         "Too many requests from this address, too many wrong passwords for this account, or too many open streams of this caller.",
     ),
-    (500, "InternalError", "The server could not complete the request; for actions `action_failed`: the handler failed."),
+    (
+        500,
+        "InternalError",
+        "The server could not complete the request. For actions, `action_failed` means that the handler \
+        failed.",
+    ),
     (503, "Unavailable", "The server cannot answer at the moment. The same request may succeed shortly."),
-    (504, "ActionTimeout", "The handler took longer than it is given."),
+    (504, "ActionTimeout", "The handler exceeded its time limit."),
     (
         507,
         "StorageFull",
-        "Too little room is left where the database lies. Reads go on, and so do deletions of records and objects.",
+        "The disk of the database has too little free space. Reads still work, and so do deletions of records and objects.",
     ),
-    (304, "NotModified", "The answer is the one that `If-None-Match` names."),
+    (304, "NotModified", "The response would be the one that `If-None-Match` names."),
 ];
 
 /// The shared response of a status.
@@ -141,18 +148,19 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
             "properties": {
                 "error": { "type": "string", "description": "A stable code.", "examples": ["invalid_value"] },
                 "message": { "type": "string", "description": "A sentence for people." },
-                "field": { "type": "string", "description": "The column at fault, where it is known." },
+                "field": { "type": "string", "description": "The column at fault, if it is known." },
                 "issues": {
                     "type": "array",
-                    "description": "Every failure of an action's input. Of a record: every field at fault, where there are several; `error`, `message` and `field` are those of the first.",
+                    "description": "For an action: every failure of its input. For a record: every field at fault, if there are \
+                        several. `error`, `message` and `field` are then those of the first.",
                     "items": { "oneOf": [
                         exact_object(json!({
                             "path": { "type": "string", "description": "A JSON Pointer into the input." },
                             "message": { "type": "string" },
                         })),
                         exact_object(json!({
-                            "field": { "type": "string", "description": "The column, or the key that is none." },
-                            "error": { "type": "string", "description": "The code that it would have alone." },
+                            "field": { "type": "string", "description": "The column, or the key that is not a column." },
+                            "error": { "type": "string", "description": "The code that this error would have alone." },
                             "message": { "type": "string" },
                         })),
                     ] },
@@ -160,14 +168,15 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                 "newPermissions": { "allOf": [of::<NewPermissions>()], "description": "With `new_permissions`." },
                 "things": {
                     "type": "array",
-                    "description": "With `owns_things`: what the user made, the first hundred.",
+                    "description": "With `owns_things`: the first hundred things that the user made.",
                     "items": exact_object(json!({
                         "resource": { "type": "string", "enum": ["api_keys", "webhooks", "subscriptions", "tasks", "blocks"] },
                         "id": { "type": "string" },
                         "name": { "type": ["string", "null"] },
                     })),
                 },
-                "code": { "type": "string", "description": "Under `/api/auth`, and where an origin is refused: the code once more." },
+                "code": { "type": "string", "description": "The same code again. It is present under `/api/auth`, and if an \
+                    origin is refused." },
             },
             "required": ["error", "message"],
             "additionalProperties": false,
@@ -175,16 +184,17 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
         "SvcWarnings": {
             "type": "array",
             "items": { "type": "string" },
-            "description": "There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none.",
+            "description": "Present if something may be a mistake, such as a topic of an object that does not exist or an \
+                unknown relation key.",
         },
         "SvcNumericText": {
             "type": "string",
-            "description": "A number as text: read as the number that it shows.",
+            "description": "A number as text. It is read as that number.",
             "pattern": NUMERIC_TEXT,
         },
         "SvcIntegerChange": change(&json!({ "type": "integer" })),
         "SvcNumberChange": change(&json!({ "type": "number" })),
-        "SvcIgnored": { "description": "A system column: whatever is sent for it is ignored." },
+        "SvcIgnored": { "description": "A system column. A value for it is ignored." },
     });
     let mut schemas = schemas.as_object().cloned().unwrap_or_default();
     schemas.extend(crate::openapi::answers::schemas());
@@ -194,15 +204,16 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
         responses: responses(),
         headers: json!({
             "RequestId": {
-                "description": "Names the request in the server's log: the caller's own id where it sent a sane one, else a new one.",
+                "description": "The id of the request in the server's log. It is the caller's own id if the caller sent a sane \
+                    one, otherwise a new one.",
                 "schema": { "type": "string" },
             },
-            "WwwAuthenticate": { "description": "The scheme of credentials.", "schema": { "type": "string" } },
+            "WwwAuthenticate": { "description": "The authentication scheme.", "schema": { "type": "string" } },
             "RetryAfter": { "description": "Seconds to wait.", "schema": { "type": "integer", "minimum": 1 } },
             "ETag": { "description": "A strong validator.", "schema": { "type": "string" } },
-            "CacheControl": { "description": "How the answer may be kept.", "schema": { "type": "string" } },
+            "CacheControl": { "description": "How the response may be cached.", "schema": { "type": "string" } },
             "ContentDisposition": { "description": "`attachment`, and the name of the file.", "schema": { "type": "string" } },
-            "Vary": { "description": "What the answer depends on.", "schema": { "type": "string" } },
+            "Vary": { "description": "The request headers that the response depends on.", "schema": { "type": "string" } },
             "SetCookie": { "description": "The session cookie.", "schema": { "type": "string" } },
             "SetAuthToken": { "description": "The session's token.", "schema": { "type": "string" } },
         }),
@@ -210,7 +221,7 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
             "bearer": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A session's token as sign-up and sign-in answer it, or an API key (`svc_…`).",
+                "description": "A session token from sign-up or sign-in, or an API key (`svc_…`).",
             },
             "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key", "description": "An API key (`svc_…`)." },
             "session": {

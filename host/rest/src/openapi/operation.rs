@@ -193,7 +193,8 @@ pub(crate) fn view_as() -> Value {
         "name": "x-svc-view-as",
         "in": "header",
         "required": false,
-        "description": "The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404.",
+        "description": "The id of a role. The response is what a user with this role and `public` would get, limited to what \
+            the caller may see. `own` means the caller's rows. Needs read on `roles`. An unknown role gets 404.",
         "schema": { "type": "string", "minLength": 1 },
     })
 }

@@ -43,7 +43,7 @@ export function fieldProblems(field: Field, taken: Iterable<string>): FieldProbl
     if (options.length > OPTIONS_MAX) say("options", `A field has ${OPTIONS_MAX} options at most.`);
     if (options.some((option) => [...option].length > OPTION_CHARS_MAX)) say("options", `An option has ${OPTION_CHARS_MAX} characters at most.`);
     const twice = options.find((option, index) => options.indexOf(option) !== index);
-    if (twice !== undefined) say("options", `"${twice}" stands twice.`);
+    if (twice !== undefined) say("options", `"${twice}" occurs twice.`);
     const chosen = Array.isArray(field.default) ? field.default : field.default === undefined ? [] : [field.default];
     const odd = chosen.find((each) => !options.includes(String(each)));
     if (odd !== undefined) say("default", `"${String(odd)}" is not one of the options.`);

@@ -57,7 +57,8 @@ fn roles(paths: &mut Paths) {
     paths.add("get", base, list);
     let create = operation("create", "Make a role")
         .describe(
-            "A grant that the caller does not hold is 403: nobody gives more than they hold. There are 1000 roles at most: 409.",
+            "The response is 403 if `permissions` has a grant that the caller does not hold. It is 409 if there are 1000 roles \
+                already.",
         )
         .json_body(schema("SvcNewRole"))
         .problems(&[409])
@@ -66,10 +67,10 @@ fn roles(paths: &mut Paths) {
     let base = "/api/v1/roles/{id}";
     let get = operation("get", "Get a role").parameter(role()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The role.", of::<RoleAnswer>()));
-    let permissions = operation("getPermissions", "Get what a role gives in effect")
+    let permissions = operation("getPermissions", "Get the effective permissions of a role")
         .describe(
-            "What a session of somebody who has the role may do: its own grants, those on `*`, and those of the role `public`. Objects that \
-             the caller may not know of are left out. Needs read on `roles`.",
+            "Shows what a session of a user with this role may do: the role's own grants, its grants on `*`, and the grants of \
+                the role `public`. Objects that the caller may not know of are left out. Needs read on `roles`.",
         )
         .parameter(role())
         .problems(&[400, 404])
@@ -77,7 +78,8 @@ fn roles(paths: &mut Paths) {
     paths.add("get", "/api/v1/roles/{id}/permissions", permissions);
     let update = operation("update", "Change a role")
         .describe(
-            "`permissions` replaces the list. The caller has to hold what the role gives before and after, and what the users hold who have it: else 403.",
+            "`permissions` replaces the whole list. The caller must hold every right that the role gives before and after the \
+                change, and every right of the users who have the role. Otherwise the response is 403.",
         )
         .parameter(role())
         .json_body(schema("SvcRoleChanges"))
@@ -86,11 +88,12 @@ fn roles(paths: &mut Paths) {
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a role")
         .describe(
-            "Nobody has it any more, and its API keys are gone. The roles that come with the service stay: 409. A role that gives more than the caller holds, or that somebody has who holds more, stays: 403.",
+            "Users lose the role, and its API keys are deleted. Roles that come with the service cannot be deleted: the \
+                response is 409. It is 403 if the role gives more than the caller holds, or if a user with the role holds more.",
         )
         .parameter(role())
         .problems(&[400, 404, 409])
-        .answers_nothing(204, "The role is gone.");
+        .answers_nothing(204, "The role is deleted.");
     paths.add("delete", base, delete);
 }
 
@@ -99,12 +102,12 @@ fn users(paths: &mut Paths) {
     let user = || path_parameter("id", "The user's id.", json!({ "type": "string" }));
     let search = query_parameter(
         "search",
-        "Only users whose address or name contains this, whatever its case.",
+        "Only users whose address or name contains this text. Case is ignored.",
         json!({ "type": "string" }),
     );
     let list = operation("list", "List the users, newest first")
         .parameter(search)
-        .parameter(query_parameter("role", "Only users who have the role of this id or name.", json!({ "type": "string" })))
+        .parameter(query_parameter("role", "Only users who have the role with this id or name.", json!({ "type": "string" })))
         .parameters(paging_parameters())
         .problems(&[400])
         .answers_page("A page of users.", of::<ManagedUserAnswer>());
@@ -116,12 +119,16 @@ fn users(paths: &mut Paths) {
         "type": "object",
         "properties": {
             "name": { "type": "string", "maxLength": 200 },
-            "banned": { "type": "boolean", "description": "A ban ends the user's sessions, and their keys do not hold while it lasts." },
+            "banned": { "type": "boolean", "description": "A ban ends the user's sessions. The user's API keys are invalid \
+                while the ban lasts." },
         },
         "additionalProperties": false,
     });
     let update = operation("update", "Change or ban a user")
-        .describe("A user who holds more than the caller, also by an API key that acts as them, is 403. What a banned user made is suspended.")
+        .describe(
+            "The response is 403 if the user holds more than the caller. API keys that act as the user count too. Things \
+            that a banned user made are suspended.",
+        )
         .parameter(user())
         .json_body(changes)
         .problems(&[404, 409])
@@ -129,48 +136,66 @@ fn users(paths: &mut Paths) {
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a user")
         .describe(
-            "Their sessions, roles and the keys that act as them go along; records keep their stamps. The last admin stays: 409. A user who made API keys, webhooks, subscriptions, tasks or blocks is 409 `owns_things`, with the list as `things`, unless a parameter says what becomes of them. A user who holds more than the caller is 403.",
+            "Also deletes the user's sessions, role assignments and the API keys that act as the user. Records keep their \
+                stamps. The last admin cannot be deleted: the response is 409. It is 409 `owns_things`, with the list in \
+                `things`, if the user made API keys, webhooks, subscriptions, tasks or blocks and no parameter says what \
+                happens to them. It is 403 if the user holds more than the caller.",
         )
         .parameter(user())
         .parameter(query_parameter(
             "handOverTo",
-            "The id of the user who becomes the maker of what the deleted one made. They and the caller have to hold the rights that it carries. \
-             A caller who names somebody else needs `update` on `users`, and every right that the named user holds.",
+            "The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must \
+                hold the rights that these things carry. A caller who names another user needs `update` on `users`, and every \
+                right that the named user holds.",
             json!({ "type": "string" }),
         ))
         .parameter(query_parameter(
             "suspend",
-            "Suspends what the deleted user made, until somebody adopts it. Not together with `handOverTo`.",
+            "Suspends the things that the deleted user made until another user adopts them. Cannot be combined with \
+                `handOverTo`.",
             json!({ "type": "boolean", "default": false }),
         ))
         .problems(&[400, 404, 409])
-        .answers_nothing(204, "The user is gone.");
+        .answers_nothing(204, "The user is deleted.");
     paths.add("delete", base, delete);
     let sessions = "/api/v1/users/{id}/sessions";
     let list = operation("listSessions", "List a user's sessions, newest first")
         .parameter(user())
         .parameters(paging_parameters())
         .problems(&[400, 404])
-        .answers_page("A page of the sessions that have not expired. A user has 100 at most.", of::<UserSessionAnswer>());
+        .answers_page(
+            "A page of the sessions that have not expired. A user has at most 100 sessions.",
+            of::<UserSessionAnswer>(),
+        );
     paths.add("get", sessions, list);
     let end_all = operation("endSessions", "End all sessions of a user")
         .describe(
-            "The caller's own too, where it is one of them. Open streams end with them. Needs update on `users`; a user who holds more than \
-             the caller is 403.",
+            "This includes the caller's own session if it belongs to this user. Open streams of the sessions end too. Needs \
+                update on `users`. The response is 403 if the user holds more than the caller.",
         )
         .parameter(user())
         .problems(&[400, 404])
-        .answers_data(200, "How many ended.", exact_object(json!({ "count": { "type": "integer", "format": "int64" } })));
+        .answers_data(
+            200,
+            "The number of sessions that ended.",
+            exact_object(json!({ "count": { "type": "integer", "format": "int64" } })),
+        );
     paths.add("delete", sessions, end_all);
     let end = operation("endSession", "End a session of a user")
-        .describe("Open streams end with it. Needs update on `users`; a user who holds more than the caller is 403.")
+        .describe(
+            "Open streams of the session end too. Needs update on `users`. The response is 403 if the user holds more \
+            than the caller.",
+        )
         .parameters([user(), path_parameter("session", "The session's id.", json!({ "type": "string" }))])
         .problems(&[400, 404])
         .answers_nothing(204, "The session has ended.");
     paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
     let role_id = json!({ "type": "string", "description": "The role's id, or its name." });
     let give = operation("giveRole", "Give a user a role")
-        .describe("Needs update on `users`, every right that the role gives, and every right that the user holds. A user has 100 roles at most: 409.")
+        .describe(
+            "Needs update on `users`, every right that the role gives, and every right that the user holds. The response \
+            is 409 if the user has 100 roles already.",
+        )
         .parameter(user())
         .json_body(exact_object(json!({ "roleId": role_id })))
         .problems(&[404, 409])
@@ -181,7 +206,7 @@ fn users(paths: &mut Paths) {
         .describe("Needs update on `users`, and every right that the user holds.")
         .parameters([user(), role])
         .problems(&[400, 404, 409])
-        .answers_nothing(204, "The user does not have it any more.");
+        .answers_nothing(204, "The user no longer has the role.");
     paths.add("delete", "/api/v1/users/{id}/roles/{role}", take);
 }
 
@@ -194,20 +219,25 @@ fn api_keys(paths: &mut Paths) {
         "type": "object",
         "properties": {
             "name": { "type": "string", "minLength": 1, "maxLength": 200 },
-            "roleId": { "type": "string", "description": "The id, or the name, of the role whose rights it has." },
-            "userId": { "type": ["string", "null"], "description": "Whom it acts as; the caller where it is left out." },
-            "expiresAt": { "type": ["string", "null"], "format": "date-time", "description": "Never where it is left out." },
+            "roleId": { "type": "string", "description": "The id or the name of the role whose rights the key has." },
+            "userId": { "type": ["string", "null"], "description": "The id of the user whom the key acts as. The default is the \
+                caller." },
+            "expiresAt": { "type": ["string", "null"], "format": "date-time", "description": "When the key expires. Without it \
+                the key never expires." },
         },
         "required": ["name", "roleId"],
         "additionalProperties": false,
     });
     let made = exact_object(json!({
         "data": of::<ApiKeyAnswer>(),
-        "key": { "type": "string", "description": "The key itself, shown this once.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
+        "key": { "type": "string", "description": "The key. Only this response shows it.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
     }));
     let create = operation("create", "Make an API key")
         .describe(
-            "It acts as its user with the rights of its role alone, cut to what its maker, the caller, holds at each use. A role that gives more than the caller holds is 403. A key for another user needs update on `users`, and every right that the user holds. A user has 1000 keys at most: 409.",
+            "The key acts as its user with the rights of its role alone. At each use these rights are limited to those of its \
+                maker, the caller. The response is 403 if the role gives more than the caller holds. A key for another user \
+                needs update on `users`, and every right that the user holds. The response is 409 if the user has 1000 keys \
+                already.",
         )
         .json_body(body)
         .problems(&[409])
@@ -216,16 +246,18 @@ fn api_keys(paths: &mut Paths) {
     let key = || path_parameter("id", "The key's id.", json!({ "type": "string" }));
     let adopt = operation("adopt", "Become the maker of an API key")
         .describe(
-            "The key is cut to what the caller holds from then on, and is suspended no more. Needs update on `api_keys` and every right that the key carries: else 403, and nothing changes. A key that acts as another user needs what making it would need.",
+            "From then on the key's rights are limited to those of the caller, and the key is no longer suspended. Needs update \
+                on `api_keys` and every right that the key carries. Otherwise the response is 403, and nothing changes. A key \
+                that acts as another user needs the same rights as making it.",
         )
         .parameter(key())
         .problems(&[400, 404, 409])
         .answers_data(200, "The key as it is now.", of::<ApiKeyAnswer>());
     paths.add("post", "/api/v1/api-keys/{id}/adopt", adopt);
     let delete = operation("delete", "Delete an API key")
-        .describe("A key that may do more than the caller is 403, unless it acts as the caller.")
+        .describe("The response is 403 if the key may do more than the caller, unless the key acts as the caller.")
         .parameter(key())
         .problems(&[400, 404])
-        .answers_nothing(204, "The key holds no more.");
+        .answers_nothing(204, "The key is deleted and no longer valid.");
     paths.add("delete", "/api/v1/api-keys/{id}", delete);
 }

@@ -10,7 +10,7 @@ use crate::openapi::operation::{Caller, Operation, Paths, headers};
 pub(crate) fn schemas() -> Value {
     let text = json!({ "type": "string" });
     let remember =
-        json!({ "type": ["boolean", "null"], "description": "Whether the session outlives the browser; true by default." });
+        json!({ "type": ["boolean", "null"], "description": "Whether the session outlives the browser. The default is true." });
     let credentials = |more: Value, required: &[&str]| {
         let mut properties = json!({ "email": text, "password": text, "rememberMe": remember });
         for (key, value) in more.as_object().into_iter().flatten() {
@@ -20,7 +20,7 @@ pub(crate) fn schemas() -> Value {
     };
     let callback = json!({
         "type": ["string", "null"],
-        "description": "Where the client goes afterwards: a path here, or a URL of a trusted origin.",
+        "description": "The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin.",
     });
     json!({
         "SvcSignUp": credentials(json!({
@@ -41,7 +41,7 @@ fn session_response(more: Value) -> Value {
         properties[key] = value.clone();
     }
     json!({
-        "description": "The session: its token in the body and in `set-auth-token`, and a signed cookie.",
+        "description": "The session. Its token is in the body and in `set-auth-token`. The response also sets a signed cookie.",
         "headers": headers(&[("Set-Cookie", "SetCookie"), ("set-auth-token", "SetAuthToken")]),
         "content": { "application/json": { "schema": exact_object(properties) } },
     })
@@ -49,12 +49,16 @@ fn session_response(more: Value) -> Value {
 
 pub(crate) fn describe(paths: &mut Paths) {
     let sign_up = operation("signUp", "Sign up with an address and a password", Caller::Unseen)
-        .describe("The first user to sign up becomes admin. Where `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`: else it is 403 `setup_token_required`. Where sign-up is closed it is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.")
+        .describe(
+            "The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header \
+            `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 \
+            `EMAIL_PASSWORD_SIGN_UP_DISABLED`.",
+        )
         .parameter(json!({
             "name": "x-setup-token",
             "in": "header",
             "required": false,
-            "description": "Needed by the first sign-up of a server with a setup token.",
+            "description": "The first sign-up on a server with a setup token needs this header.",
             "schema": { "type": "string" },
         }))
         .json_body(schema("SvcSignUp"))
@@ -63,7 +67,10 @@ pub(crate) fn describe(paths: &mut Paths) {
         .response(200, session_response(json!({})));
     paths.add("post", "/api/auth/sign-up/email", sign_up);
     let sign_in = operation("signIn", "Sign in with an address and a password", Caller::Unseen)
-        .describe("A wrong password and an unknown address answer alike: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network the account answers 429 there, for up to a minute at a time.")
+        .describe(
+            "A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten \
+            failures from one network, sign-in to the account from there gets 429 for up to a minute at a time.",
+        )
         .json_body(schema("SvcSignIn"))
         .response(
             401,
@@ -77,31 +84,39 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("post", "/api/auth/sign-in/email", sign_in);
     paths.add("post", "/api/auth/sign-in/anonymous", guest(operation("signInAnonymous", "Sign in as a guest", Caller::Anyone)));
     let sign_out = operation("signOut", "End the session", Caller::Anyone)
-        .describe("Ends the session that the request shows; it holds nowhere any more.")
+        .describe("Ends the session that the request presents. The session is then invalid everywhere.")
         .without(&[401])
         .problems(&[400, 413, 415])
-        .response(200, cookie_taken_back("There is no session any more, whether there was one or not."));
+        .response(200, cookie_taken_back("The session has ended. The response is the same if there was no session."));
     paths.add("post", "/api/auth/sign-out", sign_out);
     let get_session = operation("getSession", "Get the session and its user", Caller::Anyone)
-        .describe("Null where no session holds; that is no error.")
+        .describe("The response is null, not an error, if the request has no valid session.")
         .without(&[401])
         .answers(200, "The session, or null.", json!({ "anyOf": [of::<CurrentSession>(), { "type": "null" }] }));
     paths.add("get", "/api/auth/get-session", get_session);
     sessions(paths);
     profile(paths);
     let me = operation("me", "Ask who the caller is", Caller::Anyone)
-        .describe("Takes any credential. One that does not hold is an answer, not an error.")
+        .describe("Takes any credential. An invalid credential gets a normal response, not an error.")
         .without(&[401])
-        .answers(200, "The verdict; the other members are there where it is true.", of::<MeAnswer>());
+        .answers(
+            200,
+            "Whether the credential is valid. The other members are present only if `authenticated` is true.",
+            of::<MeAnswer>(),
+        );
     paths.add("get", "/api/v1/me", me);
     let claim = operation("claim", "Claim the account that was made at boot", Caller::Session)
-        .describe("By the session that signed in with the bootstrap password. Every other session of the account ends. Nothing to claim, or another was first: 409 `no_pending_claim`.")
+        .describe(
+            "Only the session that signed in with the bootstrap password can claim the account. Every other session of \
+            the account ends. The response is 409 `no_pending_claim` if there is no account to claim, or if another request \
+            claimed it first.",
+        )
         .json_body(exact_object(json!({
             "name": { "type": "string", "minLength": 1, "maxLength": 200 },
             "newPassword": { "type": "string", "minLength": 8, "maxLength": 128 },
         })))
         .problems(&[409])
-        .answers_data(200, "It is claimed.", exact_object(json!({ "claimed": { "type": "boolean", "const": true } })));
+        .answers_data(200, "The account is claimed.", exact_object(json!({ "claimed": { "type": "boolean", "const": true } })));
     paths.add("post", "/api/v1/admin/claim", claim);
 }
 
@@ -111,7 +126,10 @@ fn operation(verb: &str, summary: &str, caller: Caller) -> Operation {
 
 fn guest(operation: Operation) -> Operation {
     operation
-        .describe("404 where guests are off (`SVC_ANONYMOUS_AUTH`). What the guest makes goes along when they sign up or in with this session.")
+        .describe(
+            "The response is 404 if guests are disabled (`SVC_ANONYMOUS_AUTH`). A guest who signs up or signs in with \
+            this session takes along what they made.",
+        )
         .without(&[401])
         .problems(&[400, 404, 413, 415])
         .response(200, session_response(json!({})))
@@ -131,27 +149,27 @@ fn status() -> Value {
 }
 
 fn sessions(paths: &mut Paths) {
-    let list = operation("listSessions", "List the sessions of one's user", Caller::Session)
-        .describe("Each has `current`; tokens are not shown.");
+    let list = operation("listSessions", "List the sessions of the caller's user", Caller::Session)
+        .describe("Each session has `current`. Tokens are not shown.");
     paths.add(
         "get",
         "/api/auth/list-sessions",
-        list.answers(200, "The sessions, newest first, 100 at most.", list_of(of::<ListedSession>())),
+        list.answers(200, "The sessions, newest first. There are at most 100.", list_of(of::<ListedSession>())),
     );
     let maybe = json!({ "type": ["string", "null"] });
-    let revoke = operation("revokeSession", "End one session of one's user", Caller::Session)
-        .describe("By its id or its token. One that there is not is ended already.")
+    let revoke = operation("revokeSession", "End one session of the caller's user", Caller::Session)
+        .describe("The body names the session by its id or its token. An unknown session counts as ended.")
         .json_body(json!({ "type": "object", "properties": { "id": maybe, "token": maybe } }))
-        .answers(200, "It is ended.", status());
+        .answers(200, "The session has ended.", status());
     paths.add("post", "/api/auth/revoke-session", revoke);
     for (path, verb, summary) in [
-        ("/api/auth/revoke-sessions", "revokeSessions", "End all sessions of one's user, this one too"),
-        ("/api/auth/revoke-other-sessions", "revokeOtherSessions", "End all other sessions of one's user"),
+        ("/api/auth/revoke-sessions", "revokeSessions", "End all sessions of the caller's user, including this one"),
+        ("/api/auth/revoke-other-sessions", "revokeOtherSessions", "End all other sessions of the caller's user"),
     ] {
         let revoke = operation(verb, summary, Caller::Session)
-            .describe("They hold nowhere any more, and the streams that they opened end.")
+            .describe("The sessions are then invalid everywhere, and the streams that they opened end.")
             .problems(&[400, 413, 415]);
-        paths.add("post", path, revoke.answers(200, "They are ended.", status()));
+        paths.add("post", path, revoke.answers(200, "The sessions have ended.", status()));
     }
 }
 
@@ -168,8 +186,11 @@ fn profile(paths: &mut Paths) {
     let mut changed = session_response(json!({}));
     changed["description"] = json!("The password is changed. `token` is null unless a new session began.");
     changed["content"]["application/json"]["schema"]["properties"]["token"] = json!({ "type": ["string", "null"] });
-    let change = operation("changePassword", "Change one's password", Caller::Session)
-        .describe("400 `INVALID_PASSWORD` where the current one is another, `CREDENTIAL_ACCOUNT_NOT_FOUND` for guests. Wrong ones count as failed sign-ins do: 429.")
+    let change = operation("changePassword", "Change the caller's password", Caller::Session)
+        .describe(
+            "The response is 400 `INVALID_PASSWORD` if `currentPassword` is wrong, and 400 `CREDENTIAL_ACCOUNT_NOT_FOUND` \
+            for guests. Wrong passwords count as failed sign-ins: too many of them get 429.",
+        )
         .json_body(password)
         .response(200, changed);
     paths.add("post", "/api/auth/change-password", change);
@@ -180,14 +201,14 @@ fn profile(paths: &mut Paths) {
             "image": { "type": ["string", "null"], "maxLength": 2000 },
         },
     });
-    let update = operation("updateUser", "Change one's name or image", Caller::Session)
-        .describe("An address in the body is 400 `EMAIL_CAN_NOT_BE_UPDATED`; members that are not known do nothing.")
+    let update = operation("updateUser", "Change the caller's name or image", Caller::Session)
+        .describe("An address in the body gets 400 `EMAIL_CAN_NOT_BE_UPDATED`. Unknown members are ignored.")
         .json_body(user)
-        .answers(200, "It is changed.", status());
+        .answers(200, "The user is changed.", status());
     paths.add("post", "/api/auth/update-user", update);
-    let delete = operation("deleteAnonymousUser", "Delete the guest that one is", Caller::Session)
-        .describe("403 `USER_IS_NOT_ANONYMOUS` for others; 404 where guests are off.")
+    let delete = operation("deleteAnonymousUser", "Delete the caller's guest account", Caller::Session)
+        .describe("The response is 403 `USER_IS_NOT_ANONYMOUS` if the caller is not a guest, and 404 if guests are disabled.")
         .problems(&[400, 404, 413, 415])
-        .response(200, cookie_taken_back("The guest is gone, with their sessions."));
+        .response(200, cookie_taken_back("The guest and their sessions are deleted."));
     paths.add("post", "/api/auth/delete-anonymous-user", delete);
 }

@@ -21,14 +21,19 @@ pub(crate) fn describe(paths: &mut Paths) {
         base,
         operation("list", "List the installed blocks").answers_data(200, "The blocks.", list_of(of::<BlockAnswer>())),
     );
-    let dry_run = query_parameter("dryRun", "Whether to only say what the block would get.", json!({ "type": "boolean" }));
+    let dry_run = query_parameter(
+        "dryRun",
+        "If true, the response shows what the block would get, and nothing is installed.",
+        json!({ "type": "boolean" }),
+    );
     let install = operation("install", "Install a block")
         .parameters([
             dry_run,
             query_parameter("upgrade", "Whether to replace the version that is installed.", json!({ "type": "boolean" })),
             query_parameter(
                 "allowNewPermissions",
-                "Consent to what an upgrade asks for beyond the installed version; 409 `new_permissions` lists it.",
+                "Consents to permissions that the upgrade asks for and the installed version does not have. The error 409 \
+                    `new_permissions` lists them.",
                 json!({ "type": "boolean" }),
             ),
         ])
@@ -36,7 +41,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         .problems(&[409])
         .answers(
             200,
-            "The upgraded block; after a dry run only what it would get.",
+            "The upgraded block. After a dry run, only the report of what it would get.",
             json!({
                 "type": "object",
                 "properties": { "data": of::<BlockAnswer>(), "report": of::<InstallReport>() },
@@ -71,52 +76,56 @@ pub(crate) fn describe(paths: &mut Paths) {
         .problems(&[404])
         .answers_data(200, "The block as it is now.", of::<BlockAnswer>());
     paths.add("patch", base, update);
-    let uninstall = operation("uninstall", "Uninstall a block; its data stays")
+    let uninstall = operation("uninstall", "Uninstall a block and keep its data")
         .parameter(block())
         .problems(&[400, 404, 409])
-        .answers_nothing(204, "The block is gone.");
+        .answers_nothing(204, "The block is uninstalled.");
     paths.add("delete", base, uninstall);
 
-    let rollback = operation("rollback", "Let the version before serve again")
+    let rollback = operation("rollback", "Go back to the previous version of a block")
         .parameter(block())
         .problems(&[400, 404, 409])
         .answers_data(200, "The block as it is now.", of::<BlockAnswer>());
     paths.add("post", "/api/v1/blocks/{block}/rollback", rollback);
     let adopt = operation("adopt", "Consent to what a block may do")
-        .describe("It may do what the caller holds from then on, with its webhooks and subscriptions. Needs update on `blocks` and all that its manifest asks for: else 403, and nothing changes.")
+        .describe(
+            "From then on the block, its webhooks and its subscriptions may do what the caller may do. Needs update on \
+            `blocks` and every permission that its manifest asks for. Otherwise the response is 403, and nothing changes.",
+        )
         .parameter(block())
         .problems(&[400, 404, 409])
         .answers_data(200, "The block as it is now.", of::<BlockAnswer>());
     paths.add("post", "/api/v1/blocks/{block}/adopt", adopt);
-    let secrets = operation("listSecrets", "List the secrets that a block asks for, by name alone")
+    let secrets = operation("listSecrets", "List the secrets that a block asks for, without their values")
         .parameter(block())
         .problems(&[400, 404])
         .answers_data(200, "The secrets.", list_of(of::<BlockSecretAnswer>()));
     paths.add("get", "/api/v1/blocks/{block}/secrets", secrets);
-    let set_secret = operation("setSecret", "Set a secret of a block; nobody reads it back but the block")
+    let set_secret = operation("setSecret", "Set a secret of a block, which only the block can read")
         .parameter(block())
         .json_body(exact_object(json!({ "name": { "type": "string" }, "value": { "type": "string", "writeOnly": true } })))
         .problems(&[404])
         .answers_data(201, "The secret, without its value.", of::<BlockSecretAnswer>());
     paths.add("post", "/api/v1/blocks/{block}/secrets", set_secret);
-    let delete_secret = operation("deleteSecret", "Forget a secret of a block")
+    let delete_secret = operation("deleteSecret", "Delete a secret of a block")
         .parameters([block(), path_parameter("name", "The secret's name.", json!({ "type": "string" }))])
         .problems(&[400, 404])
-        .answers_nothing(204, "The secret is gone.");
+        .answers_nothing(204, "The secret is deleted.");
     paths.add("delete", "/api/v1/blocks/{block}/secrets/{name}", delete_secret);
 
     let inspect = operation("inspect", "Look at a packed block without installing it")
         .describe(
-            "What an install would ask for, what an upgrade would change, and what an install by the caller would be refused with. Needs \
-             create on `blocks`. What was compiled is kept for ten minutes, so that the install of the same file does not compile again.",
+            "Shows what an install would ask for, what an upgrade would change, and the error that an install by the caller \
+                would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, so an install of the \
+                same file does not compile it again.",
         )
         .body("application/wasm", json!({ "contentMediaType": "application/wasm" }))
-        .answers_data(200, "What the file is.", of::<Inspection>());
+        .answers_data(200, "The result of the inspection.", of::<Inspection>());
     paths.add("post", "/api/v1/blocks/inspect", inspect);
-    let usage = operation("getUsage", "Get what a block's calls used on this instance since it started")
+    let usage = operation("getUsage", "Get the resources that a block's calls used since this instance started")
         .parameter(block())
         .problems(&[400, 404])
-        .answers_data(200, "The use of each handler that the block declares.", of::<BlockUsageAnswer>());
+        .answers_data(200, "The usage of each handler that the block declares.", of::<BlockUsageAnswer>());
     paths.add("get", "/api/v1/blocks/{block}/usage", usage);
     let body = json!({
         "type": "object",
@@ -124,7 +133,8 @@ pub(crate) fn describe(paths: &mut Paths) {
             "eventId": { "type": "string", "description": "The id of an event of the outbox." },
             "consumer": {
                 "type": "string",
-                "description": "The consumer group whose configuration counts. Without it, the first whose topic matches.",
+                "description": "The consumer group whose configuration counts. The default is the first group whose topic \
+                    matches.",
             },
         },
         "required": ["eventId"],
@@ -132,36 +142,37 @@ pub(crate) fn describe(paths: &mut Paths) {
     });
     let replay = operation("replayEvent", "Hand a recorded event to a block's handler once more")
         .describe(
-            "Needs update on `blocks`, read on `events` and the right to see the event. The call is an ordinary one, and what it does is \
-             real; the ledger is left as it is. 409 where a delivery would not bring the handler this event.",
+            "Needs update on `blocks`, read on `events` and the right to see the event. The handler runs as in an ordinary \
+                call, and its effects are real. The ledger does not change. The response is 409 if no delivery would bring this \
+                event to the handler.",
         )
         .parameters([block(), path_parameter("handler", "The handler's name.", json!({ "type": "string" }))])
         .json_body(body)
         .problems(&[404, 409])
-        .answers_data(200, "How the handler ended.", of::<Replayed>());
+        .answers_data(200, "The outcome of the handler.", of::<Replayed>());
     paths.add("post", "/api/v1/blocks/{block}/handlers/{handler}/replay", replay);
 
     let parameters = [
         query_parameter(
             "level",
-            "Only lines of this level, or of these, separated by commas: `error`, `warn`, `info`, `debug`, `trace`.",
+            "Only lines of these levels, separated by commas: `error`, `warn`, `info`, `debug`, `trace`.",
             json!({ "type": "string" }),
         ),
         query_parameter(
             "search",
-            "Only lines whose message or fields contain this, whatever its case.",
+            "Only lines whose message or fields contain this text. Case is ignored.",
             json!({ "type": "string" }),
         ),
         query_parameter("since", "Only lines from this instant on.", json!({ "type": "string", "format": "date-time" })),
         query_parameter(
             "after",
-            "The `cursor` of an earlier answer: only what came after it, the oldest first. Nothing is left out and nothing comes twice.",
+            "The `cursor` of an earlier response. The response then has only later lines, oldest first, without gaps or repeats.",
             json!({ "type": "string", "pattern": "^[0-9]{1,19}$" }),
         ),
     ];
     let limit = query_parameter(
         "limit",
-        "Lines at most; 100 by default, and never more than 1000.",
+        "The maximum number of lines. The default is 100, and the response never has more than 1000.",
         json!({ "type": "integer", "format": "int64", "minimum": 1 }),
     );
     let logs = operation("listLogs", "List what a block logged, newest first")
@@ -181,7 +192,10 @@ pub(crate) fn describe_hooks(paths: &mut Paths) {
             "hooks",
             format!("Hand a {} request to a block's hook", method.to_uppercase()),
         )
-        .describe("The block gets the request as it came, and chooses status, headers and body. No session counts here.")
+        .describe(
+            "The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do \
+            not count here.",
+        )
         .called_by(Caller::Unseen)
         .parameters([
             path_parameter("block", "The block's name.", json!({ "type": "string" })),
@@ -192,7 +206,7 @@ pub(crate) fn describe_hooks(paths: &mut Paths) {
         .response(
             200,
             json!({
-                "description": "What the hook chose; `{ \"received\": true }` where it chose nothing.",
+                "description": "The response that the hook chose, or `{ \"received\": true }` if it chose none.",
                 "headers": headers(&[]),
                 "content": { "*/*": { "schema": {} } },
             }),

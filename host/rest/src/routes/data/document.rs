@@ -29,7 +29,7 @@ pub(crate) fn discovery(paths: &mut Paths) {
     let endpoint = exact_object(json!({ "method": { "type": "string" }, "path": { "type": "string" } }));
     let object = exact_object(json!({ "name": { "type": "string" }, "endpoints": { "type": "array", "items": endpoint } }));
     let operation = Operation::new("data.discover", "data", "List the objects to read")
-        .describe("The objects whose records the caller may read, with their endpoints.")
+        .describe("Lists the objects whose records the caller may read, with their endpoints.")
         .called_by(Caller::Granted)
         .answers_data(200, "The objects.", json!({ "type": "array", "items": object }));
     paths.add("get", "/api/v1/data", operation);
@@ -105,19 +105,22 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
     page["properties"]["warnings"] = schema("SvcWarnings");
     let list = described
         .operation("list", format!("List records of {name}"))
-        .describe("Searched, filtered, sorted and paged. Filters may be repeated; they all have to hold.")
+        .describe(
+            "Lists records with search, filters, sorting and paging. Filters may be repeated. A record must match all of \
+            them.",
+        )
         .parameters(filters_document::of_list(components, object, type_name, keys))
         .answers(200, "A page of records.", page);
     paths.add("get", base, list);
     let aggregate = exact_object(json!({
         "fn": { "type": "string", "enum": ["count", "sum", "avg", "min", "max"] },
         "field": { "type": ["string", "null"] },
-        "value": { "type": ["number", "null"], "description": "Null where no value is among the records." },
+        "value": { "type": ["number", "null"], "description": "Null if no record has a value." },
         "filteredCount": { "type": "integer", "format": "int64", "minimum": 0 },
     }));
     let aggregate = described
         .operation("aggregate", format!("Compute over records of {name}"))
-        .describe("One function over the records that a list with the same search and filters counts.")
+        .describe("Computes one function over the records that a list with the same search and filters counts.")
         .parameters(filters_document::of_aggregate(components, object, type_name))
         .answers_data(200, "The value.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
@@ -139,7 +142,9 @@ fn record_names(registry: &Registry, object: &str, readable: impl Fn(&str) -> bo
 
 fn export(components: &mut Components, described: &Described<'_>, names: &[String]) -> Operation {
     let Described { object, type_name, .. } = described;
-    let format = "`csv`: RFC 4180 with a header; null is an empty cell, an empty text `\"\"`, and a text that begins with `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson`: one record a line, in the bytes of the list.";
+    let format = "`csv` is RFC 4180 with a header. Null is an empty cell, and an empty text is `\"\"`. A text that begins with \
+        `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson` has one record on each line, with the same bytes as in the \
+        list.";
     let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ["csv", "ndjson"] }));
     format["required"] = json!(true);
     let content = json!({
@@ -149,7 +154,11 @@ fn export(components: &mut Components, described: &Described<'_>, names: &[Strin
     let headers = headers(&[("content-disposition", "ContentDisposition")]);
     described
         .operation("export", format!("Export records of {}", object.name()))
-        .describe("All records that a list with the same search and filters has, in its order, or those that `limit` and `offset` cut out. They are of one moment. A response that is cut off in the middle is not complete: its connection ends without the last chunk.")
+        .describe(
+            "Exports all records that a list with the same search and filters has, in the same order. `limit` and \
+            `offset` select a part of them. All records come from one moment. If the response is cut off, its connection ends \
+            without the last chunk, and the file is incomplete.",
+        )
         .parameter(format)
         .parameters(filters_document::of_export(components, object, type_name, names))
         .response(200, json!({ "description": "The file.", "headers": headers, "content": content }))
@@ -159,8 +168,8 @@ fn create(described: &Described<'_>, keys: &[&str]) -> Operation {
     let Described { object, type_name, .. } = described;
     let targets = object.unique_target_names();
     let text = format!(
-        "Columns of a unique target, separated by commas in any order: {}. Where a record has the same values of them, it is changed \
-         instead; the body has to hold them.",
+        "Columns of a unique target, separated by commas in any order: {}. If a record has the same values in these columns, \
+            that record is changed instead. The body must hold these columns.",
         targets.join(" or ")
     );
     let columns: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
@@ -174,11 +183,11 @@ fn create(described: &Described<'_>, keys: &[&str]) -> Operation {
             "additionalProperties": false,
         })
     };
-    let created = json!({ "type": "boolean", "const": true, "description": "There with `on_conflict`." });
+    let created = json!({ "type": "boolean", "const": true, "description": "Present with `on_conflict`." });
     let changed = json!({ "type": "boolean", "const": false });
     described
         .operation("create", format!("Create a record of {}", object.name()))
-        .describe("Creates a record; with `on_conflict` it changes the one that it would duplicate, in one statement.")
+        .describe("Creates a record. With `on_conflict` it changes the record that it would duplicate instead, in one statement.")
         .parameters([on_conflict, filters_document::expand(keys)])
         .json_body(schema(&format!("{type_name}CreateInput")))
         .problems(&[409])
@@ -192,13 +201,14 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     let records = json!({ "type": "array", "items": schema(&format!("{type_name}CreateInput")), "maxItems": most });
     let create = described
         .operation("bulkCreate", format!("Create many records of {name}"))
-        .describe("All of them or none; the message of an error names the index of the record at fault.")
+        .describe("Creates all records or none. The message of an error names the index of the record at fault.")
         .json_body(exact_object(json!({ "data": records })))
         .problems(&[409])
         .answers(201, "The new records' ids, in the order of the body.", of::<WrittenAnswer<'_>>());
     paths.add("post", path.clone(), create);
     let dry_run = || {
-        let text = "Answers what would be written, and writes nothing. Only the values themselves are checked.";
+        let text = "If true, the response shows what would be written, and nothing is written. Only the values themselves are \
+            checked.";
         query_parameter("dryRun", text, json!({ "type": "boolean", "default": false }))
     };
     let mut changes = described.ids();
@@ -206,7 +216,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     changes["required"] = json!(["ids", "values"]);
     let update = described
         .operation("bulkUpdate", format!("Change many records of {name}"))
-        .describe("Gives all of them the same values, or none. Ids that are not there are passed over.")
+        .describe("Gives all records the same values, or changes none. Unknown ids are skipped.")
         .parameter(dry_run())
         .json_body(changes)
         .problems(&[409])
@@ -214,7 +224,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     paths.add("patch", path.clone(), update);
     let delete = described
         .operation("bulkDelete", format!("Delete many records of {name}"))
-        .describe("Ids that are not there are passed over. Where one is still referenced, none is deleted.")
+        .describe("Unknown ids are skipped. If one of the records is still referenced, none is deleted.")
         .parameter(dry_run())
         .json_body(described.ids())
         .problems(&[409])
@@ -229,8 +239,8 @@ fn id_parameter() -> Value {
 
 /// The condition of a change.
 fn if_match() -> Value {
-    let text = "One `ETag` of an answer with this record, quotes included, or `*`. Where the record is in another state, nothing \
-                is written and the answer is 412.";
+    let text = "One `ETag` of a response with this record, including its quotes, or `*`. If the record is in another state, \
+        nothing is written and the response is 412.";
     header_parameter(
         "If-Match",
         text,
@@ -244,18 +254,19 @@ const IF_MATCH: &str = "^(\\*|\"[^\"\\s]+\")$";
 fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) {
     let path = format!("{base}/{{id}}");
     let name = described.object.name();
-    let known = "An `ETag` of this record. Where it is in that state still, the answer is 304; with `expand` it is always 200.";
+    let known = "An `ETag` of this record. If the record is still in that state, the response is 304. With `expand` it is \
+        always 200.";
     let known = header_parameter("If-None-Match", known, json!({ "type": "string" }));
     let get = described
         .operation("get", format!("Get a record of {name}"))
         .parameters([id_parameter(), filters_document::expand(keys), known])
-        .describe("With `expand` its related records come along. The `ETag` is of the record alone.")
+        .describe("With `expand` the response includes related records. The `ETag` covers the record alone.")
         .problems(&[304])
         .answers_tagged(200, "The record.", data_with_warnings(described.record()));
     paths.add("get", path.clone(), get);
     let update = described
         .operation("update", format!("Change a record of {name}"))
-        .describe("Changes the fields that the body names. Numbers may also be changed by an amount, in the statement itself.")
+        .describe("Changes the fields that the body names. A number can also be changed by an amount, in the statement itself.")
         .parameters([id_parameter(), filters_document::expand(keys), if_match()])
         .json_body(described.updates())
         .problems(&[409, 412])
@@ -263,7 +274,10 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
     paths.add("patch", path.clone(), update);
     let delete = described
         .operation("delete", format!("Delete a record of {name}"))
-        .describe("Records that refer to it stand against it, go with it or lose their reference, as each relationship says.")
+        .describe(
+            "Each relationship decides about the records that refer to this one: they block the deletion, are deleted \
+            too, or lose their reference.",
+        )
         .parameters([id_parameter(), if_match()])
         .problems(&[409, 412])
         .answers_nothing(204, "The record is deleted.");
@@ -277,12 +291,17 @@ fn links(paths: &mut Paths, described: &Described<'_>, base: &str, key: &str, re
         let operation = described
             .operation(&format!("{verb}.{key}"), format!("{what} records of {related} by {key}"))
             .describe(format!(
-                "Changes the links of a record of `{name}` with records of `{related}`; what is so already stays so."
+                "Changes the links between a record of `{name}` and records of `{related}`. Links that are already as requested \
+                    do not change."
             ))
             .parameter(id_parameter())
             .json_body(described.ids())
             .problems(&[409])
-            .answers_data(200, "How many links changed.", exact_object(json!({ counted: { "type": "integer", "minimum": 0 } })));
+            .answers_data(
+                200,
+                "The number of links that changed.",
+                exact_object(json!({ counted: { "type": "integer", "minimum": 0 } })),
+            );
         paths.add(method, path.clone(), operation);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn schemas() -> Value {
     let instant = json!({
         "type": "string",
         "format": "date-time",
-        "description": "RFC 3339 with any offset; without one it is UTC.",
+        "description": "RFC 3339 with any offset. Without an offset it is UTC.",
     });
     let time = json!({ "type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?$" });
     let uuid = json!({ "type": "string", "format": "uuid" });
@@ -82,7 +82,7 @@ fn filters(components: &mut Components, object: &Object, type_name: &str, taken:
         };
         let name = &column.name;
         if Operator::DEFAULT.applies_to(column.ty) && !taken.contains(&name.as_str()) {
-            add(format!("{type_name}.{name}"), name.clone(), "Equals; short for `[eq]`.", Operator::DEFAULT);
+            add(format!("{type_name}.{name}"), name.clone(), "Equals. Short for `[eq]`.", Operator::DEFAULT);
         }
         for operator in Operator::ALL.iter().filter(|operator| operator.applies_to(column.ty)) {
             let of = operator.name();
@@ -96,8 +96,8 @@ fn search_parameters(object: &Object) -> [Value; 2] {
     let columns: Vec<&str> =
         object.columns.iter().filter(|column| column.is_searchable()).map(|column| column.name.as_str()).collect();
     let text = match columns.is_empty() {
-        true => "Text that a record contains. This object has no field to search in, so that nothing is found.".to_owned(),
-        false => format!("Text that one of {} contains, whatever the case.", columns.join(", ")),
+        true => "Text that a record contains. This object has no field to search in, so nothing is found.".to_owned(),
+        false => format!("Text that one of {} contains. Case is ignored.", columns.join(", ")),
     };
     let schema = json!({ "type": "string", "maxLength": SEARCH_CHARACTERS_MAX });
     [query_parameter("search", &text, schema.clone()), query_parameter("q", "Another name of `search`.", schema)]
@@ -116,22 +116,25 @@ pub(crate) fn paging_parameters() -> [Value; 4] {
     [
         query_parameter(
             "page",
-            "The page, from 1. 1 by default.",
+            "The number of the page. The first page is 1, which is the default.",
             json!({ "type": "integer", "minimum": 1, "maximum": OFFSET_MAX + 1 }),
         ),
         query_parameter(
             "pageSize",
-            &format!("Records a page; {PAGE_SIZE_DEFAULT} by default, and never more than {PAGE_SIZE_MAX}."),
+            &format!(
+                "The number of records on a page. The default is {PAGE_SIZE_DEFAULT}, and a page never has more than \
+                {PAGE_SIZE_MAX}."
+            ),
             size.clone(),
         ),
         query_parameter(
             "limit",
-            &format!("Records at most, instead of `pageSize`; never more than {PAGE_SIZE_MAX}."),
+            &format!("The maximum number of records, instead of `pageSize`. The response never has more than {PAGE_SIZE_MAX}."),
             size.clone(),
         ),
         query_parameter(
             "offset",
-            "Records to leave out, instead of `page`.",
+            "The number of records to skip, instead of `page`.",
             json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
         ),
     ]
@@ -145,12 +148,12 @@ fn sort_and_select(object: &Object) -> [Value; 2] {
     [
         query_parameter(
             "sort",
-            "Fields to sort by, separated by commas; `-` in front means descending. The newest come first by default.",
+            "Fields to sort by, separated by commas. A `-` in front means descending. By default the newest records come first.",
             json!({ "type": "string", "pattern": names_pattern(&ordered, "-?"), "examples": ["-created_at"] }),
         ),
         query_parameter(
             "select",
-            "Fields to show, separated by commas; `id` always is. All by default.",
+            "Fields to show, separated by commas. `id` is always shown. The default is all fields.",
             json!({ "type": "string", "pattern": names_pattern(&all, "") }),
         ),
     ]
@@ -162,10 +165,14 @@ fn sort_and_select(object: &Object) -> [Value; 2] {
 pub(crate) fn of_export(components: &mut Components, object: &Object, type_name: &str, names: &[String]) -> Vec<Value> {
     let mut parameters = search_parameters(object).to_vec();
     parameters.extend(sort_and_select(object));
-    parameters.push(query_parameter("limit", "Records at most. All by default.", json!({ "type": "integer", "minimum": 1 })));
+    parameters.push(query_parameter(
+        "limit",
+        "The maximum number of records. The default is all records.",
+        json!({ "type": "integer", "minimum": 1 }),
+    ));
     parameters.push(query_parameter(
         "offset",
-        "Records to leave out.",
+        "The number of records to skip.",
         json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
     ));
     parameters.push(export_names(names));
@@ -175,11 +182,13 @@ pub(crate) fn of_export(components: &mut Components, object: &Object, type_name:
 
 fn export_names(names: &[String]) -> Value {
     let known = match names.is_empty() {
-        true => "This object has none.".to_owned(),
-        false => format!("Here: {}.", names.join(", ")),
+        true => "This object has no such keys.".to_owned(),
+        false => format!("This object has: {}.", names.join(", ")),
     };
     let text = format!(
-        "Relation keys with a unique field of the related object, separated by commas. The file has a column of that name instead of the one of ids, with the field's value. The id stays where the caller may not see the related record, and where that has no value. It takes read on the related object. {known}"
+        "Relation keys with a unique field of the related object, separated by commas. The file has a column of that name with \
+            the field's value, instead of the column of ids. The id stays if the caller may not see the related record, or if \
+            that record has no value. Needs read on the related object. {known}"
     );
     let escaped: Vec<String> = names.iter().map(|name| name.replace('.', "\\.")).collect();
     let escaped: Vec<&str> = escaped.iter().map(String::as_str).collect();
@@ -206,7 +215,7 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
             ListParameter::Expand => parameters.push(expand(relations)),
             ListParameter::Count => parameters.push(query_parameter(
                 "count",
-                "Whether the total is counted; `exact` by default.",
+                "Whether the total is counted. The default is `exact`.",
                 json!({ "type": "string", "enum": ["exact", "none"] }),
             )),
         }
@@ -218,11 +227,12 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
 /// `expand`, with the relation keys that there are.
 pub(crate) fn expand(relations: &[&str]) -> Value {
     let keys = match relations.is_empty() {
-        true => "This object has none.".to_owned(),
-        false => format!("Here: {}.", relations.join(", ")),
+        true => "This object has no such keys.".to_owned(),
+        false => format!("This object has: {}.", relations.join(", ")),
     };
     let text = format!(
-        "Relation keys whose records come along, separated by commas; dots lead up to three levels deep. Unknown keys are left out, and `warnings` says so. {keys}"
+        "Relation keys, separated by commas. The response includes their related records. Dots lead up to three levels deep. \
+            Unknown keys are left out, and `warnings` reports them. {keys}"
     );
     query_parameter("expand", &text, json!({ "type": "string", "pattern": "^[^.,]*(\\.[^.,]*){0,2}(,[^.,]*(\\.[^.,]*){0,2})*$" }))
 }
@@ -234,16 +244,16 @@ pub(crate) fn of_aggregate(components: &mut Components, object: &Object, type_na
     let needing = enumerated(needing.map(|function| format!("`{}`", function.name())), "and");
     let mut function = query_parameter(
         "fn",
-        &format!("What is computed. {needing} need `field`."),
+        &format!("The function to compute. {needing} need `field`."),
         json!({ "type": "string", "enum": AggregateFunction::names() }),
     );
     function["required"] = json!(true);
     let numeric: Vec<&str> =
         object.columns.iter().filter(|column| column.kind.is_numeric()).map(|column| column.name.as_str()).collect();
     let text = format!(
-        "The field. `count` then counts the values that are not null. {}",
+        "The field to compute over. With it `count` counts the values that are not null. {}",
         match numeric.is_empty() {
-            true => "No field here is numeric, as the other functions need it.".to_owned(),
+            true => "The other functions need a numeric field, and this object has none.".to_owned(),
             false => format!("The other functions take {}.", numeric.join(", ")),
         }
     );

@@ -47,7 +47,7 @@ pub(crate) fn describe(
         shown.insert(name.clone(), column::shown(&described));
         if column.is_system {
             let ignored = match name == "id" {
-                true => json!({ "description": "Ignored, unless `on_conflict` is `id`: then it is the record's." }),
+                true => json!({ "description": "Ignored, unless `on_conflict` is `id`. Then it is the id of the record." }),
                 false => schema("SvcIgnored"),
             };
             created.insert(name.clone(), ignored);
@@ -64,8 +64,8 @@ pub(crate) fn describe(
     for related in relations {
         let one = schema(&related.type_name);
         let value = match related.is_single {
-            true => json!({ "anyOf": [one, { "type": "null" }], "description": "There with `expand`." }),
-            false => json!({ "type": "array", "items": one, "description": "There with `expand`." }),
+            true => json!({ "anyOf": [one, { "type": "null" }], "description": "Present with `expand`." }),
+            false => json!({ "type": "array", "items": one, "description": "Present with `expand`." }),
         };
         shown.insert(related.key.to_owned(), value);
     }

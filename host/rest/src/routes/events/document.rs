@@ -33,13 +33,18 @@ pub(crate) fn describe(paths: &mut Paths) {
 
 fn stream(paths: &mut Paths) {
     let topics =
-        "Topic patterns, separated by commas: `*` stands for one segment, `#` for any number. 50 at most; `data.#` by default.";
+        "Topic patterns, separated by commas. `*` stands for one segment, `#` any number. At most 50. The default is `data.#`.";
     let patterns = json!({ "type": "string", "examples": ["data.task.#"] });
-    let since = "The id of an event: first comes what the outbox holds after it, then what happens, without a gap.";
-    let frame = "A frame an event: `id:` its id, `data:` `{ id, topic, payload, occurredAt }`. A comment every 15 seconds.";
+    let since = "The id of an event. The stream first sends the later events that the outbox holds, then new events, without a \
+        gap.";
+    let frame = "One frame for each event: `id:` has its id, `data:` has `{ id, topic, payload, occurredAt }`. A comment comes \
+        every 15 seconds.";
     let frames = json!({ "text/event-stream": { "schema": { "type": "string", "description": frame } } });
     let stream = Operation::new("events.stream", "events", "Follow events as they are committed")
-        .describe("Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, `data` its envelope as JSON. Events that the caller may not read are left out.")
+        .describe(
+            "Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as \
+            JSON. Events that the caller may not read are left out.",
+        )
         .parameter(query_parameter("topics", topics, patterns))
         .parameter(query_parameter("since", since, json!({ "type": "string", "format": "uuid" })))
         .problems(&[400, 404])
@@ -52,21 +57,32 @@ fn operation(verb: &str, summary: &str) -> Operation {
 }
 
 fn events(paths: &mut Paths) {
-    let topic = "All topics that begin with it; a pattern where it holds `*` or `#`.";
+    let topic = "All topics that begin with this text. If it holds `*` or `#`, it is a pattern.";
     let limit = json!({ "type": "integer", "minimum": 1, "default": 50 });
     let recent = operation("list", "List recent events, newest first")
-        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 400 `answer_too_large` where they have more bytes than `SVC_MAX_ANSWER_BYTES`: ask with a smaller `limit`. 404 where the outbox does not hold the event of `before`.")
+        .describe(
+            "Needs read on `events`. Events that the caller may not read are left out. Looks through 100,000 events: only \
+            those of the object or the record if one is named, and only those older than `before`. `limit` is at most 500. The \
+            response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Ask again with a \
+            smaller `limit`. The response is 404 if the outbox does not hold the event of `before`.",
+        )
         .parameter(query_parameter("topic", topic, json!({ "type": "string" })))
-        .parameter(query_parameter("object", "Only those of this object's records.", json!({ "type": "string" })))
-        .parameter(query_parameter("record", "Only those of the record with this id.", json!({ "type": "string" })))
-        .parameter(query_parameter("before", "Only those older than the event with this id; 404 where the outbox does not have it or you may not see it.", json!({ "type": "string" })))
-        .parameter(query_parameter("limit", "How many.", limit))
+        .parameter(query_parameter("object", "Only events of this object's records.", json!({ "type": "string" })))
+        .parameter(query_parameter("record", "Only events of the record with this id.", json!({ "type": "string" })))
+        .parameter(query_parameter(
+            "before",
+            "Only events older than the event with this id. The response is 404 if the outbox \
+            does not hold that event, or you may not see it.",
+            json!({ "type": "string" }),
+        ))
+        .parameter(query_parameter("limit", "The maximum number of events.", limit))
         .problems(&[400, 404])
         .answers_data(200, "The events.", list_of(schema("SvcEvent")));
     paths.add("get", "/api/v1/events", recent);
     let one = operation("get", "Get an event")
         .describe(
-            "Needs read on `events` and on what the event is about. 404 where the outbox does not hold it, or not any more.",
+            "Needs read on `events` and on what the event is about. The response is 404 if the outbox no longer holds the \
+                event, or never did.",
         )
         .parameter(path_parameter("id", "The event's id.", json!({ "type": "string" })))
         .problems(&[400, 404])
@@ -76,17 +92,21 @@ fn events(paths: &mut Paths) {
     let filters = || {
         let instant = || json!({ "type": "string", "format": "date-time" });
         [
-            query_parameter("status", "Only those.", json!({ "type": "string", "enum": DELIVERY_STATUSES })),
-            query_parameter("consumer", "Only those of one consumer group.", json!({ "type": "string" })),
-            query_parameter("dead", "Only those that are dead, or are not.", json!({ "type": "boolean" })),
-            query_parameter("eventId", "Only those of one event.", json!({ "type": "string" })),
+            query_parameter(
+                "status",
+                "Only deliveries with this status.",
+                json!({ "type": "string", "enum": DELIVERY_STATUSES }),
+            ),
+            query_parameter("consumer", "Only deliveries of this consumer group.", json!({ "type": "string" })),
+            query_parameter("dead", "True shows only dead deliveries, false only the others.", json!({ "type": "boolean" })),
+            query_parameter("eventId", "Only deliveries of this event.", json!({ "type": "string" })),
             query_parameter("topic", topic, json!({ "type": "string" })),
-            query_parameter("since", "Only those of events from this instant on.", instant()),
-            query_parameter("until", "Only those of events before this instant.", instant()),
+            query_parameter("since", "Only deliveries of events from this instant on.", instant()),
+            query_parameter("until", "Only deliveries of events before this instant.", instant()),
         ]
     };
     let deliveries = operation("listDeliveries", "List deliveries, those of the newest events first")
-        .describe("Needs read on `events`, and leaves out entries of events that the caller may not read.")
+        .describe("Needs read on `events`. Entries of events that the caller may not read are left out.")
         .parameters(filters())
         .parameters(paging_parameters())
         .problems(&[400])
@@ -100,10 +120,13 @@ fn events(paths: &mut Paths) {
         .answers_data(200, "The delivery.", of::<DeliveryWithHistory>());
     paths.add("get", "/api/v1/events/deliveries/{eventId}/{consumer}", one);
     let counts = operation("countDeliveries", "Count deliveries by consumer group and state")
-        .describe("Needs read on `events`, and leaves out entries of events that the caller may not read. Groups without entries are left out; 1,000 groups at most, by their names.")
+        .describe(
+            "Needs read on `events`. Entries of events that the caller may not read are left out, and so are groups \
+            without entries. The response has at most 1,000 groups, ordered by name.",
+        )
         .parameters(filters())
         .problems(&[400])
-        .answers_data(200, "The groups, by their names.", list_of(of::<DeliveryCounts>()));
+        .answers_data(200, "The groups, ordered by name.", list_of(of::<DeliveryCounts>()));
     paths.add("get", "/api/v1/events/deliveries/counts", counts);
     let one = json!({
         "type": "object",
@@ -121,17 +144,24 @@ fn events(paths: &mut Paths) {
         "title": "All dead deliveries that match",
         "properties": {
             "dead": { "type": "boolean", "const": true },
-            "consumer": maybe(json!({ "description": "Only those of one consumer group." })),
+            "consumer": maybe(json!({ "description": "Only deliveries of this consumer group." })),
             "topic": maybe(json!({ "description": topic })),
-            "since": maybe(json!({ "format": "date-time", "description": "Only those of events from this instant on." })),
-            "until": maybe(json!({ "format": "date-time", "description": "Only those of events before this instant." })),
+            "since": maybe(json!({ "format": "date-time", "description": "Only deliveries of events from this instant on." })),
+            "until": maybe(json!({ "format": "date-time", "description": "Only deliveries of events before this instant." })),
         },
         "required": ["dead"],
         "additionalProperties": false,
     });
     let count = exact_object(json!({ "count": { "type": "integer", "minimum": 0, "maximum": 1_000_000 } }));
     let retry = operation("retryDelivery", "Try deliveries again that failed")
-        .describe("They are due at once and have all their attempts again. Needs read and update on `events`, read on the event, and the rights that the consumer group carries. One delivery that did not fail, or whose group is disabled or suspended, is 409. With `dead` all dead ones that match, up to 1,000,000: those of events that the caller may not read are passed over, and so are groups that are disabled, suspended or carry rights that the caller does not hold, unless `consumer` names the group. They are delivered in order, at the ordinary pace.")
+        .describe(
+            "The deliveries are due at once and have all their attempts again. Needs read and update on `events`, read on \
+            the event, and the rights that the consumer group carries. The response is 409 if the one delivery did not fail, or \
+            if its group is disabled or suspended. `dead` retries all dead deliveries that match, up to 1,000,000. Deliveries \
+            of events that the caller may not read are skipped. Groups that are disabled, suspended or carry rights that the \
+            caller does not hold are skipped too, unless `consumer` names the group. The deliveries happen in order, at the \
+            ordinary pace.",
+        )
         .json_body(json!({ "oneOf": [one, all] }))
         .problems(&[404, 409])
         .answers_data(200, "The one delivery.", of::<DeliveryAnswer>())
@@ -142,7 +172,7 @@ fn events(paths: &mut Paths) {
 fn subscriptions(paths: &mut Paths) {
     let base = "/api/v1/events/subscriptions";
     let list = operation("listSubscriptions", "List subscriptions")
-        .describe("Those made here and those that blocks declare; webhooks have a list of their own.")
+        .describe("Lists the subscriptions that were made here and those that blocks declare. Webhooks have their own list.")
         .answers_data(200, "The subscriptions.", list_of(of::<SubscriptionAnswer>()));
     paths.add("get", base, list);
     let body = json!({
@@ -151,30 +181,41 @@ fn subscriptions(paths: &mut Paths) {
             "event": { "type": "string", "description": "Topic pattern.", "examples": ["data.order.#"] },
             "consumer": { "type": "string", "pattern": "^[a-z][a-z0-9_:.\\-]*$", "maxLength": 100 },
             "handler": { "type": "string", "enum": ["log_event", "persist_event"] },
-            "config": { "type": ["object", "null"], "description": "Of `persist_event`: `{ object, map: { <column>: <token> } }`." },
+            "config": { "type": ["object", "null"], "description": "For `persist_event`: `{ object, map: { <column>: <token> } \
+                }`." },
             "perInstance": { "type": ["boolean", "null"] },
         },
         "required": ["event", "consumer", "handler"],
         "additionalProperties": false,
     });
-    let create = operation("createSubscription", "Let a built-in handler have events")
-        .describe("Needs create on `events`, read on what it subscribes to and, for `persist_event`, create on its object.")
+    let create = operation("createSubscription", "Subscribe a built-in handler to events")
+        .describe(
+            "Needs create on `events` and read on everything that it subscribes to. `persist_event` also needs create on \
+            its object.",
+        )
         .json_body(body)
         .problems(&[409])
         .answers(201, "The new subscription.", data_with_warnings(of::<SubscriptionAnswer>()));
     paths.add("post", base, create);
     let consumer = || path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
     let adopt = operation("adoptSubscription", "Become the maker of a subscription")
-        .describe("It has the caller's rights from then on, and is suspended no more. Needs update on `events` and the rights that it carries: else 403, and nothing changes. One that a block declared comes with the block: 409.")
+        .describe(
+            "From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on \
+            `events` and the rights that it carries. Otherwise the response is 403, and nothing changes. A subscription that a \
+            block declared gets 409: adopt the block instead.",
+        )
         .parameter(consumer())
         .problems(&[400, 404, 409])
         .answers_data(200, "The subscription as it is now.", of::<SubscriptionAnswer>());
     paths.add("post", "/api/v1/events/subscriptions/{consumer}/adopt", adopt);
     let delete = operation("deleteSubscription", "Delete a subscription")
-        .describe("What it still had to get is dropped. Needs delete on `events` and the rights that it carries. One that a block declared goes with the block: 409.")
+        .describe(
+            "Its pending deliveries are dropped. Needs delete on `events` and the rights that the subscription carries. A \
+            subscription that a block declared gets 409: it goes with the block.",
+        )
         .parameter(consumer())
         .problems(&[400, 404, 409])
-        .answers_nothing(204, "The subscription is gone.");
+        .answers_nothing(204, "The subscription is deleted.");
     paths.add("delete", "/api/v1/events/subscriptions/{consumer}", delete);
 }
 
@@ -202,7 +243,7 @@ fn webhooks(paths: &mut Paths) {
         "required": ["url", "topics"],
         "additionalProperties": false,
     });
-    let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "Shown this once." });
+    let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "It is shown only in this response." });
     let made = json!({
         "type": "object",
         "properties": { "data": of::<WebhookAnswer>(), "secret": secret, "warnings": schema("SvcWarnings") },
@@ -210,7 +251,10 @@ fn webhooks(paths: &mut Paths) {
         "additionalProperties": false,
     });
     let create = operation("create", "Make a webhook")
-        .describe("Needs create on `webhooks` and read on what it subscribes to. Each request carries `x-svc-signature: t=<unix seconds>,v1=<hex>`, the HMAC-SHA256 of `<t>.<body>` under the secret.")
+        .describe(
+            "Needs create on `webhooks` and read on everything that it subscribes to. Each request carries \
+            `x-svc-signature: t=<unix seconds>,v1=<hex>`. `v1` is the HMAC-SHA256 of `<t>.<body>` under the secret.",
+        )
         .json_body(body)
         .problems(&[409])
         .answers(201, "The new webhook and its secret.", made);
@@ -227,30 +271,40 @@ fn webhooks(paths: &mut Paths) {
             "headers": {
                 "type": "object",
                 "additionalProperties": { "type": "string" },
-                "description": "All of them; `***` keeps the value that is stored. A change of `url` drops the stored values.",
+                "description": "All headers. The value `***` keeps the stored value. A change of `url` drops the stored values.",
             },
             "enabled": { "type": "boolean" },
         },
         "additionalProperties": false,
     });
     let update = operation("update", "Change a webhook")
-        .describe("What happened while it was disabled is not sent later. Needs update on `webhooks`, and read on what it sends and will send. Whoever changes `url` or `topics` becomes its maker.")
+        .describe(
+            "Events that happened while the webhook was disabled are not sent later. Needs update on `webhooks`, and read \
+            on everything that it sends before and after the change. A caller who changes `url` or `topics` becomes its maker.",
+        )
         .parameter(webhook())
         .json_body(changes)
         .problems(&[404, 409])
         .answers(200, "The webhook as it is now.", data_with_warnings(of::<WebhookAnswer>()));
     paths.add("patch", base, update);
     let adopt = operation("adopt", "Become the maker of a webhook")
-        .describe("It has the caller's rights from then on, and is suspended no more. Needs update on `webhooks` and read on what it sends: else 403, and nothing changes. One that a block declared comes with the block: 409.")
+        .describe(
+            "From then on the webhook has the caller's rights, and it is no longer suspended. Needs update on `webhooks` \
+            and read on everything that it sends. Otherwise the response is 403, and nothing changes. A webhook that a block \
+            declared gets 409: adopt the block instead.",
+        )
         .parameter(webhook())
         .problems(&[400, 404, 409])
         .answers_data(200, "The webhook as it is now.", of::<WebhookAnswer>());
     paths.add("post", "/api/v1/webhooks/{id}/adopt", adopt);
     let delete = operation("delete", "Delete a webhook")
-        .describe("What it still had to send is dropped. Needs delete on `webhooks` and read on what it sends. One that a block declared goes with the block: 409.")
+        .describe(
+            "Its pending deliveries are dropped. Needs delete on `webhooks` and read on everything that it sends. A \
+            webhook that a block declared gets 409: it goes with the block.",
+        )
         .parameter(webhook())
         .problems(&[400, 404, 409])
-        .answers_nothing(204, "The webhook is gone.");
+        .answers_nothing(204, "The webhook is deleted.");
     paths.add("delete", base, delete);
     let sent = json!({
         "type": "object",
@@ -259,7 +313,10 @@ fn webhooks(paths: &mut Paths) {
         "additionalProperties": false,
     });
     let test = operation("test", "Send a test event to a webhook")
-        .describe("An event `webhook.test.<id>` goes through the whole pipeline. A disabled or suspended webhook is 409. Needs update on `webhooks` and read on what it sends.")
+        .describe(
+            "An event `webhook.test.<id>` goes through the whole pipeline. The response is 409 if the webhook is disabled \
+            or suspended. Needs update on `webhooks` and read on everything that it sends.",
+        )
         .parameter(webhook())
         .problems(&[400, 404, 409])
         .answers_data(202, "The event is on its way.", sent);
@@ -272,7 +329,8 @@ fn webhooks(paths: &mut Paths) {
     });
     let rotate = operation("rotateSecret", "Give a webhook a new secret")
         .describe(
-            "The one before it signs as well for 24 hours: the signature header has two `v1` then. Needs update on `webhooks` and read on what it sends.",
+            "The previous secret also signs for 24 hours. During that time the signature header has two `v1` values. Needs \
+                update on `webhooks` and read on everything that it sends.",
         )
         .parameter(webhook())
         .problems(&[400, 404])

@@ -10,9 +10,9 @@ use crate::openapi::operation::{Caller, Operation, Paths};
 pub(crate) fn describe(paths: &mut Paths) {
     let permissions = Operation::new("auth.permissions", "auth", "List what the caller may do")
         .describe(
-            "The grants of all roles together, each resource once for all rows and once for own rows. A named resource has the rights of \
-             `*` in it, so look for the resource, and for `*` only where it is not listed. Of an API key it shows what its maker's \
-             rights leave.",
+            "Shows the grants of all roles together. Each resource appears once for all rows and once for own rows. A named \
+                resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not \
+                listed. For an API key the grants are limited to the rights of its maker.",
         )
         .answers_data(
             200,
@@ -28,11 +28,11 @@ pub(crate) fn describe(paths: &mut Paths) {
         json!({
             "type": "object",
             "additionalProperties": true,
-            "description": "Any members; the service does not look at them.",
+            "description": "Any members. The service does not look at them.",
         })
     };
-    let read = Operation::new("auth.getPreferences", "auth", "Get what the user keeps")
-        .describe("A JSON object of the user's own, an empty one at first. The console keeps saved views in it.")
+    let read = Operation::new("auth.getPreferences", "auth", "Get the user's preferences")
+        .describe("A JSON object that belongs to the user. It is empty at first. The console keeps saved views in it.")
         .called_by(Caller::Session)
         .answers_data(200, "The preferences.", preferences());
     paths.add("get", "/api/v1/me/preferences", read);
@@ -40,13 +40,13 @@ pub(crate) fn describe(paths: &mut Paths) {
         "type": "object",
         "maxProperties": 1000,
         "additionalProperties": true,
-        "description": "Members to set, whole; null removes one.",
+        "description": "Members to set. Each value replaces the whole member, and null removes it.",
     });
-    let change = Operation::new("auth.updatePreferences", "auth", "Change what the user keeps")
+    let change = Operation::new("auth.updatePreferences", "auth", "Change the user's preferences")
         .describe(
-            "Members at the top are replaced one by one; the others stay. All of them together have 64 KiB at most as JSON without \
-             spaces, those of a guest 4 KiB, and 1,000 members; past that 413, and nothing is changed. They are deleted with the \
-             user. A guest who signs up takes them along.",
+            "Replaces the top-level members that the body names. The others stay. All preferences together have at most 1,000 \
+                members and 64 KiB as JSON without spaces, or 4 KiB for a guest. Beyond that the response is 413, and nothing \
+                changes. Preferences are deleted with the user. A guest who signs up keeps them.",
         )
         .called_by(Caller::Session)
         .json_body(changes)

@@ -111,7 +111,8 @@ fn hidden() -> Value {
 fn dry_run() -> Value {
     query_parameter(
         "dryRun",
-        "Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object.",
+        "If true, the response shows what the change would do, and nothing changes. If the plan has to look at rows, it needs \
+            read on the whole object.",
         json!({ "type": "boolean", "default": false }),
     )
 }
@@ -141,10 +142,15 @@ pub(crate) fn describe(paths: &mut Paths) {
     let migrations = operation("listMigrations", "List the schema's changes, newest first")
         .parameters([
             query_parameter("object", "Only changes that touched this object.", json!({ "type": "string" })),
-            query_parameter("before", "Only versions below this.", json!({ "type": "integer", "format": "int64", "minimum": 1 })),
+            query_parameter(
+                "before",
+                "Only versions below this one.",
+                json!({ "type": "integer", "format": "int64", "minimum": 1 }),
+            ),
             query_parameter(
                 "limit",
-                "Changes at most; all where it is left out, and never more than 1000 where it is given.",
+                "The maximum number of changes. Without it the response has all changes. With it the response never has more \
+                    than 1000.",
                 json!({ "type": "integer", "format": "int64", "minimum": 1 }),
             ),
         ])
@@ -190,7 +196,7 @@ fn objects(paths: &mut Paths) {
     paths.add("patch", base, update);
     let cascade = query_parameter(
         "cascade",
-        "Whether relationships of other objects that need this one go with it.",
+        "Whether to also delete the relationships of other objects that need this one.",
         json!({ "type": "boolean" }),
     );
     let delete = operation("deleteObject", "Delete an object with its records")
@@ -201,14 +207,14 @@ fn objects(paths: &mut Paths) {
     paths.add("delete", base, delete);
     let field = query_parameter(
         "field",
-        "Of this field alone, or of the column of a relationship, such as `owner_id`.",
+        "Only dependents of this field, or of the column of a relationship, such as `owner_id`.",
         json!({ "type": "string" }),
     );
     let dependents = operation("listDependents", "List what depends on an object, or on a field of it")
         .describe(
-            "Needs read on `objects`. Roles are listed for those who may read `roles`, webhooks for readers of `webhooks`, subscriptions of \
-             `events`, blocks of `blocks`, tasks of `tasks`; the others are counted. What names no object, such as a role with `*`, is \
-             left out.",
+            "Needs read on `objects`. The list has only dependents that the caller may read: roles need read on `roles`, \
+                webhooks on `webhooks`, subscriptions on `events`, blocks on `blocks`, and tasks on `tasks`. The others are \
+                counted. Dependents that name no object, such as a role with `*`, are left out.",
         )
         .parameters([object(), field])
         .problems(&[400, 404])
@@ -228,7 +234,10 @@ fn fields(paths: &mut Paths) {
     paths.add("post", "/api/v1/objects/{name}/fields", add);
     let base = "/api/v1/objects/{name}/fields/{field}";
     let alter = operation("alterField", "Change a field, or rename it by its name")
-        .describe("Needs update on `objects`. With records a type only widens: integer to big_integer to decimal, integer to float, any single value to text. Without records it may become any.")
+        .describe(
+            "Needs update on `objects`. If the object has records, a type can only widen: integer to big_integer to \
+            decimal, integer to float, any single value to text. Without records it can become any type.",
+        )
         .parameters([object(), field(), dry_run()])
         .json_body(schema("SvcFieldChanges"))
         .problems(&[404])
@@ -238,7 +247,7 @@ fn fields(paths: &mut Paths) {
         .parameters([object(), field(), dry_run()])
         .problems(&[400, 404])
         .answers_data(200, PLANNED, of::<ChangePlan>())
-        .answers_nothing(204, "The field is gone.");
+        .answers_nothing(204, "The field is dropped.");
     paths.add("delete", base, drop);
 }
 

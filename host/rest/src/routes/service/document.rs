@@ -8,22 +8,25 @@ use crate::openapi::operation::{Caller, Operation, Paths};
 
 pub(crate) fn describe(paths: &mut Paths) {
     let instance = Operation::new("service.instance", "service", "Ask how people sign in here")
-        .describe("For whatever shows a sign-in. It looks at no credential.")
+        .describe("For clients that show a sign-in form. The operation ignores credentials.")
         .called_by(Caller::Unseen)
         .without(&[401])
-        .answers(200, "What is open.", of::<InstanceAnswer>());
+        .answers(200, "The ways to sign in and sign up that are open.", of::<InstanceAnswer>());
     paths.add("get", "/api/v1/instance", instance);
 
     let settings = Operation::new("service.settings", "service", "List the settings")
-        .describe("Every environment variable of the server and what holds. Needs read on `settings`. No secret is shown.")
+        .describe(
+            "Lists every environment variable of the server and the value in effect. Needs read on `settings`. No secret \
+            is shown.",
+        )
         .answers_data(200, "The settings.", list_of(of::<ListedSetting>()));
     paths.add("get", "/api/v1/settings", settings);
 
-    let status = Operation::new("service.status", "service", "Ask how the server is")
+    let status = Operation::new("service.status", "service", "Get the state of the server")
         .describe(
-            "Needs read on `settings`. Numbers of the database are a few seconds old, and the size of a Postgres database up to a \
-             minute. Requests are those below `/api`; errors are answers of 500 and above.",
+            "Needs read on `settings`. Numbers of the database are a few seconds old. The size of a Postgres database is up to \
+                a minute old. Requests below `/api` are counted. Responses of 500 and above count as errors.",
         )
-        .answers_data(200, "How it is.", of::<StatusAnswer>());
+        .answers_data(200, "The state of the server.", of::<StatusAnswer>());
     paths.add("get", "/api/v1/status", status);
 }

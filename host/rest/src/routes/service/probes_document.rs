@@ -6,11 +6,15 @@ use crate::openapi::components::schema;
 use crate::openapi::operation::{Caller, Operation, Paths, header_parameter, headers};
 
 pub(crate) fn describe(paths: &mut Paths) {
-    let known = header_parameter("If-None-Match", "The `ETag` of a document that is there already.", json!({ "type": "string" }));
+    let known =
+        header_parameter("If-None-Match", "The `ETag` of a document that the client already has.", json!({ "type": "string" }));
     let tagged = [("ETag", "ETag"), ("Cache-Control", "CacheControl"), ("Vary", "Vary")];
     let document = json!({ "application/json": { "schema": { "type": "object" } } });
     let openapi = Operation::new("service.openapi", "service", "Get this document")
-        .describe("OpenAPI 3.1, of the objects and actions that the caller may know of. It changes at once with the schema.")
+        .describe(
+            "An OpenAPI 3.1 document of the objects and actions that the caller may know of. It changes at once with the \
+            schema.",
+        )
         .called_by(Caller::Granted)
         .parameter(known)
         .problems(&[304])
@@ -28,16 +32,20 @@ pub(crate) fn describe(paths: &mut Paths) {
     let health = |verb: &str, summary: &str| {
         Operation::new(format!("service.{verb}"), "service", summary).called_by(Caller::Unseen).without(&[401, 403, 429, 503])
     };
-    let alive = health("alive", "Ask whether the process lives").describe("For restarts. No rate limit counts it.").answers(
-        200,
-        "It lives.",
-        status("ok"),
-    );
+    let alive = health("alive", "Check whether the process is alive")
+        .describe(
+            "For decisions about restarts. Rate limits do \
+        not count it.",
+        )
+        .answers(200, "The process is alive.", status("ok"));
     paths.add("get", "/healthz", alive);
     let body = json!({ "application/json": { "schema": schema("SvcError") } });
-    let ready = health("ready", "Ask whether requests can be served")
-        .describe("For load balancers: the database answers, and the server is not stopping. No rate limit counts it.")
-        .answers(200, "They can be.", status("ready"))
-        .response(503, json!({ "description": "They cannot.", "headers": headers(&[]), "content": body }));
+    let ready = health("ready", "Check whether the server can serve requests")
+        .describe(
+            "For load balancers. The server is ready if the database answers and the server is not stopping. Rate limits \
+            do not count it.",
+        )
+        .answers(200, "The server can serve requests.", status("ready"))
+        .response(503, json!({ "description": "The server cannot serve requests.", "headers": headers(&[]), "content": body }));
     paths.add("get", "/readyz", ready);
 }

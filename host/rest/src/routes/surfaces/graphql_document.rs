@@ -9,21 +9,26 @@ const PATH: &str = "/api/v1/graphql";
 
 /// Statuses that are answered in GraphQL's form, and when.
 const PROBLEMS: [(u16, &str); 12] = [
-    (400, "It is no GraphQL request, or, where `application/graphql-response+json` is accepted, cannot be executed."),
-    (401, "The credential does not hold, or is needed and missing."),
-    (403, "The caller lacks read on `data`, or may not use what is asked for."),
-    (404, "There is no such event stream of the caller's."),
+    (
+        400,
+        "The request is not a GraphQL request. If the client accepts `application/graphql-response+json`, also a request that \
+        cannot be executed.",
+    ),
+    (401, "The credential is invalid, or it is needed and missing."),
+    (403, "The caller lacks read on `data`, or may not use what the request asks for."),
+    (404, "The caller has no event stream with this token."),
     (405, "A mutation or a subscription by GET, or an operation of a stream that was not named."),
-    (406, "The answer has a type that the client does not take."),
-    (409, "The stream is open already, or has an operation with this id."),
-    (413, "The body, or the text of the document, is larger than this server takes."),
+    (406, "The client does not accept the content type of the response."),
+    (409, "The stream is already open, or it already has an operation with this id."),
+    (413, "The body, or the text of the document, is larger than this server allows."),
     (415, "The body is not `application/json`."),
     (
         429,
-        "The caller has as many streams open as one may have. Too many requests from one address are refused in the form of REST.",
+        "The caller has as many open streams as one caller may have. Too many requests from one address get an error in the \
+            form of REST.",
     ),
     (500, "The server could not complete the request."),
-    (503, "There are as many streams as this server allows, too many bodies in flight, or the database does not answer."),
+    (503, "The server has as many streams as it allows, it has too many bodies in flight, or the database does not answer."),
 ];
 
 const JSON: &str = "application/json";
@@ -40,7 +45,7 @@ fn result() -> Value {
             "path": { "type": "array", "items": { "type": ["string", "integer"] } },
             "extensions": {
                 "type": "object",
-                "description": "`code` is what REST has as `error`; `field`, `issues` and the like as there.",
+                "description": "`code` is the same as `error` in REST. `field`, `issues` and the other members are as in REST.",
                 "properties": { "code": { "type": "string" } },
                 "required": ["code"],
                 "additionalProperties": true,
@@ -80,7 +85,7 @@ fn with_problems(operation: Operation, statuses: &[u16]) -> Operation {
 fn token() -> Value {
     query_parameter(
         "token",
-        "A reserved event stream, also as the header `X-GraphQL-Event-Stream-Token`.",
+        "The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead.",
         json!({ "type": "string" }),
     )
 }
@@ -100,47 +105,56 @@ pub(crate) fn describe(paths: &mut Paths) {
     let answers = json!({
         JSON: { "schema": result() },
         GRAPHQL: { "schema": result() },
-        EVENTS: { "schema": { "type": "string", "description": "Results as `graphql-sse` has them." } },
+        EVENTS: { "schema": { "type": "string", "description": "Results in the format of `graphql-sse`." } },
         "text/html": { "schema": { "type": "string", "description": "The explorer, for browsers." } },
     });
     let answered = |description: &str| json!({ "description": description, "headers": headers(&[]), "content": answers });
     let execute = operation("execute", "Execute a GraphQL operation")
-        .describe("The schema is the live one as far as the caller may know of it; introspection describes it. Subscriptions, and any operation that is to be streamed, accept `text/event-stream`.")
+        .describe(
+            "The schema is the live one, limited to what the caller may know of. Introspection describes it. Accept \
+            `text/event-stream` for subscriptions and for any other operation to stream.",
+        )
         .parameter(token())
         .json_body(request)
         .response(200, answered("The result."))
-        .answers(202, "The operation runs; its results come on the stream that was named.", json!({ "type": "null" }));
+        .answers(202, "The operation runs. Its results come on the named stream.", json!({ "type": "null" }));
     paths.add("post", PATH, with_problems(execute, &[400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503]));
 
     let text = |name: &str, description: &str| query_parameter(name, description, json!({ "type": "string" }));
-    let query = operation("query", "Execute a GraphQL query, open a reserved stream, or explore")
-        .describe("Queries alone; mutations and subscriptions go by POST. A browser gets the explorer.")
-        .parameter(text("query", "The document: a query."))
-        .parameter(text("operationName", "Which of the document's operations is meant."))
+    let query = operation("query", "Execute a GraphQL query, open a reserved stream, or open the explorer")
+        .describe("Only queries are allowed. Send mutations and subscriptions by POST. A browser gets the explorer.")
+        .parameter(text("query", "The document with the query."))
+        .parameter(text("operationName", "The name of the operation in the document to execute."))
         .parameter(text("variables", "JSON."))
         .parameter(text("extensions", "JSON."))
         .parameter(token())
-        .response(200, answered("The result, a stream or a page."));
+        .response(200, answered("The result, a stream, or the explorer's page."));
     paths.add("get", PATH, with_problems(query, &[400, 401, 403, 404, 405, 406, 409, 413, 429, 500, 503]));
 
     let reserve = operation("reserve", "Reserve an event stream for several operations")
-        .describe("The single connection mode of GraphQL-SSE. The reservation holds for a minute until it is opened, on this instance alone.")
+        .describe(
+            "Uses the single connection mode of GraphQL-SSE. The reservation is valid on this instance alone. It expires \
+            if the stream is not opened within a minute.",
+        )
         .called_by(Caller::Known)
-        .response(201, json!({
-            "description": "The token of the stream.",
-            "headers": headers(&[]),
-            "content": { "text/plain": { "schema": { "type": "string" } } },
-        }));
+        .response(
+            201,
+            json!({
+                "description": "The token of the stream.",
+                "headers": headers(&[]),
+                "content": { "text/plain": { "schema": { "type": "string" } } },
+            }),
+        );
     paths.add("put", PATH, with_problems(reserve, &[400, 401, 403, 406, 413, 429, 503]));
 
     let stop = operation("stop", "End an operation of a stream")
-        .describe("Nothing more of it comes on the stream; what it has written stays written.")
+        .describe("The stream sends no more results of the operation. Data that the operation has written stays written.")
         .parameter(token())
-        .parameter(text("operationId", "The operation."))
+        .parameter(text("operationId", "The id of the operation."))
         .response(
             200,
             json!({
-                "description": "It has ended.",
+                "description": "The operation has ended.",
                 "headers": headers(&[]),
                 "content": { "text/plain": { "schema": { "type": "string" } } },
             }),
@@ -150,7 +164,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     let name = path_parameter("name", "The file, as the explorer's page names it.", json!({ "type": "string" }));
     let file = |description: &str| json!({ "description": description, "headers": headers(&[]) });
     let asset = operation("asset", "Get a file of the explorer")
-        .describe("Scripts, styles and fonts, named by their content, so that they can be kept for ever.")
+        .describe("Scripts, styles and fonts. Their names depend on their content, so clients can keep them forever.")
         .parameter(name)
         .response(200, file("The file, compressed."))
         .response(404, file("There is no such file."));

@@ -9,18 +9,19 @@ const PATH: &str = "/api/v1/mcp";
 
 /// Statuses that are answered in the form of JSON-RPC, and when.
 const PROBLEMS: [(u16, &str); 9] = [
-    (400, "The message is malformed, or names no session where it has to."),
-    (401, "The credential is missing or does not hold."),
-    (403, "The caller lacks read on `data`, or the host or the origin is none that is let in."),
-    (404, "There is no such session of the caller's."),
-    (406, "The answer has a type that the client does not take."),
-    (413, "The body is larger than this server takes (`SVC_MAX_BODY_BYTES`)."),
+    (400, "The message is malformed, or it needs a session and names none."),
+    (401, "The credential is missing or invalid."),
+    (403, "The caller lacks read on `data`, or the host or the origin is not allowed."),
+    (404, "The caller has no session with this id."),
+    (406, "The client does not accept the content type of the response."),
+    (413, "The body is larger than this server allows (`SVC_MAX_BODY_BYTES`)."),
     (415, "The body is not `application/json`."),
     (
         429,
-        "The caller or the session has as many streams open as it may have. Too many requests from one address are refused in the form of REST.",
+        "The caller or the session has as many open streams as it may have. Too many requests from one address get an error in \
+            the form of REST.",
     ),
-    (503, "There are as many streams, running requests or bodies in flight as this server allows."),
+    (503, "The server has as many streams, running requests or bodies in flight as it allows."),
 ];
 
 fn problem() -> Value {
@@ -29,7 +30,7 @@ fn problem() -> Value {
         "properties": {
             "code": { "type": "integer" },
             "message": { "type": "string" },
-            "data": { "type": "object", "description": "`{ error, message }` with the code that REST has for it." },
+            "data": { "type": "object", "description": "`{ error, message }` with the same code as in REST." },
         },
         "required": ["code", "message"],
     });
@@ -67,7 +68,7 @@ fn session(is_needed: bool) -> Value {
         "name": "Mcp-Session-Id",
         "in": "header",
         "required": is_needed,
-        "description": "The session, as `initialize` answered with it.",
+        "description": "The id of the session, from the response to `initialize`.",
         "schema": { "type": "string" },
     })
 }
@@ -78,7 +79,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         "properties": {
             "jsonrpc": { "type": "string", "const": "2.0" },
             "id": {
-                "description": "Of requests; a notification has none.",
+                "description": "The id of a request. A notification has no id.",
                 "type": ["string", "integer"],
                 "maxLength": 1022,
                 "minimum": i64::MIN,
@@ -91,34 +92,37 @@ pub(crate) fn describe(paths: &mut Paths) {
         "examples": [{ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }],
     });
     let message = json!({
-        "description": "A message of JSON-RPC 2.0, or in versions of the protocol that have them an array of messages.",
+        "description": "A message of JSON-RPC 2.0. Some versions of the protocol also allow an array of messages.",
         "anyOf": [message, { "type": "array", "items": {}, "minItems": 1, "maxItems": 50 }],
     });
     let without = query_parameter(
         "sessions",
-        "`none`: `initialize` begins no session, for clients that cannot come back to the same instance.",
+        "With `none`, `initialize` begins no session. This is for clients that cannot come back to the same instance.",
         json!({ "type": "string", "enum": ["none"] }),
     );
     let answers = json!({
-        "application/json": { "schema": { "type": ["object", "array"], "items": {}, "description": "The message's answer." } },
-        "text/event-stream": { "schema": { "type": "string", "description": "Of `subscriptions/listen`: messages." } },
+        "application/json": { "schema": { "type": ["object", "array"], "items": {}, "description": "The response." } },
+        "text/event-stream": { "schema": { "type": "string", "description": "For `subscriptions/listen`: messages." } },
     });
     let send = operation("send", "Send a message to the MCP server")
-        .describe("Streamable HTTP of the Model Context Protocol: its tools are records and the actions of blocks, under the caller's permissions. Send `Accept: application/json, text/event-stream`.")
+        .describe(
+            "The Streamable HTTP transport of the Model Context Protocol. Its tools work on records and call the actions \
+            of blocks, with the caller's permissions. Send `Accept: application/json, text/event-stream`.",
+        )
         .parameter(without)
         .parameter(session(false))
         .json_body(message)
         .response(200, json!({ "description": "The answer.", "headers": headers(&[]), "content": answers }))
-        .answers_nothing(202, "A notification was taken, or the request was cancelled meanwhile.");
+        .answers_nothing(202, "The notification was accepted, or the request was cancelled in the meantime.");
     // After the body, which brings problems of its own.
     paths.add("post", PATH, with_problems(send, &[400, 401, 403, 404, 406, 413, 415, 429, 503]));
 
     let frames = json!({ "text/event-stream": { "schema": {
         "type": "string",
-        "description": "A frame each time the caller's list of tools is another one, and a comment every 15 seconds.",
+        "description": "A frame each time the caller's list of tools changes, and a comment every 15 seconds.",
     } } });
-    let listen = operation("listen", "Be told when the list of tools changes")
-        .describe("The stream of a session. It ends with the session, and with the caller's rights.")
+    let listen = operation("listen", "Follow changes of the list of tools")
+        .describe("Opens the stream of a session. The stream ends when the session ends or the caller loses the right to it.")
         .parameter(session(true))
         .response(200, json!({ "description": "The stream.", "headers": headers(&[]), "content": frames }));
     paths.add("get", PATH, with_problems(listen, &[400, 401, 403, 404, 406, 429, 503]));
@@ -126,6 +130,6 @@ pub(crate) fn describe(paths: &mut Paths) {
     let end = operation("end", "End a session")
         .describe("Its streams end with it.")
         .parameter(session(true))
-        .answers_nothing(204, "The session is gone.");
+        .answers_nothing(204, "The session has ended.");
     paths.add("delete", PATH, with_problems(end, &[400, 401, 403, 404, 503]));
 }

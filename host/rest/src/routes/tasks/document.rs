@@ -19,20 +19,20 @@ pub(crate) fn describe(paths: &mut Paths) {
     let list = operation("list", "List the tasks").answers_data(200, "The tasks.", list_of(of::<TaskAnswer>()));
     paths.add("get", base, list);
     let call = json!({
-        "description": "Of `block_action`.",
+        "description": "For `block_action`.",
         "type": "object",
         "properties": {
             "block": { "type": "string" },
             "action": { "type": "string" },
-            "input": { "description": "What the action gets; `{}` where it is left out." },
+            "input": { "description": "The input of the action. The default is `{}`." },
         },
         "required": ["block", "action"],
         "additionalProperties": false,
     });
     let records =
-        "`keep`, the default, takes the user's id out of the records that they made; `delete` deletes those that they created.";
+        "`keep`, the default, removes the user's id from records that they made. `delete` deletes records that they created.";
     let erasure = json!({
-        "description": "Of `erase_user`.",
+        "description": "For `erase_user`.",
         "type": "object",
         "properties": {
             "userId": { "type": "string", "format": "uuid" },
@@ -54,7 +54,10 @@ pub(crate) fn describe(paths: &mut Paths) {
         "additionalProperties": false,
     });
     let create = operation("create", "Make a task that calls a block's action or erases a user")
-        .describe("It runs with the rights that its maker has at each run. Who may not call the action, or not delete users and events, is refused.")
+        .describe(
+            "The task runs with the rights that its maker has at each run. The caller must be allowed to call the action, \
+            or to delete users and events for `erase_user`.",
+        )
         .json_body(body)
         .problems(&[404, 409])
         .answers_data(201, "The new task.", of::<TaskAnswer>());
@@ -67,37 +70,49 @@ pub(crate) fn describe(paths: &mut Paths) {
         "properties": {
             "enabled": { "type": "boolean" },
             "schedule": { "type": "string" },
-            "config": { "description": "The whole configuration: `{ maxAgeDays }` of `anonymous_cleanup`, say." },
+            "config": { "description": "The whole configuration, for example `{ maxAgeDays }` of `anonymous_cleanup`." },
         },
         "additionalProperties": false,
     });
     let update = operation("update", "Enable, disable or tune a task")
-        .describe("Needs update on `tasks` and, for a block's action, what calling it needs. Whoever changes `config` becomes its maker. To change it of `anonymous_cleanup` needs delete on `users`.")
+        .describe(
+            "Needs update on `tasks`. For a block's action, it also needs the rights to call the action. A caller who \
+            changes `config` becomes the task's maker. A change of the `config` of `anonymous_cleanup` needs delete on `users`.",
+        )
         .parameter(task())
         .json_body(changes)
         .problems(&[404])
         .answers_data(200, "The task as it is now.", of::<TaskAnswer>());
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a task with its runs")
-        .describe("Needs delete on `tasks` and what calling its action needs. Tasks that come with the service are disabled instead: 409.")
+        .describe(
+            "Needs delete on `tasks` and the rights to call its action. Tasks that come with the service get 409: disable \
+            them instead.",
+        )
         .parameter(task())
         .problems(&[400, 404, 409])
-        .answers_nothing(204, "The task is gone.");
+        .answers_nothing(204, "The task is deleted.");
     paths.add("delete", base, delete);
     let run = operation("run", "Run a task now")
-        .describe("Answers when the run has ended. Needs update on `tasks` and what calling its action needs; `anonymous_cleanup` needs delete on `users`. While a run is under way it is 409.")
+        .describe(
+            "The response comes when the run has ended. Needs update on `tasks` and the rights to call its action. \
+            `anonymous_cleanup` needs delete on `users`. The response is 409 while another run is in progress.",
+        )
         .parameter(task())
         .problems(&[400, 404, 409])
         .answers_data(200, "The run.", of::<TaskRunAnswer>());
     paths.add("post", "/api/v1/tasks/{id}/run", run);
     let adopt = operation("adopt", "Become the maker of a task")
-        .describe("It runs with the caller's rights from then on. Needs update on `tasks` and what calling its action needs: else 403, and nothing changes. Tasks that come with the service are 409.")
+        .describe(
+            "From then on the task runs with the caller's rights. Needs update on `tasks` and the rights to call its \
+            action. Otherwise the response is 403, and nothing changes. Tasks that come with the service get 409.",
+        )
         .parameter(task())
         .problems(&[400, 404, 409])
         .answers_data(200, "The task as it is now.", of::<TaskAnswer>());
     paths.add("post", "/api/v1/tasks/{id}/adopt", adopt);
     let runs = operation("listRuns", "List a task's runs, newest first")
-        .describe("Needs read on `tasks`. What a block's action answered is null for those who may not call it.")
+        .describe("Needs read on `tasks`. The result of a block's action is null if the caller may not call the action.")
         .parameter(task())
         .parameters(paging_parameters())
         .problems(&[400, 404])
