@@ -297,8 +297,14 @@ impl Reader<'_> {
         if let Some(Meaning::List(items)) = self.resolved(raw)? {
             return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
         }
-        // A look at each item only where one can be a variable.
         let items = self.items(raw, LIST_ITEMS_MAX, "values")?;
+        // GraphQL makes a list of one value that stands where a list is due.
+        if let [one] = items.as_slice()
+            && let Some(Meaning::List(items)) = self.resolved(one.get())?
+        {
+            return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
+        }
+        // A look at each item only where one can be a variable.
         if !raw.contains('$') && !raw.contains('\\') {
             return Ok(Cow::Borrowed(raw));
         }
