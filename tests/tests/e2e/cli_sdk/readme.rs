@@ -136,6 +136,18 @@ on_sqlite_first! {
         assert!(!text.contains(r#""errors""#), "{all}");
     }
 
+    async fn the_tour_of_filters_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/filter.md"), &server).await;
+        let found: Vec<Vec<String>> = text
+            .split("{\"data\":[")
+            .skip(1)
+            .map(|page| page.split("\"title\":\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect())
+            .collect();
+        assert_eq!(found, [vec!["Fiasco"], vec!["Atlas", "Fiasco", "Solaris"], vec![], vec!["Atlas"]], "{all}");
+        assert!(text.contains(r#""name":"Lem""#) && !text.contains(r#"{"error""#), "{all}");
+    }
+
     async fn the_tour_of_webhooks_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
         let port = free_port().to_string();
