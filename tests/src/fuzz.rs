@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use arbtest::arbitrary::Result;
-pub use arbtest::arbitrary::Unstructured;
+pub use arbtest::arbitrary::{Result, Unstructured};
 
 /// How long the long command tries one property.
 const BUDGET: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
-use blockbase_query::{Access, Action, Grant, Permissions, Scope};
+use blockbase_query::{Access, Action, Grant, Permissions, Scope, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 
@@ -128,6 +128,20 @@ impl Caller {
     /// The value for `created_by` and `updated_by`.
     pub fn actor_id(&self) -> Option<&str> {
         self.principal.actor().and_then(Actor::id)
+    }
+
+    /// What the variables of a condition stand for. A key has its user's, and its own role alone.
+    pub(crate) fn variables(&self, now: i64) -> Variables {
+        let actor = self.principal.actor();
+        let user_id = actor.and_then(|actor| actor.user_id.clone());
+        let identity = self.identity().filter(|identity| Some(&identity.user.id) == user_id.as_ref());
+        Variables {
+            email: identity.filter(|identity| identity.user.email_verified).map(|identity| identity.user.email.clone()),
+            roles: identity.map(|identity| identity.roles.clone()),
+            key_id: actor.and_then(|actor| actor.api_key_id.clone()),
+            user_id,
+            now,
+        }
     }
 
     fn decide(&self, resource: &str, action: Action) -> Option<Access> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blockbase_schema::{ColumnType, Error, Object, Result, enumerated, json, listed};
 
 use crate::access::Access;
+use crate::condition::{Reading, Where};
 use crate::plan::Selection;
 use crate::request::{Filter, ListParameter, ListRequest};
 
@@ -66,13 +67,14 @@ impl Function {
     }
 }
 
-/// `fn`, `field`, and the list's search and filters.
+/// `fn`, `field`, and the list's search, filters and condition.
 #[derive(Clone, Debug)]
 pub struct AggregateRequest {
     pub function: Function,
     pub field: Option<String>,
     pub search: Option<String>,
     pub filters: Vec<Filter>,
+    pub wheres: Vec<Where>,
 }
 
 fn missing_function() -> Error {
@@ -90,16 +92,16 @@ impl AggregateRequest {
             match (name, ListParameter::named(name)) {
                 ("fn", _) => function = Some(Function::parse(value)?),
                 ("field", _) => field = Some(value.to_owned()).filter(|field| !field.is_empty()),
-                (_, None | Some(ListParameter::Search)) => rest.push((name, value)),
+                (_, None | Some(ListParameter::Search | ListParameter::Where)) => rest.push((name, value)),
                 (_, Some(_)) => {}
             }
         }
         let function = function.ok_or_else(missing_function)?;
-        let ListRequest { search, filters, .. } = ListRequest::from_parameters(rest)?;
-        Ok(AggregateRequest { function, field, search, filters })
+        let ListRequest { search, filters, wheres, .. } = ListRequest::from_parameters(rest)?;
+        Ok(AggregateRequest { function, field, search, filters, wheres })
     }
 
-    /// Reads `{ fn, field?, search?, filters? }`, the form of blocks, GraphQL and MCP.
+    /// Reads `{ fn, field?, search?, filters?, where? }`, the form of blocks, GraphQL and MCP.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -113,8 +115,8 @@ impl AggregateRequest {
         let function = take("fn")?.ok_or_else(missing_function)?;
         let function = Function::parse(&function)?;
         let field = take("field")?;
-        let ListRequest { search, filters, .. } = ListRequest::from_json(&members.text())?;
-        Ok(AggregateRequest { function, field, search, filters })
+        let ListRequest { search, filters, wheres, .. } = ListRequest::from_json(&members.text())?;
+        Ok(AggregateRequest { function, field, search, filters, wheres })
     }
 }
 
@@ -131,8 +133,8 @@ pub struct AggregatePlan {
 impl AggregatePlan {
     /// # Errors
     /// `unknown_field`, `invalid_value`, or `invalid_request` for a field that is missing or not numeric.
-    pub fn new(object: &Arc<Object>, access: &Access, request: AggregateRequest) -> Result<AggregatePlan> {
-        let AggregateRequest { function, field, search, filters } = request;
+    pub fn new(object: &Arc<Object>, access: &Access, request: AggregateRequest, reading: &Reading<'_>) -> Result<AggregatePlan> {
+        let AggregateRequest { function, field, search, filters, wheres } = request;
         let column = match &field {
             Some(name) => Some(object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))?),
             None => None,
@@ -152,7 +154,7 @@ impl AggregatePlan {
             }
             _ => {}
         }
-        let selection = Selection::new(object, access, search, &filters)?;
+        let selection = Selection::new(object, access, search, &filters, &wheres, reading)?;
         Ok(AggregatePlan { object: Arc::clone(object), selection, function, column })
     }
 

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod aggregate;
+pub mod condition;
 pub mod ddl;
 pub mod expand;
 pub mod limits;
@@ -20,6 +21,7 @@ mod dialect;
 
 pub use access::{Access, Action, Grant, Permissions, RowPolicy, Scope};
 pub use aggregate::{AggregateRequest, Function};
+pub use condition::{Condition, Reading, Variables, Where};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
 pub use operator::{Operand, Operator};

@@ -13,6 +13,7 @@ use crate::access::{Access, Scope};
 
 pub use list::ListPlan;
 pub use names::{NamePlan, names};
+pub(crate) use selection::predicate;
 pub use selection::{Comparison, Predicate, SearchBy, Selection, Test};
 pub use write::{Assignment, Change, CreatePlan, LinkPlan, Stamp, UpdatePlan, UpsertPlan, search_document, write_record};
 

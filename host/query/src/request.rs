@@ -4,6 +4,7 @@ use blockbase_schema::{Error, Result, json, listed};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::condition::Where;
 use crate::expand::{Related, expand_paths};
 use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use crate::operator::Operator;
@@ -37,6 +38,7 @@ listed! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ListParameter {
         Search,
+        Where,
         Sort,
         Page,
         PageSize,
@@ -53,6 +55,7 @@ impl ListParameter {
     pub const fn name(self) -> &'static str {
         match self {
             ListParameter::Search => "search",
+            ListParameter::Where => "where",
             ListParameter::Sort => "sort",
             ListParameter::Page => "page",
             ListParameter::PageSize => "pageSize",
@@ -68,7 +71,8 @@ impl ListParameter {
     pub const fn alias(self) -> Option<&'static str> {
         match self {
             ListParameter::Search => Some("q"),
-            ListParameter::Sort
+            ListParameter::Where
+            | ListParameter::Sort
             | ListParameter::Page
             | ListParameter::PageSize
             | ListParameter::Limit
@@ -85,6 +89,7 @@ impl ListParameter {
             ListParameter::Page | ListParameter::PageSize | ListParameter::Limit => Some(1),
             ListParameter::Offset => Some(0),
             ListParameter::Search
+            | ListParameter::Where
             | ListParameter::Sort
             | ListParameter::Select
             | ListParameter::Expand
@@ -97,7 +102,7 @@ impl ListParameter {
         ListParameter::ALL.iter().copied().find(|parameter| parameter.names().any(|known| known == name))
     }
 
-    /// Its names in REST. No field can be filtered by under one of them without an operator.
+    /// Its names in REST. No field can be filtered by under one of them without an operator, but for a field called `where`.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         [self.name()].into_iter().chain(self.alias())
     }
@@ -141,6 +146,8 @@ impl Paging {
 pub struct ListRequest {
     pub search: Option<String>,
     pub filters: Vec<Filter>,
+    /// The condition as it came: one at most, unless they are filters on a field of this name.
+    pub wheres: Vec<Where>,
     /// Field and whether it descends.
     pub sort: Vec<(String, bool)>,
     pub paging: Paging,
@@ -179,6 +186,7 @@ impl PagingParameters {
             ListParameter::Limit => self.limit,
             ListParameter::Offset => self.offset,
             ListParameter::Search
+            | ListParameter::Where
             | ListParameter::Sort
             | ListParameter::Select
             | ListParameter::Expand
@@ -260,6 +268,7 @@ impl ListRequest {
             };
             match parameter {
                 ListParameter::Search => request.search = Some(value.to_owned()),
+                ListParameter::Where => request.wheres.push(Where::Parameter(value.to_owned())),
                 ListParameter::Sort => request.sort = sort_keys(value),
                 ListParameter::Page => paging.page = Some(whole_number(parameter, value)?),
                 ListParameter::PageSize => paging.page_size = Some(whole_number(parameter, value)?),
@@ -295,9 +304,14 @@ impl ListRequest {
                 Some(parameter @ ListParameter::Limit) => limit = Some(whole_number(parameter, value)?),
                 Some(parameter @ ListParameter::Offset) => offset = whole_number(parameter, value)?,
                 None if name == "names" => named = relation_names(value)?,
-                Some(ListParameter::Search | ListParameter::Sort | ListParameter::Select | ListParameter::Count) | None => {
-                    of_list.push((name, value));
-                }
+                Some(
+                    ListParameter::Search
+                    | ListParameter::Where
+                    | ListParameter::Sort
+                    | ListParameter::Select
+                    | ListParameter::Count,
+                )
+                | None => of_list.push((name, value)),
             }
         }
         if offset > OFFSET_MAX {
@@ -308,8 +322,8 @@ impl ListRequest {
         Ok(ExportRequest { list, limit, names: named })
     }
 
-    /// Reads the JSON form that blocks, GraphQL and MCP use:
-    /// `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`,
+    /// Reads the JSON form that `POST …/query`, blocks, GraphQL and MCP use: `{ search?, filters?: [{ field, operator?, value? }],
+    /// where?, sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`,
     /// `sort`, `select` and `expand` being comma-separated text as in REST.
     ///
     /// # Errors
@@ -320,6 +334,7 @@ impl ListRequest {
         struct Document {
             search: Option<String>,
             filters: Vec<JsonFilter>,
+            r#where: Option<Box<RawValue>>,
             sort: Option<String>,
             page: Option<u64>,
             page_size: Option<u64>,
@@ -357,6 +372,7 @@ impl ListRequest {
         ListRequest {
             search: document.search,
             filters,
+            wheres: document.r#where.map(Where::Json).into_iter().collect(),
             sort: document.sort.as_deref().map(sort_keys).unwrap_or_default(),
             paging: paging.window()?,
             select: document.select.map(|select| names(&select).map(str::to_owned).collect()),
@@ -371,7 +387,7 @@ impl ListRequest {
     /// # Errors
     /// `invalid_request` for too many filters, and for a search term that cannot be one.
     pub fn checked(mut self) -> Result<ListRequest> {
-        if self.filters.len() > FILTERS_MAX {
+        if self.filters.len() + self.wheres.len() > FILTERS_MAX {
             return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));
         }
         self.search = self.search.filter(|term| !term.is_empty());
@@ -461,7 +477,7 @@ mod tests {
     fn any_query_is_read_or_refused() {
         use blockbase_tests::fuzz::{for_a_while, text_of};
 
-        const WORDS: [&str; 30] = [
+        const WORDS: [&str; 31] = [
             "search",
             "sort",
             "page",
@@ -471,6 +487,7 @@ mod tests {
             "select",
             "expand",
             "count",
+            "where",
             "names",
             "title",
             "[",

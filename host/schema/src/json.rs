@@ -189,6 +189,11 @@ pub fn parse_unique(text: &str) -> Result<Value> {
 
 /// Reads a JSON array of at most `items_max` items.
 pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) -> Result<Vec<T>> {
+    list_of(text, items_max).map_err(|error| error.malformed())
+}
+
+/// The same, whatever the array is a part of.
+pub fn list_of<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) -> Result<Vec<T>, Misfit> {
     struct Items<T> {
         items_max: usize,
         of: PhantomData<T>,
@@ -211,7 +216,7 @@ pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) 
             Ok(items)
         }
     }
-    strict::list_from_str(text, Items { items_max, of: PhantomData }).map_err(|error| error.malformed())
+    strict::list_from_str(text, Items { items_max, of: PhantomData })
 }
 
 /// The error for a body that is not the JSON that the operation needs.

@@ -153,6 +153,18 @@ impl Column {
         self.coerce(read(raw).map_err(|why| self.invalid(&why))?, false)
     }
 
+    /// Reads a stored value from a record's JSON, which keeps the rules of the time when it was written.
+    ///
+    /// # Errors
+    /// `invalid_value` if it does not fit the type.
+    pub fn stored_value_of(&self, raw: &str) -> Result<Value> {
+        match self.ty {
+            ColumnType::Json if raw.trim() == "null" => Ok(Value::Null),
+            ColumnType::Json => Ok(Value::Json(raw.to_owned())),
+            _ => self.filter_value_of(raw),
+        }
+    }
+
     fn invalid(&self, why: &str) -> Error {
         Error::new(Code::InvalidValue, format!("`{}` ({}): {why}.", self.name, self.kind.name())).with_field(self.name.clone())
     }

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::App;
 use crate::caller::Caller;
+use crate::records::read::with_reading;
 
 /// How long an export may hold its snapshot.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(600);
@@ -144,9 +145,10 @@ impl Plan {
     /// The objects whose records it reads.
     fn objects(&self) -> Vec<String> {
         let mut objects = vec![self.list.object.name().to_owned()];
-        for name in &self.names {
-            if !objects.iter().any(|object| object == name.object.name()) {
-                objects.push(name.object.name().to_owned());
+        let related = self.list.selection.related_objects();
+        for object in self.names.iter().map(|name| &name.object).chain(&related) {
+            if !objects.iter().any(|known| known == object.name()) {
+                objects.push(object.name().to_owned());
             }
         }
         objects
@@ -159,7 +161,9 @@ impl App {
     /// # Errors
     /// As [`App::export`], but for those of a server that is busy.
     pub async fn check_export(&self, caller: &Caller, object: &str, request: &ExportRequest, form: ExportForm) -> Result<String> {
-        let check = move |registry: Arc<Registry>| async move { export_plan(caller, &registry, object, request, form).map(drop) };
+        let now = self.clock.now();
+        let check =
+            move |registry: Arc<Registry>| async move { export_plan(caller, &registry, now, object, request, form).map(drop) };
         self.on_schema(caller, check).await?;
         Ok(self.export_name(object, form))
     }
@@ -177,7 +181,7 @@ impl App {
     ) -> Result<Export> {
         let rows = self
             .on_schema(caller, move |registry| async move {
-                let plan = export_plan(caller, &registry, object, request, form)?;
+                let plan = export_plan(caller, &registry, self.clock.now(), object, request, form)?;
                 self.begin_export(caller, registry.version, plan).await
             })
             .await?;
@@ -280,9 +284,17 @@ async fn run(connection: &mut Connection, plan: &Plan, row_bytes_max: usize, spo
     spooled.map_err(|error| error.on(&list.object))
 }
 
-fn export_plan(caller: &Caller, registry: &Registry, object: &str, request: &ExportRequest, form: ExportForm) -> Result<Plan> {
+fn export_plan(
+    caller: &Caller,
+    registry: &Registry,
+    now: i64,
+    object: &str,
+    request: &ExportRequest,
+    form: ExportForm,
+) -> Result<Plan> {
     let (object, access) = caller.object(registry, object, Action::Read)?;
-    let mut list = ListPlan::new(&object, &access, &request.list, Vec::new())?;
+    let mut list =
+        with_reading(caller, registry, now, |reading| ListPlan::new(&object, &access, &request.list, reading, Vec::new()))?;
     let names = names(registry, &mut list, &request.names, &|relation| caller.access_by(relation, "names"))?;
     Ok(Plan { list, names, limit: request.limit, form })
 }

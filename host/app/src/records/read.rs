@@ -7,7 +7,7 @@ use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
-use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
+use blockbase_query::{Action, AggregateRequest, ListParameter, ListRequest, Paging, Reading, Related, expand, sql};
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
 use schemars::JsonSchema;
@@ -108,13 +108,15 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), &request.expand)?;
-            let plan = Arc::new(ListPlan::new(&object, &access, request, expand)?);
+            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), |reading| {
+                ListPlan::new(&object, &access, request, reading, expand)
+            })?);
             let bytes_max = self.answer_bytes_left(caller);
             let has_several = !plan.expand.is_empty() || (plan.with_count && !plan.knows_total(self.store.dialect()));
             let read = Read {
                 schema: registry.version,
                 cost: cost(&plan.selection),
-                tables_of_one_moment: has_several.then(|| tables(&plan.object, &plan.expand)),
+                tables_of_one_moment: has_several.then(|| tables_of_list(&plan)),
             };
             let warnings = warnings_of_expand(caller, &registry, object.name(), &request.expand);
             let answer = self
@@ -199,7 +201,9 @@ impl App {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
-            let plan = Arc::new(AggregatePlan::new(&object, &access, request.clone())?);
+            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), |reading| {
+                AggregatePlan::new(&object, &access, request.clone(), reading)
+            })?);
             let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
             self.read_metered(caller, read, move |connection| {
                 let plan = Arc::clone(&plan);
@@ -249,6 +253,24 @@ fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, relate
 /// The cost of a read, as far as its plan shows it. The length of a text is known only when it is read.
 fn cost(selection: &Selection) -> Cost {
     if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
+}
+
+/// Lets a plan read conditions by the caller's rights and variables.
+pub(crate) fn with_reading<T>(
+    caller: &Caller,
+    registry: &Registry,
+    now: i64,
+    plan: impl FnOnce(&Reading<'_>) -> Result<T>,
+) -> Result<T> {
+    let parameter = ListParameter::Where.name();
+    plan(&Reading { registry, decide: &|relation| caller.access_by(relation, parameter), variables: &|| caller.variables(now) })
+}
+
+/// The tables that a list looks at.
+fn tables_of_list(plan: &ListPlan) -> Vec<String> {
+    let mut names = tables(&plan.object, &plan.expand);
+    names.extend(plan.selection.related_objects().iter().map(|object| object.name().to_owned()));
+    names
 }
 
 /// The tables of an object's records and of those that are related to them.

@@ -76,6 +76,7 @@ impl<'d> Execution<'d> {
         let request = ListRequest {
             search,
             filters,
+            wheres: Vec::new(),
             sort: sort(arguments)?,
             paging: paging(arguments)?,
             // A projection without a name would be everything.
@@ -131,7 +132,7 @@ impl<'d> Execution<'d> {
         let ListRequest { filters, search, .. } = ListRequest { filters, search, ..ListRequest::default() }.checked()?;
         let function: String = arguments.read("fn")?.unwrap_or_default();
         let function = AggregateFunction::parse(&function)?;
-        let request = AggregateRequest { function, field: arguments.read("field")?, search, filters };
+        let request = AggregateRequest { function, field: arguments.read("field")?, search, filters, wheres: Vec::new() };
         let result = self.app.aggregate(self.caller, object.name(), request).await?;
         let result: std::collections::HashMap<&str, &RawValue> = serde_json::from_slice(&result).map_err(Error::internal)?;
         let begun = answer.json.len();

@@ -8,7 +8,7 @@ use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::schemas::{
-    data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values,
+    condition, data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values,
     with_warnings, written,
 };
 use super::{Shown, ShownAction, Tool};
@@ -48,13 +48,13 @@ fn words(tool: Tool) -> (&'static str, &'static str) {
         ),
         Tool::QueryData => (
             "Query records",
-            "Lists a page of an object's records, with search, filters, sorting and related records. The newest records come \
+            "Lists a page of an object's records, with search, filters, a condition (`where`), sorting and related records. The newest records come \
                 first unless `sort` says otherwise. A page has 25 records by default and at most 100.",
         ),
         Tool::GetRecord => ("Get a record", "Gets one record by its id, with the related records that `expand` names."),
         Tool::AggregateData => (
             "Aggregate records",
-            "Computes one number over the records that query_data with the same search and filters would list: the number of \
+            "Computes one number over the records that query_data with the same search, filters and `where` would list: the number of \
                 records, or the sum, average, least or greatest value of a numeric field.",
         ),
         Tool::CreateRecord => ("Create a record", "Creates a record and returns it."),
@@ -104,6 +104,7 @@ fn list_parameter(parameter: ListParameter) -> Value {
     let whole = |description: &str| number(parameter.least().unwrap_or_default(), description);
     match parameter {
         ListParameter::Search => search(),
+        ListParameter::Where => condition(),
         ListParameter::Sort => text(
             "Columns to sort by, separated by commas. A `-` in front means descending: \
             `-priority,title`.",
@@ -154,6 +155,7 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
                     works without a field."),
                 "search": search(),
                 "filters": filters(),
+                "where": condition(),
             }),
             &["object_name", "fn"],
         ),

@@ -87,7 +87,7 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             text(json)
         }
         Tool::AggregateData => {
-            let mut arguments = take(&["object_name", "fn", "field", "search", "filters"])?;
+            let mut arguments = take(&["object_name", "fn", "field", "search", "filters", "where"])?;
             let object: String = arguments.required("object_name")?;
             data(app.aggregate(caller, &object, AggregateRequest::from_json(&arguments.rest(&[]))?).await?)
         }

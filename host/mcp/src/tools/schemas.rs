@@ -70,6 +70,21 @@ pub(super) fn filters() -> Value {
     json!({ "type": "array", "items": filter, "description": "A record must match all of them." })
 }
 
+/// `where`. A client sees by its examples what it can hold, since the columns and relations are those of get_object.
+pub(super) fn condition() -> Value {
+    json!({
+        "type": "object",
+        "description": "A condition on the records. Members are ANDed. A column with a value, or with an object of operators; \
+            `_and` and `_or` with arrays of conditions, `_not` with one; a relation to one record (get_object has its key) with a \
+            condition on that record; a relation to many records with `some`, `none` or `every` and a condition.",
+        "examples": [
+            { "status": "open", "amount": { "gte": 10, "lt": 20 } },
+            { "_or": [{ "priority": { "in": [1, 2] } }, { "project": { "owner": { "name": { "ilike": "an" } } } }] },
+            { "_not": { "comment_by_task": { "some": { "created_by": "$user.id" } } } },
+        ],
+    })
+}
+
 pub(super) fn expand() -> Value {
     text(
         "Related records to include in the response: expand keys of get_object, separated by commas. Dots lead to further \

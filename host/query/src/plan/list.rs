@@ -7,6 +7,7 @@ use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
 use super::column_index;
 use super::selection::Selection;
 use crate::access::Access;
+use crate::condition::Reading;
 use crate::dialect::Dialect;
 use crate::expand::{ExpandPlan, selected};
 use crate::request::{ListRequest, Paging};
@@ -29,9 +30,16 @@ pub struct ListPlan {
 
 impl ListPlan {
     /// # Errors
-    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
-    pub fn new(object: &Arc<Object>, access: &Access, request: &ListRequest, expand: Vec<ExpandPlan>) -> Result<ListPlan> {
-        let selection = Selection::new(object, access, request.search.clone(), &request.filters)?;
+    /// Those of [`Selection::new`]; `unknown_field` and `invalid_request` for the sort keys and the projection.
+    pub fn new(
+        object: &Arc<Object>,
+        access: &Access,
+        request: &ListRequest,
+        reading: &Reading<'_>,
+        expand: Vec<ExpandPlan>,
+    ) -> Result<ListPlan> {
+        let ListRequest { search, filters, wheres, .. } = request;
+        let selection = Selection::new(object, access, search.clone(), filters, wheres, reading)?;
         let columns = projection(object, request.select.as_deref())?;
         let mut hidden: Vec<usize> = expand
             .iter()

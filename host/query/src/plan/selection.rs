@@ -1,9 +1,12 @@
-//! Which rows: the row policy, the filters, the search.
+//! Which rows: the row policy, the filters, the condition, the search.
+
+use std::sync::Arc;
 
 use blockbase_schema::{Code, Column, Error, Object, Result, Value, fold, parse_filter_text};
 
 use super::column_index;
 use crate::access::{Access, Scope};
+use crate::condition::{self, Condition, Reading, Where};
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
 use crate::request::{Filter, FilterValue};
@@ -47,8 +50,17 @@ pub enum Test {
 }
 
 impl Test {
+    /// Whether null meets it.
+    pub(crate) fn holds_on_null(&self) -> bool {
+        match self {
+            Test::IsNull | Test::Compare(Comparison::NotEqual, _) => true,
+            Test::In { values, negated } => values.contains(&Value::Null) != *negated,
+            Test::IsNotNull | Test::Compare(..) | Test::Contains { .. } => false,
+        }
+    }
+
     /// How many values it binds.
-    fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         match self {
             Test::In { values, .. } => values.len(),
             Test::IsNull | Test::IsNotNull => 0,
@@ -78,26 +90,54 @@ pub enum SearchBy {
 pub struct Selection {
     pub scope: Scope,
     pub search: Option<String>,
-    pub predicates: Vec<Predicate>,
+    /// What the filters and the condition ask: each of these holds.
+    pub conditions: Vec<Condition>,
     /// How rows that contain a text are found.
     pub search_by: SearchBy,
 }
 
 impl Selection {
     /// # Errors
-    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
-    pub fn new(object: &Object, access: &Access, search: Option<String>, filters: &[Filter]) -> Result<Selection> {
-        let predicates: Vec<Predicate> = filters.iter().map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
-        let items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
+    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong; `forbidden` for a relation to an object that the
+    /// caller may not read.
+    pub fn new(
+        object: &Object,
+        access: &Access,
+        search: Option<String>,
+        filters: &[Filter],
+        wheres: &[Where],
+        reading: &Reading<'_>,
+    ) -> Result<Selection> {
+        let (named, wheres) = condition::split(object, wheres)?;
+        let filters = filters.iter().chain(&named);
+        let predicates: Vec<Predicate> = filters.map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
+        let mut items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
+        let mut conditions: Vec<Condition> = gathered(predicates).into_iter().map(Condition::Test).collect();
+        if let Some(asked) = wheres {
+            let asked = condition::read(object, asked, reading)?;
+            items += asked.values();
+            conditions = match Condition::all(conditions.into_iter().chain([asked]).collect()) {
+                Condition::All(parts) => parts,
+                one => vec![one],
+            };
+        }
         if items > FILTER_VALUES_MAX {
             return Err(Error::invalid_request(format!("The filters of a request hold {FILTER_VALUES_MAX} values at most.")));
         }
-        Ok(Selection { scope: access.scope().clone(), search, predicates: gathered(predicates), search_by: SearchBy::Index })
+        Ok(Selection { scope: access.scope().clone(), search, conditions, search_by: SearchBy::Index })
+    }
+
+    /// The tests that every row meets.
+    fn tests(&self) -> impl Iterator<Item = &Predicate> {
+        self.conditions.iter().filter_map(|condition| match condition {
+            Condition::Test(predicate) => Some(predicate),
+            Condition::Not(_) | Condition::All(_) | Condition::Any(_) | Condition::Related(_) => None,
+        })
     }
 
     /// The longest text that rows have to contain, if the search index can tell candidates for it.
     pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
-        let filters = self.predicates.iter().flat_map(|predicate| match &predicate.test {
+        let filters = self.tests().flat_map(|predicate| match &predicate.test {
             Test::Contains { texts, .. } if object.columns[predicate.column].is_searchable() => texts.as_slice(),
             _ => &[],
         });
@@ -108,16 +148,24 @@ impl Selection {
 
     /// Whether it goes through whole texts, whose length no step of an engine measures.
     pub fn reads_texts(&self) -> bool {
-        self.search.is_some() || self.predicates.iter().any(|predicate| matches!(predicate.test, Test::Contains { .. }))
+        self.search.is_some() || self.conditions.iter().any(Condition::reads_texts)
     }
 
     /// Whether it is every row of the object, so that the kept count is the answer.
     pub fn is_everything(&self) -> bool {
-        self.scope == Scope::All && self.search.is_none() && self.predicates.is_empty()
+        self.scope == Scope::All && self.search.is_none() && self.conditions.is_empty()
+    }
+
+    /// The objects whose rows it looks at beside its own.
+    pub fn related_objects(&self) -> Vec<Arc<Object>> {
+        let mut objects = Vec::new();
+        self.conditions.iter().for_each(|condition| condition.objects_into(&mut objects));
+        objects
     }
 }
 
-fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
+/// A filter as a test of a column.
+pub(crate) fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
     let index = column_index(object, &filter.field)?;
     let column = &object.columns[index];
     if !filter.operator.applies_to(column.ty) {

@@ -12,8 +12,10 @@ pub(crate) mod filters_document;
 pub(crate) mod get;
 pub(crate) mod links;
 pub(crate) mod list;
+pub(crate) mod query;
 pub(crate) mod records_document;
 pub(crate) mod update;
+pub(crate) mod where_document;
 
 use crate::AppState;
 use axum::{Router, routing};
@@ -22,6 +24,7 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/api/v1/data", routing::get(discover::handle))
         .route("/api/v1/data/{object}", routing::get(list::handle).post(create::handle))
+        .route("/api/v1/data/{object}/query", routing::post(query::handle))
         .route("/api/v1/data/{object}/aggregate", routing::get(aggregate::handle))
         .route("/api/v1/data/{object}/export", routing::get(export::handle))
         .route("/api/v1/data/{object}/bulk", routing::post(bulk::create).patch(bulk::update).delete(bulk::delete))

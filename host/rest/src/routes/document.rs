@@ -51,6 +51,7 @@ pub(crate) fn build(visible: &Visible, service: &Service) -> Value {
     let mut components = components::shared(service.cookie_name);
     for of_area in [
         data::filters_document::schemas(),
+        data::where_document::schemas(),
         schema::document::schemas(),
         auth::document::schemas(),
         accounts::document::schemas(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::ListPlan;
-use blockbase_query::{Action, Dialect, ListRequest, Param, Permissions, sql};
-use blockbase_schema::{Object, StoredObject};
+use blockbase_query::{Action, Dialect, ListRequest, Param, Permissions, Reading, Variables, sql};
+use blockbase_schema::{Object, Registry, StoredObject};
 use blockbase_tests::{Admin, Engine, Server, ServerBuilder, new_database, on_both_engines, postgres_rows};
 use serde_json::{Value, json};
 
@@ -25,7 +25,9 @@ async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]
     let dialect = if server.engine() == Engine::Sqlite { Dialect::Sqlite } else { Dialect::Postgres };
     let access = Permissions::unrestricted().decide(object.name(), Action::Read).unwrap();
     let request = ListRequest::from_parameters(query.iter().copied()).unwrap();
-    let plan = ListPlan::new(object, &access, &request, Vec::new()).unwrap();
+    let registry = Registry::default();
+    let reading = Reading { registry: &registry, decide: &|_| Ok(access.clone()), variables: &Variables::default };
+    let plan = ListPlan::new(object, &access, &request, &reading, Vec::new()).unwrap();
     let statement = sql::list(dialect, &plan);
     let mut text = statement.sql;
     for (index, param) in statement.params.iter().enumerate().rev() {

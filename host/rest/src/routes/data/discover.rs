@@ -17,9 +17,10 @@ pub(crate) async fn handle(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     refuse_if_match(&headers)?;
-    const ENDPOINTS: [(&str, &str); 12] = [
+    const ENDPOINTS: [(&str, &str); 13] = [
         ("GET", ""),
         ("POST", ""),
+        ("POST", "/query"),
         ("GET", "/aggregate"),
         ("POST", "/bulk"),
         ("PATCH", "/bulk"),

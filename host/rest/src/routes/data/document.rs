@@ -10,7 +10,7 @@ use crate::openapi::operation::{
     Caller, Operation, Paths, data_with_warnings, header_parameter, headers, path_parameter, query_parameter,
 };
 use crate::routes::data::filters_document;
-use crate::routes::data::records_document;
+use crate::routes::data::{records_document, where_document};
 
 /// The object's tag, under which documentation gathers its operations.
 pub(crate) fn object_tag(object: &Object) -> Value {
@@ -78,6 +78,7 @@ pub(crate) fn object(
     let keys: Vec<&str> = relations.iter().map(|related| related.key).collect();
     let is_visible = |other: &str| visible.objects.iter().any(|(known, _)| known == other);
     records_document::describe(components, object, &type_name, &relations, is_visible);
+    where_document::describe(components, object, &type_name, &relations);
     let described = Described { object, tag: tag(object), type_name, bulk_records_max };
     let base = format!("/api/v1/data/{name}");
     collection(paths, components, &described, &base, &keys);
@@ -103,15 +104,25 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         "pagination": of::<PaginationAnswer>(),
     }));
     page["properties"]["warnings"] = schema("SvcWarnings");
+    let parameters = filters_document::of_list(components, object, type_name, keys);
+    let body = where_document::query_body(type_name, &parameters);
     let list = described
         .operation("list", format!("List records of {name}"))
         .describe(
-            "Lists records with search, filters, sorting and paging. Filters may be repeated. A record must match all of \
-            them.",
+            "Lists records with search, filters, a condition, sorting and paging. Filters may be repeated. A record must match all \
+            of them.",
         )
-        .parameters(filters_document::of_list(components, object, type_name, keys))
-        .answers(200, "A page of records.", page);
+        .parameters(parameters)
+        .answers(200, "A page of records.", page.clone());
     paths.add("get", base, list);
+    let query = described
+        .operation("query", format!("List records of {name} by a body"))
+        .describe(
+            "The same list with its parameters in a JSON body, for conditions that are too long for an address. It is a read.",
+        )
+        .json_body(body)
+        .answers(200, "A page of records.", page);
+    paths.add("post", format!("{base}/query"), query);
     let aggregate = exact_object(json!({
         "fn": { "type": "string", "enum": ["count", "sum", "avg", "min", "max"] },
         "field": { "type": ["string", "null"] },
@@ -120,7 +131,7 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
     }));
     let aggregate = described
         .operation("aggregate", format!("Compute over records of {name}"))
-        .describe("Computes one function over the records that a list with the same search and filters counts.")
+        .describe("Computes one function over the records that a list with the same search, filters and condition counts.")
         .parameters(filters_document::of_aggregate(components, object, type_name))
         .answers_data(200, "The value.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
@@ -155,7 +166,7 @@ fn export(components: &mut Components, described: &Described<'_>, names: &[Strin
     described
         .operation("export", format!("Export records of {}", object.name()))
         .describe(
-            "Exports all records that a list with the same search and filters has, in the same order. `limit` and \
+            "Exports all records that a list with the same search, filters and condition has, in the same order. `limit` and \
             `offset` select a part of them. All records come from one moment. If the response is cut off, its connection ends \
             without the last chunk, and the file is incomplete.",
         )

@@ -5,15 +5,18 @@ use blockbase_app::schema::{Column, ColumnType, FieldType, Object, enumerated};
 use blockbase_app::{AggregateFunction, ListParameter, Operand, Operator};
 use serde_json::{Value, json};
 
+use super::where_document;
 use crate::openapi::components::{Components, NUMERIC_TEXT, reference, schema};
 use crate::openapi::operation::query_parameter;
 
 /// What aggregates have beside the parameters of lists.
 const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
 
-/// Names that no field can be filtered by without an operator: parameters of lists, and those of the operation's own.
+/// Names that no field can be filtered by without an operator: parameters of lists, and those of the operation's own. A field
+/// called `where` keeps its filter.
 fn taken(own: &[&'static str]) -> Vec<&'static str> {
-    ListParameter::ALL.iter().flat_map(|parameter| parameter.names()).chain(own.iter().copied()).collect()
+    let of_lists = ListParameter::ALL.iter().filter(|parameter| **parameter != ListParameter::Where);
+    of_lists.flat_map(|parameter| parameter.names()).chain(own.iter().copied()).collect()
 }
 
 /// The schemas of filter values, one a kind of column.
@@ -164,6 +167,7 @@ fn sort_and_select(object: &Object) -> [Value; 2] {
 /// `names` are the paths that there are.
 pub(crate) fn of_export(components: &mut Components, object: &Object, type_name: &str, names: &[String]) -> Vec<Value> {
     let mut parameters = search_parameters(object).to_vec();
+    parameters.extend(where_document::parameter(object, type_name));
     parameters.extend(sort_and_select(object));
     parameters.push(query_parameter(
         "limit",
@@ -206,6 +210,7 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
     for parameter in ListParameter::ALL {
         match parameter {
             ListParameter::Search => parameters.extend([search.clone(), alias.clone()]),
+            ListParameter::Where => parameters.extend(where_document::parameter(object, type_name)),
             ListParameter::Sort => parameters.push(sort.clone()),
             ListParameter::Page => parameters.push(page.clone()),
             ListParameter::PageSize => parameters.push(page_size.clone()),
@@ -260,6 +265,7 @@ pub(crate) fn of_aggregate(components: &mut Components, object: &Object, type_na
     let field = query_parameter("field", &text, json!({ "type": "string", "enum": all }));
     let mut parameters = vec![function, field];
     parameters.extend(search_parameters(object));
+    parameters.extend(where_document::parameter(object, type_name));
     parameters.extend(filters(components, object, type_name, &taken(&AGGREGATE_NAMES)));
     parameters
 }

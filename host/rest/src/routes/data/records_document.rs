@@ -11,7 +11,7 @@ use crate::openapi::components::{Components, schema};
 pub(crate) struct Related<'a> {
     pub(crate) key: &'a str,
     pub(crate) type_name: String,
-    is_single: bool,
+    pub(crate) is_single: bool,
 }
 
 /// The relation keys of an object whose related objects are among `readable`.

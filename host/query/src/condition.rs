@@ -1,0 +1,278 @@
+//! Conditions: one tree for what a caller asks of rows, with one meaning in SQL and in memory.
+//!
+//! **Grammar.** A condition is a JSON object. Its members are ANDed:
+//!
+//! ```text
+//! { "status": "open" }                              short for eq
+//! { "amount": { "gte": 10, "lt": 20 } }             operators, ANDed
+//! { "_and": [c, …] }  { "_or": [c, …] }  { "_not": c }
+//! { "project": { "owner": { "name": "Ann" } } }     to-one relations nest; "project.owner.name" is short for it
+//! { "tasks": { "some": c, "none": c, "every": c } } to-many relations, by their relation keys
+//! ```
+//!
+//! **Meaning.** Each test is true or false, also where a value is null ([`Condition::holds`] says how), so `_not` is the exact
+//! complement. Behind a to-one relation whose row is absent or hidden from the caller, every cell is null and every relation
+//! leads nowhere. Over no rows, `some` is false, `none` and `every` are true. `{}` and `_and: []` are true, `_or: []` and
+//! `in: []` are false.
+//!
+//! **Form.** [`read`] checks a condition against the registry and the caller's rights and gives its normal form: `_not` stands
+//! nowhere but at single tests that have no opposite, constants are folded, equal parts stand once, and what is asked of one
+//! related row stands in one place. The filters of a query string are tests of the same tree.
+//!
+//! **Bounds.** [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`] relation keys, [`DEPTH_MAX`] relations inside
+//! each other, and [`PARTS_MAX`] conditions of one list.
+
+mod memory;
+mod print;
+mod read;
+mod variables;
+
+use std::sync::Arc;
+
+use blockbase_schema::{Object, RelationShape};
+
+use crate::access::Scope;
+use crate::plan::{Comparison, Predicate, Test};
+
+pub use memory::{Image, RelatedRows, image};
+pub(crate) use read::split;
+pub use read::{Reading, Where, read};
+pub use variables::Variables;
+
+/// Most tests of one condition: one for each field and operator.
+pub const LEAVES_MAX: usize = 100;
+/// Most JSON objects inside each other, the outermost included.
+pub const LEVELS_MAX: usize = 8;
+/// Most relation keys of one condition, wherever they stand.
+pub const STEPS_MAX: usize = 10;
+/// Most relations inside each other.
+pub const DEPTH_MAX: usize = 3;
+/// Most conditions of one `_and` or `_or`. Empty ones are no tests, so the bound on tests does not bound them.
+pub const PARTS_MAX: usize = 100;
+
+/// A condition on the rows of one object, in its normal form.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// A test of one column.
+    Test(Predicate),
+    /// The complement of a test that has no opposite test.
+    Not(Predicate),
+    /// Each of them holds. Without parts it is true.
+    All(Vec<Condition>),
+    /// One of them holds at least. Without parts it is false.
+    Any(Vec<Condition>),
+    /// What is asked of related rows.
+    Related(Box<Related>),
+}
+
+/// Which of the related rows have to meet the condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantifier {
+    /// The row of a to-one relation. If there is none, a row of nulls.
+    One,
+    /// At least one row of a to-many relation.
+    Some,
+    /// No row of a to-many relation.
+    None,
+}
+
+/// What is asked of the rows that a relation leads to.
+#[derive(Clone, Debug)]
+pub struct Related {
+    pub key: String,
+    pub shape: RelationShape,
+    /// The related object.
+    pub object: Arc<Object>,
+    /// The related rows that take part.
+    pub scope: Scope,
+    pub quantifier: Quantifier,
+    pub condition: Condition,
+}
+
+impl Related {
+    /// Whether both speak of the same rows.
+    fn follows(&self, other: &Related) -> bool {
+        self.key == other.key && self.object.id == other.object.id && self.scope == other.scope
+    }
+}
+
+impl PartialEq for Related {
+    fn eq(&self, other: &Related) -> bool {
+        self.follows(other) && self.quantifier == other.quantifier && self.condition == other.condition
+    }
+}
+
+impl Condition {
+    pub const TRUE: Condition = Condition::All(Vec::new());
+    pub const FALSE: Condition = Condition::Any(Vec::new());
+
+    pub fn is_true(&self) -> bool {
+        matches!(self, Condition::All(parts) if parts.is_empty())
+    }
+
+    pub fn is_false(&self) -> bool {
+        matches!(self, Condition::Any(parts) if parts.is_empty())
+    }
+
+    /// Each of `parts`.
+    pub fn all(parts: Vec<Condition>) -> Condition {
+        let mut kept = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Condition::All(inner) => inner.into_iter().for_each(|part| keep(&mut kept, part, true)),
+                part => keep(&mut kept, part, true),
+            }
+        }
+        match kept.iter().any(Condition::is_false) {
+            true => Condition::FALSE,
+            false => alone(kept).unwrap_or_else(Condition::All),
+        }
+    }
+
+    /// One of `parts` at least.
+    pub fn any(parts: Vec<Condition>) -> Condition {
+        let mut kept = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Condition::Any(inner) => inner.into_iter().for_each(|part| keep(&mut kept, part, false)),
+                part => keep(&mut kept, part, false),
+            }
+        }
+        match kept.iter().any(Condition::is_true) {
+            true => Condition::TRUE,
+            false => alone(kept).unwrap_or_else(Condition::Any),
+        }
+    }
+
+    /// What is asked of the rows of a relation.
+    pub fn related(related: Related) -> Condition {
+        match related.quantifier {
+            Quantifier::One if related.condition.is_true() => Condition::TRUE,
+            Quantifier::One | Quantifier::Some if related.condition.is_false() => Condition::FALSE,
+            Quantifier::None if related.condition.is_false() => Condition::TRUE,
+            Quantifier::One | Quantifier::Some | Quantifier::None => Condition::Related(Box::new(related)),
+        }
+    }
+
+    /// The exact complement.
+    pub fn complement(self) -> Condition {
+        match self {
+            Condition::Test(predicate) => opposite(&predicate).map_or(Condition::Not(predicate), Condition::Test),
+            Condition::Not(predicate) => Condition::Test(predicate),
+            Condition::All(parts) => Condition::any(parts.into_iter().map(Condition::complement).collect()),
+            Condition::Any(parts) => Condition::all(parts.into_iter().map(Condition::complement).collect()),
+            Condition::Related(mut related) => {
+                match related.quantifier {
+                    Quantifier::One => related.condition = related.condition.complement(),
+                    Quantifier::Some => related.quantifier = Quantifier::None,
+                    Quantifier::None => related.quantifier = Quantifier::Some,
+                }
+                Condition::related(*related)
+            }
+        }
+    }
+
+    /// Whether it holds where there is no row: every cell is null, and no relation leads anywhere.
+    pub fn holds_on_nothing(&self) -> bool {
+        match self {
+            Condition::Test(predicate) => predicate.test.holds_on_null(),
+            Condition::Not(predicate) => !predicate.test.holds_on_null(),
+            Condition::All(parts) => parts.iter().all(Condition::holds_on_nothing),
+            Condition::Any(parts) => parts.iter().any(Condition::holds_on_nothing),
+            Condition::Related(related) => match related.quantifier {
+                Quantifier::One => related.condition.holds_on_nothing(),
+                Quantifier::Some => false,
+                Quantifier::None => true,
+            },
+        }
+    }
+
+    /// Whether it goes through whole texts, whose length no step of an engine measures.
+    pub fn reads_texts(&self) -> bool {
+        self.predicates().any(|predicate| matches!(predicate.test, Test::Contains { .. }))
+            || self.relations().any(|related| related.condition.reads_texts())
+    }
+
+    /// How many values its tests bind, related rows' included.
+    pub(crate) fn values(&self) -> usize {
+        let own: usize = self.predicates().map(|predicate| predicate.test.values()).sum();
+        own + self.relations().map(|related| related.condition.values()).sum::<usize>()
+    }
+
+    /// Adds the objects that its relations lead to.
+    pub fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
+        for related in self.relations() {
+            objects.push(Arc::clone(&related.object));
+            related.condition.objects_into(objects);
+        }
+    }
+
+    /// The tests of the object's own columns.
+    fn predicates(&self) -> Box<dyn Iterator<Item = &Predicate> + '_> {
+        match self {
+            Condition::Test(predicate) | Condition::Not(predicate) => Box::new(std::iter::once(predicate)),
+            Condition::All(parts) | Condition::Any(parts) => Box::new(parts.iter().flat_map(Condition::predicates)),
+            Condition::Related(_) => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// The relations that lead away from the object.
+    fn relations(&self) -> Box<dyn Iterator<Item = &Related> + '_> {
+        match self {
+            Condition::Test(_) | Condition::Not(_) => Box::new(std::iter::empty()),
+            Condition::All(parts) | Condition::Any(parts) => Box::new(parts.iter().flat_map(Condition::relations)),
+            Condition::Related(related) => Box::new(std::iter::once(&**related)),
+        }
+    }
+}
+
+/// Adds a part of an AND (`is_all`) or an OR, unless it is there or changes nothing.
+fn keep(kept: &mut Vec<Condition>, part: Condition, is_all: bool) {
+    let changes_nothing = if is_all { part.is_true() } else { part.is_false() };
+    if changes_nothing || kept.contains(&part) {
+        return;
+    }
+    let related = match part {
+        // A to-one relation leads to one row, so what is asked of it is one condition.
+        Condition::Related(related) if related.quantifier == Quantifier::One => related,
+        part => return kept.push(part),
+    };
+    let is_same = |known: &Condition| match known {
+        Condition::Related(known) => known.quantifier == Quantifier::One && known.follows(&related),
+        _ => false,
+    };
+    match kept.iter().position(is_same).map(|place| kept.remove(place)) {
+        Some(Condition::Related(known)) => {
+            let parts = vec![known.condition, related.condition];
+            let condition = if is_all { Condition::all(parts) } else { Condition::any(parts) };
+            keep(kept, Condition::related(Related { condition, ..*known }), is_all);
+        }
+        _ => kept.push(Condition::Related(related)),
+    }
+}
+
+/// The only part, if there is one alone.
+fn alone(mut parts: Vec<Condition>) -> Result<Condition, Vec<Condition>> {
+    match parts.len() {
+        1 => parts.pop().ok_or(parts),
+        _ => Err(parts),
+    }
+}
+
+/// The test that is true exactly where this one is false, if there is one.
+fn opposite(predicate: &Predicate) -> Option<Predicate> {
+    let test = match &predicate.test {
+        Test::IsNull => Test::IsNotNull,
+        Test::IsNotNull => Test::IsNull,
+        Test::In { values, negated } => Test::In { values: values.clone(), negated: !negated },
+        Test::Compare(Comparison::Equal, value) => Test::Compare(Comparison::NotEqual, value.clone()),
+        Test::Compare(Comparison::NotEqual, value) => Test::Compare(Comparison::Equal, value.clone()),
+        // The opposite of an order is the other order, or null.
+        Test::Compare(Comparison::Greater | Comparison::GreaterOrEqual | Comparison::Less | Comparison::LessOrEqual, _)
+        | Test::Contains { .. } => return None,
+    };
+    Some(Predicate { column: predicate.column, test })
+}
+
+#[cfg(test)]
+mod tests;

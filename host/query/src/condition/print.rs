@@ -1,0 +1,121 @@
+//! A condition as JSON again, in the grammar that it is read by.
+
+use blockbase_schema::{Object, Value, json};
+
+use super::{Condition, Quantifier, Related};
+use crate::operator::Operator;
+use crate::plan::{Comparison, Predicate, Test};
+
+impl Condition {
+    /// The condition on rows of `object` as JSON. Reading it again gives the same condition.
+    pub fn to_json(&self, object: &Object) -> String {
+        let mut out = Vec::new();
+        write(&mut out, self, object);
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+fn write(out: &mut Vec<u8>, condition: &Condition, object: &Object) {
+    match condition {
+        Condition::Test(predicate) => write_test(out, predicate, object),
+        Condition::Not(predicate) => {
+            out.extend_from_slice(b"{\"_not\":");
+            write_test(out, predicate, object);
+            out.push(b'}');
+        }
+        Condition::All(parts) if parts.is_empty() => out.extend_from_slice(b"{}"),
+        Condition::All(parts) => write_parts(out, "_and", parts, object),
+        Condition::Any(parts) => write_parts(out, "_or", parts, object),
+        Condition::Related(related) => write_related(out, related),
+    }
+}
+
+fn write_parts(out: &mut Vec<u8>, key: &str, parts: &[Condition], object: &Object) {
+    out.extend_from_slice(format!("{{\"{key}\":[").as_bytes());
+    for (index, part) in parts.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(out, part, object);
+    }
+    out.extend_from_slice(b"]}");
+}
+
+fn write_related(out: &mut Vec<u8>, related: &Related) {
+    out.push(b'{');
+    json::write_string(out, &related.key);
+    out.push(b':');
+    let quantifier = match related.quantifier {
+        Quantifier::One => None,
+        Quantifier::Some => Some("some"),
+        Quantifier::None => Some("none"),
+    };
+    if let Some(name) = quantifier {
+        out.extend_from_slice(format!("{{\"{name}\":").as_bytes());
+    }
+    write(out, &related.condition, &related.object);
+    out.extend_from_slice(if quantifier.is_some() { b"}}" } else { b"}" });
+}
+
+fn write_test(out: &mut Vec<u8>, predicate: &Predicate, object: &Object) {
+    let column = &object.columns[predicate.column];
+    let mut values = Vec::new();
+    let operators: Vec<(Operator, Vec<u8>)> = match &predicate.test {
+        Test::IsNull => vec![(Operator::IsNull, b"true".to_vec())],
+        Test::IsNotNull => vec![(Operator::IsNotNull, b"true".to_vec())],
+        Test::Compare(comparison, value) => {
+            let operator = match comparison {
+                Comparison::Equal => Operator::Eq,
+                Comparison::NotEqual => Operator::Neq,
+                Comparison::Greater => Operator::Gt,
+                Comparison::GreaterOrEqual => Operator::Gte,
+                Comparison::Less => Operator::Lt,
+                Comparison::LessOrEqual => Operator::Lte,
+            };
+            write_value(&mut values, value);
+            vec![(operator, values)]
+        }
+        Test::In { values: items, negated } => {
+            values.push(b'[');
+            for item in items {
+                if values.len() > 1 {
+                    values.push(b',');
+                }
+                write_value(&mut values, item);
+            }
+            values.push(b']');
+            vec![(if *negated { Operator::Nin } else { Operator::In }, values)]
+        }
+        Test::Contains { texts, fold_case } => {
+            let operator = if *fold_case { Operator::Ilike } else { Operator::Like };
+            let written = |text: &String| {
+                let mut out = Vec::new();
+                write_value(&mut out, &Value::Text(text.clone()));
+                out
+            };
+            texts.iter().map(|text| (operator, written(text))).collect()
+        }
+    };
+    // An object has each operator once.
+    let is_list = operators.len() > 1;
+    out.extend_from_slice(if is_list { b"{\"_and\":[" } else { b"" });
+    for (index, (operator, value)) in operators.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.push(b'{');
+        json::write_string(out, &column.name);
+        out.extend_from_slice(format!(":{{\"{}\":", operator.name()).as_bytes());
+        out.extend_from_slice(&value);
+        out.extend_from_slice(b"}}");
+    }
+    out.extend_from_slice(if is_list { b"]}" } else { b"" });
+}
+
+/// A value as an operand. A text that begins with `$` would be a variable.
+fn write_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Text(text) if text.starts_with('$') => json::write_string(out, &format!("${text}")),
+        value => value.write_json(out),
+    }
+}

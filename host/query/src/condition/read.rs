@@ -1,0 +1,370 @@
+//! From JSON to a checked condition.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use blockbase_schema::json::Members;
+use blockbase_schema::{Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
+use serde_json::value::RawValue;
+
+use super::variables::{Meaning, Variables};
+use super::{Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, PARTS_MAX, Quantifier, Related, STEPS_MAX};
+use crate::access::Access;
+use crate::limits::LIST_ITEMS_MAX;
+use crate::operator::{Operand, Operator};
+use crate::plan::{Comparison, Predicate, Test, predicate};
+use crate::request::{Filter, FilterValue, ListParameter};
+
+/// A condition as it came: JSON text.
+#[derive(Clone, Debug)]
+pub enum Where {
+    /// The query parameter `where`. On an object that has a field of this name it is a filter on that field.
+    Parameter(String),
+    /// The member `where` of a JSON document.
+    Json(Box<RawValue>),
+}
+
+/// What a condition is read by.
+pub struct Reading<'a> {
+    pub registry: &'a Registry,
+    /// The caller's right to read what a relation leads to.
+    pub decide: &'a dyn Fn(&Relation) -> Result<Access>,
+    pub variables: &'a dyn Fn() -> Variables,
+}
+
+/// The filters among `wheres`, and the condition.
+///
+/// # Errors
+/// `invalid_request` for a second condition.
+pub(crate) fn split<'a>(object: &Object, wheres: &'a [Where]) -> Result<(Vec<Filter>, Option<&'a str>)> {
+    let name = ListParameter::Where.name();
+    let is_field = object.column_index(name).is_some();
+    let (mut filters, mut conditions) = (Vec::new(), Vec::new());
+    for asked in wheres {
+        match asked {
+            Where::Parameter(text) if is_field => filters.push(Filter {
+                field: name.to_owned(),
+                operator: Operator::DEFAULT,
+                value: FilterValue::Text(text.clone()),
+            }),
+            Where::Parameter(text) => conditions.push(text.as_str()),
+            Where::Json(raw) => conditions.push(raw.get()),
+        }
+    }
+    match conditions.as_slice() {
+        [] => Ok((filters, None)),
+        [one] => Ok((filters, Some(one))),
+        _ => Err(Error::invalid_request(format!("`{name}` occurs twice. Join the two with `_and`."))),
+    }
+}
+
+/// Reads a condition on the rows of `object`.
+///
+/// # Errors
+/// `invalid_request`, `unknown_field` or `invalid_value`, each with the path in its message; what [`Reading::decide`] says of an
+/// object that the caller may not read.
+pub fn read(object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condition> {
+    let mut reader = Reader { reading, variables: None, leaves: 0, steps: 0, path: ListParameter::Where.name().to_owned() };
+    reader.condition(object, text, Place { level: 1, depth: 0 })
+}
+
+/// How far inside a part of the condition stands.
+#[derive(Clone, Copy)]
+struct Place {
+    /// JSON objects around it, itself included.
+    level: usize,
+    /// Relations around it.
+    depth: usize,
+}
+
+impl Place {
+    fn below(self) -> Place {
+        Place { level: self.level + 1, ..self }
+    }
+}
+
+struct Reader<'a> {
+    reading: &'a Reading<'a>,
+    variables: Option<Variables>,
+    leaves: usize,
+    steps: usize,
+    /// Where the reader is, as in `where._or[1].amount`.
+    path: String,
+}
+
+impl Reader<'_> {
+    /// Reads a part of the condition below a step of the path.
+    fn at<T>(&mut self, step: Step<'_>, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let length = self.path.len();
+        match step {
+            Step::Key(key) => {
+                self.path.push('.');
+                self.path.push_str(&excerpt(key));
+            }
+            Step::Item(index) => drop(write!(self.path, "[{index}]")),
+        }
+        let result = read(self);
+        self.path.truncate(length);
+        result
+    }
+
+    fn refused(&self, message: impl AsRef<str>) -> Error {
+        self.named(Error::invalid_request(message.as_ref()))
+    }
+
+    /// The error with the path in front of its message.
+    fn named(&self, mut error: Error) -> Error {
+        error.message = format!("`{}`: {}", self.path, error.message);
+        error
+    }
+
+    fn check_level(&self, place: Place) -> Result<()> {
+        match place.level <= LEVELS_MAX {
+            true => Ok(()),
+            false => Err(self.refused(format!("A condition has {LEVELS_MAX} levels of objects at most."))),
+        }
+    }
+
+    /// The members of a JSON object.
+    fn members(&self, text: &str, place: Place, what: &str) -> Result<Members> {
+        self.check_level(place)?;
+        if !text.trim_start().starts_with('{') {
+            return Err(self.refused(format!("This needs {what}.")));
+        }
+        serde_json::from_str(text).map_err(|error| self.refused(format!("This is not JSON: {}.", excerpt_of(&error))))
+    }
+
+    fn condition(&mut self, object: &Object, text: &str, place: Place) -> Result<Condition> {
+        let members = self.members(text, place, "a condition, which is a JSON object")?;
+        let mut parts = Vec::with_capacity(members.0.len());
+        for (key, raw) in &members.0 {
+            parts.push(self.at(Step::Key(key), |reader| reader.member(object, key, raw.get(), place))?);
+        }
+        Ok(Condition::all(parts))
+    }
+
+    fn member(&mut self, object: &Object, key: &str, raw: &str, place: Place) -> Result<Condition> {
+        match key {
+            "_and" => self.list(object, raw, place).map(Condition::all),
+            "_or" => self.list(object, raw, place).map(Condition::any),
+            "_not" => self.condition(object, raw, place.below()).map(Condition::complement),
+            _ if key.starts_with('_') => Err(self.refused("There is no such key. Use `_and`, `_or` or `_not`.")),
+            _ => self.named_part(object, key, raw, place),
+        }
+    }
+
+    fn list(&mut self, object: &Object, raw: &str, place: Place) -> Result<Vec<Condition>> {
+        let items = self.items(raw, PARTS_MAX, "conditions")?;
+        let mut parts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            parts.push(self.at(Step::Item(index), |reader| reader.condition(object, item.get(), place.below()))?);
+        }
+        Ok(parts)
+    }
+
+    fn items(&self, raw: &str, most: usize, what: &str) -> Result<Vec<Box<RawValue>>> {
+        if !raw.trim_start().starts_with('[') {
+            return Err(self.refused(format!("This needs an array of {what}.")));
+        }
+        json::list_of(raw, most).map_err(|error| self.refused(format!("This is not a list of {what}: {error}.")))
+    }
+
+    /// What stands under the name of a field or a relation, or under a path of relations that ends with one.
+    fn named_part(&mut self, object: &Object, name: &str, raw: &str, place: Place) -> Result<Condition> {
+        let (first, rest) = match name.split_once('.') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (name, None),
+        };
+        if let Some(column) = object.column_index(first) {
+            return match rest {
+                None => self.field(object, &object.columns[column], raw, place.below()),
+                Some(_) => Err(self.refused(format!("`{first}` is a field, and nothing stands below it."))),
+            };
+        }
+        let registry = self.reading.registry;
+        let Some(relation) = registry.relation(object.name(), first) else {
+            return Err(self.named(Error::unknown_field(object.name(), first)));
+        };
+        let is_single = relation.shape.is_single();
+        self.steps += 1;
+        let place = Place { level: place.level + 1, depth: place.depth + 1 };
+        self.check_level(place)?;
+        if place.depth > DEPTH_MAX {
+            return Err(self.refused(format!("A condition goes {DEPTH_MAX} relations deep at most.")));
+        }
+        if self.steps > STEPS_MAX {
+            return Err(self.refused(format!("A condition has {STEPS_MAX} relation keys at most.")));
+        }
+        let access = (self.reading.decide)(relation)?;
+        let related = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
+        let link = |quantifier: Quantifier, condition: Condition| {
+            Condition::related(Related {
+                key: relation.key.clone(),
+                shape: relation.shape,
+                object: Arc::clone(related),
+                scope: access.scope().clone(),
+                quantifier,
+                condition,
+            })
+        };
+        match (is_single, rest) {
+            (true, None) => Ok(link(Quantifier::One, self.condition(related, raw, place)?)),
+            (true, Some(rest)) => Ok(link(Quantifier::One, self.named_part(related, rest, raw, place)?)),
+            (false, Some(_)) => {
+                Err(self.refused(format!("`{first}` leads to many records. Use it with `some`, `none` or `every`.")))
+            }
+            (false, None) => self.quantified(related, raw, place, &link),
+        }
+    }
+
+    fn quantified(
+        &mut self,
+        related: &Object,
+        raw: &str,
+        place: Place,
+        link: &dyn Fn(Quantifier, Condition) -> Condition,
+    ) -> Result<Condition> {
+        let what = "an object with `some`, `none` or `every`";
+        let members = self.members(raw, place, what)?;
+        if members.0.is_empty() {
+            return Err(self.refused(format!("This needs {what}.")));
+        }
+        let mut parts = Vec::with_capacity(members.0.len());
+        for (key, raw) in &members.0 {
+            let part = self.at(Step::Key(key), |reader| {
+                let mut inner = || reader.condition(related, raw.get(), place.below());
+                match key.as_str() {
+                    "some" => Ok(link(Quantifier::Some, inner()?)),
+                    "none" => Ok(link(Quantifier::None, inner()?)),
+                    "every" => Ok(link(Quantifier::None, inner()?.complement())),
+                    _ => Err(reader.refused("There is no such key. A relation to many records takes `some`, `none` or `every`.")),
+                }
+            })?;
+            parts.push(part);
+        }
+        Ok(Condition::all(parts))
+    }
+
+    /// What is asked of one field: a value, or an object of operators.
+    fn field(&mut self, object: &Object, column: &Column, raw: &str, place: Place) -> Result<Condition> {
+        if !raw.trim_start().starts_with('{') {
+            return self.test(object, column, Operator::DEFAULT, raw);
+        }
+        let members = self.members(raw, place, "")?;
+        if members.0.is_empty() {
+            let names = enumerated(Operator::ALL.iter().map(|operator| operator.name()), "or");
+            return Err(self.refused(format!("This names no operator. Use {names}.")));
+        }
+        let mut parts = Vec::with_capacity(members.0.len());
+        for (key, raw) in &members.0 {
+            let part = self.at(Step::Key(key), |reader| {
+                let operator = Operator::parse(key).map_err(|error| reader.named(error))?;
+                reader.test(object, column, operator, raw.get())
+            })?;
+            parts.push(part);
+        }
+        Ok(Condition::all(parts))
+    }
+
+    fn test(&mut self, object: &Object, column: &Column, operator: Operator, raw: &str) -> Result<Condition> {
+        self.leaves += 1;
+        if self.leaves > LEAVES_MAX {
+            return Err(self.refused(format!("A condition has {LEAVES_MAX} tests at most.")));
+        }
+        let value = match operator.operand() {
+            Operand::Nothing if raw.trim() == "true" => Cow::Borrowed(raw),
+            Operand::Nothing => return Err(self.refused(format!("`{}` takes `true` alone.", operator.name()))),
+            Operand::List => self.list_operand(raw)?,
+            Operand::Ordered | Operand::Value | Operand::Text => self.operand(raw)?,
+        };
+        let value = RawValue::from_string(value.into_owned()).map_err(Error::internal)?;
+        let filter = Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
+        predicate(object, &filter).map(normal_test).map_err(|error| self.named(error))
+    }
+
+    /// A single value with its variable resolved.
+    fn operand<'r>(&mut self, raw: &'r str) -> Result<Cow<'r, str>> {
+        match self.resolved(raw)? {
+            None => Ok(Cow::Borrowed(raw)),
+            Some(Meaning::Text(text)) => quoted(&text).map(Cow::Owned),
+            Some(Meaning::List(_)) => Err(self.refused("This variable is a list. Use it with `in` or `nin`.")),
+        }
+    }
+
+    /// The items of `in` or `nin` with their variables resolved.
+    fn list_operand<'r>(&mut self, raw: &'r str) -> Result<Cow<'r, str>> {
+        if let Some(Meaning::List(items)) = self.resolved(raw)? {
+            return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
+        }
+        // A look at each item only where one can be a variable.
+        let items = self.items(raw, LIST_ITEMS_MAX, "values")?;
+        if !raw.contains('$') && !raw.contains('\\') {
+            return Ok(Cow::Borrowed(raw));
+        }
+        let mut out = String::from("[");
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            let operand = self.at(Step::Item(index), |reader| reader.operand(item.get()))?;
+            out.push_str(&operand);
+        }
+        out.push(']');
+        Ok(Cow::Owned(out))
+    }
+
+    /// What a text that begins with `$` means; `None` for everything else.
+    fn resolved(&mut self, raw: &str) -> Result<Option<Meaning>> {
+        let raw = raw.trim_start();
+        // The dollar can be written as an escape.
+        if !raw.starts_with("\"$") && !raw.starts_with("\"\\") {
+            return Ok(None);
+        }
+        let text: String = serde_json::from_str(raw).map_err(|error| self.refused(format!("{}.", excerpt_of(&error))))?;
+        match text.strip_prefix('$') {
+            None => Ok(None),
+            Some(literal) if literal.starts_with('$') => Ok(Some(Meaning::Text(literal.to_owned()))),
+            Some(_) => {
+                let variables = self.variables.get_or_insert_with(self.reading.variables);
+                variables.meaning(&text).map(Some).map_err(|error| self.named(error))
+            }
+        }
+    }
+}
+
+/// A test without numbers that lie between two values of the column: none is equal to them.
+fn normal_test(Predicate { column, test }: Predicate) -> Condition {
+    let test = match test {
+        Test::Compare(comparison, Value::DecimalBetween { below, scale }) => {
+            let below = Value::Decimal { scaled: below, scale };
+            match comparison {
+                Comparison::Equal => return Condition::FALSE,
+                Comparison::NotEqual => return Condition::TRUE,
+                Comparison::Greater | Comparison::GreaterOrEqual => Test::Compare(Comparison::Greater, below),
+                Comparison::Less | Comparison::LessOrEqual => Test::Compare(Comparison::LessOrEqual, below),
+            }
+        }
+        Test::In { mut values, negated } => {
+            values.retain(|value| !matches!(value, Value::DecimalBetween { .. }));
+            match (values.is_empty(), negated) {
+                (true, false) => return Condition::FALSE,
+                (true, true) => return Condition::TRUE,
+                (false, _) => Test::In { values, negated },
+            }
+        }
+        test => test,
+    };
+    Condition::Test(Predicate { column, test })
+}
+
+/// One step of a path.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Item(usize),
+}
+
+fn quoted(text: &str) -> Result<String> {
+    serde_json::to_string(text).map_err(Error::internal)
+}

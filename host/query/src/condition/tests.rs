@@ -1,0 +1,324 @@
+use std::collections::HashMap;
+
+use blockbase_schema::json::parse_members;
+use blockbase_schema::{Code, ColumnType, Registry, Relationship, Result, StoredObject, Value};
+use blockbase_tests::fuzz::{self, Unstructured, changed, for_a_while};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::*;
+use crate::access::{Access, Action, Permissions};
+
+fn registry() -> Registry {
+    let object = |id: i64, definition: serde_json::Value| StoredObject {
+        id,
+        revision: 1,
+        keys: definition["fields"].as_array().into_iter().flatten().zip(1..).map(|(_, number)| number).collect(),
+        definition: serde_json::from_value(definition).expect("a definition"),
+    };
+    let objects = vec![
+        object(
+            1,
+            json!({ "name": "task", "fields": [
+                { "name": "title", "type": "text" }, { "name": "amount", "type": "decimal", "scale": 2 },
+                { "name": "count", "type": "integer" }, { "name": "done", "type": "boolean" },
+                { "name": "due", "type": "date" }, { "name": "at", "type": "datetime" }, { "name": "extra", "type": "json" },
+                { "name": "labels", "type": "multi_enum", "options": ["a", "b", "c"] }] }),
+        ),
+        object(2, json!({ "name": "project", "fields": [{ "name": "name", "type": "text" }] })),
+        object(3, json!({ "name": "person", "fields": [{ "name": "name", "type": "text" }] })),
+    ];
+    let relationship = |id, name: &str, kind: &str, source: &str, target: &str| Relationship {
+        id,
+        definition: serde_json::from_value(json!({ "name": name, "kind": kind, "source": source, "target": target }))
+            .expect("a definition"),
+    };
+    let relationships = vec![
+        relationship(1, "project", "many_to_one", "task", "project"),
+        relationship(2, "owner", "many_to_one", "project", "person"),
+        relationship(3, "helpers", "many_to_many", "task", "person"),
+        relationship(4, "parent", "many_to_one", "task", "task"),
+    ];
+    Registry::new(1, objects, relationships).expect("a registry")
+}
+
+fn read_on(registry: &Registry, object: &str, text: &str) -> Result<Condition> {
+    let access = |_: &_| -> Result<Access> {
+        Permissions::unrestricted().decide("any", Action::Read).ok_or_else(|| blockbase_schema::Error::internal("no right"))
+    };
+    let variables = || Variables { user_id: Some("u1".to_owned()), roles: Some(vec!["lead".to_owned()]), ..Variables::default() };
+    let object = registry.object(object).expect("an object");
+    read(object, text, &Reading { registry, decide: &access, variables: &variables })
+}
+
+fn task(text: &str) -> Result<Condition> {
+    read_on(&registry(), "task", text)
+}
+
+/// The code and the path of the refusal.
+fn refusal(text: &str) -> (Code, String) {
+    let error = task(text).expect_err(text);
+    let path = error.message.split('`').nth(1).unwrap_or_default().to_owned();
+    (error.code, path)
+}
+
+#[test]
+fn what_is_malformed_is_refused_by_its_path() {
+    let invalid = |path: &str| (Code::InvalidRequest, path.to_owned());
+    for (text, path) in [
+        ("[]", "where"),
+        ("1", "where"),
+        (r#"{"title":1,"title":2}"#, "where"),
+        (r#"{"_or":{}}"#, "where._or"),
+        (r#"{"_or":[1]}"#, "where._or[0]"),
+        (r#"{"_not":[]}"#, "where._not"),
+        (r#"{"_xor":[]}"#, "where._xor"),
+        (r#"{"_and":[{},{"amount":{}}]}"#, "where._and[1].amount"),
+        (r#"{"amount":{"near":1}}"#, "where.amount.near"),
+        (r#"{"amount":{"is_null":false}}"#, "where.amount.is_null"),
+        (r#"{"amount":{"in":1}}"#, "where.amount.in"),
+        (r#"{"amount":{"in":"1,2"}}"#, "where.amount.in"),
+        (r#"{"extra":{"eq":"{}"}}"#, "where.extra.eq"),
+        (r#"{"project":1}"#, "where.project"),
+        (r#"{"project":{"owner":null}}"#, "where.project.owner"),
+        (r#"{"project.name.first":1}"#, "where.project.name.first"),
+        (r#"{"title.x":1}"#, "where.title.x"),
+        (r#"{"helpers":{"name":"x"}}"#, "where.helpers.name"),
+        (r#"{"helpers":{}}"#, "where.helpers"),
+        (r#"{"helpers.name":"x"}"#, "where.helpers.name"),
+        (r#"{"title":"$user.name"}"#, "where.title"),
+        (r#"{"title":"$user.roles"}"#, "where.title"),
+        (r#"{"title":{"in":["a","$nobody"]}}"#, "where.title.in[1]"),
+    ] {
+        assert_eq!(refusal(text), invalid(path), "{text}");
+    }
+    assert_eq!(refusal(r#"{"nothing":1}"#), (Code::UnknownField, "where.nothing".to_owned()));
+    assert_eq!(refusal(r#"{"count":{"gt":"x"}}"#), (Code::InvalidValue, "where.count.gt".to_owned()));
+    assert_eq!(refusal(r#"{"count":{"gt":null}}"#), (Code::InvalidValue, "where.count.gt".to_owned()));
+    assert_eq!(refusal(r#"{"title":"$user.email"}"#), (Code::InvalidValue, "where.title".to_owned()));
+}
+
+/// A condition of so many tests, one below the other.
+fn tests(count: usize) -> String {
+    let parts: Vec<String> = (0..count).map(|number| format!(r#"{{"count":{number}}}"#)).collect();
+    format!(r#"{{"_or":[{}]}}"#, parts.join(","))
+}
+
+#[test]
+fn each_bound_is_the_last_that_is_taken() {
+    assert!(task(&tests(LEAVES_MAX)).is_ok());
+    // One more in a second object, since a list is bounded too.
+    let more = format!(r#"{{"_and":[{},{{"count":7}}]}}"#, tests(LEAVES_MAX));
+    assert!(task(&more).expect_err("too many").message.contains("100 tests"));
+    assert!(task(&tests(PARTS_MAX + 1)).expect_err("too long").message.contains("100 items"));
+
+    let nested = |levels: usize| format!("{}{}{}", r#"{"_not":"#.repeat(levels - 1), "{}", "}".repeat(levels - 1));
+    assert!(task(&nested(LEVELS_MAX)).is_ok());
+    assert!(task(&nested(LEVELS_MAX + 1)).expect_err("too deep").message.contains("8 levels"));
+    assert!(task(&nested(1000)).is_err());
+    // The operators' object is a level, and each dot stands for one.
+    let with_operators =
+        |levels: usize| format!("{}{}{}", r#"{"_not":"#.repeat(levels - 2), r#"{"count":{"gt":1}}"#, "}".repeat(levels - 2));
+    assert!(task(&with_operators(LEVELS_MAX)).is_ok());
+    assert!(task(&with_operators(LEVELS_MAX + 1)).is_err());
+    let dotted = |levels: usize| {
+        format!("{}{}{}", r#"{"_not":"#.repeat(levels - 3), r#"{"project.owner.name":"x"}"#, "}".repeat(levels - 3))
+    };
+    assert!(task(&dotted(LEVELS_MAX)).is_ok());
+    assert!(task(&dotted(LEVELS_MAX + 1)).is_err());
+
+    assert!(task(r#"{"parent.parent.parent.count":1}"#).is_ok());
+    assert!(task(r#"{"parent.parent.parent.parent.count":1}"#).expect_err("deep").message.contains("3 relations deep"));
+    let steps = |count: usize| {
+        let parts: Vec<String> = (0..count).map(|number| format!(r#"{{"project.name":"{number}"}}"#)).collect();
+        format!(r#"{{"_or":[{}]}}"#, parts.join(","))
+    };
+    assert!(task(&steps(STEPS_MAX)).is_ok());
+    assert!(task(&steps(STEPS_MAX + 1)).expect_err("many").message.contains("10 relation keys"));
+}
+
+#[test]
+fn equal_meanings_have_one_form() {
+    let same = |one: &str, two: &str| assert_eq!(task(one).expect(one), task(two).expect(two), "{one} and {two}");
+    same(r#"{"title":"a"}"#, r#"{"title":{"eq":"a"}}"#);
+    same(r#"{"title":null}"#, r#"{"title":{"is_null":true}}"#);
+    same(r#"{"title":{"!=":"a"}}"#, r#"{"_not":{"title":"a"}}"#);
+    same(r#"{"project.owner.name":"a"}"#, r#"{"project":{"owner":{"name":{"eq":"a"}}}}"#);
+    same(r#"{"_not":{"_or":[{"title":"a"},{"count":1}]}}"#, r#"{"title":{"neq":"a"},"count":{"neq":1}}"#);
+    same(r#"{"_and":[{"title":"a"},{"_and":[{"title":"a"}]}]}"#, r#"{"title":"a"}"#);
+    same(r#"{"_or":[{"title":"a"},{}]}"#, "{}");
+    same(r#"{"_and":[{"title":"a"},{"_or":[]}]}"#, r#"{"_or":[]}"#);
+    same(r#"{"helpers":{"every":{"name":"a"}}}"#, r#"{"_not":{"helpers":{"some":{"name":{"neq":"a"}}}}}"#);
+    same(r#"{"project":{"name":"a"},"_and":[{"project.name":{"like":"b"}}]}"#, r#"{"project":{"name":{"eq":"a","like":"b"}}}"#);
+    same(r#"{"_not":{"_not":{"count":{"gt":1}}}}"#, r#"{"count":{"gt":1}}"#);
+    same(r#"{"title":"$user.id"}"#, r#"{"title":"u1"}"#);
+    same(r#"{"title":{"in":"$user.roles"}}"#, r#"{"title":{"in":["lead"]}}"#);
+    same("{\"title\":\"\\u0024user.id\"}", r#"{"title":"u1"}"#);
+    same(r#"{"at":"$now"}"#, r#"{"at":"1970-01-01T00:00:00Z"}"#);
+    same(r#"{"due":"$today"}"#, r#"{"due":"1970-01-01"}"#);
+    let literal = task(r#"{"title":"$$user.id"}"#).expect("a condition");
+    let Condition::Test(Predicate { test: Test::Compare(_, Value::Text(text)), .. }) = &literal else { panic!("{literal:?}") };
+    assert_eq!(text, "$user.id");
+}
+
+/// A random condition on tasks, without a look at the bounds.
+fn random(input: &mut Unstructured<'_>, object: &str, levels: usize) -> fuzz::Result<serde_json::Value> {
+    let value = |input: &mut Unstructured<'_>, field: &str| -> fuzz::Result<serde_json::Value> {
+        Ok(match field {
+            "title" | "name" => json!(*input.choose(&["a", "b", "A", "$$a", "ab", "ß"])?),
+            "amount" => json!(*input.choose(&[1.0, 1.25, 1.255, -3.5])?),
+            "count" => json!(*input.choose(&[0, 1, 2])?),
+            "done" => json!(*input.choose(&[true, false])?),
+            "due" => json!(*input.choose(&["2026-01-01", "1969-12-31"])?),
+            _ => json!(*input.choose(&["a", "b", "c"])?),
+        })
+    };
+    let list = |input: &mut Unstructured<'_>| -> fuzz::Result<Vec<serde_json::Value>> {
+        (0..input.int_in_range(0..=2)?).map(|_| random(input, object, levels - 1)).collect()
+    };
+    if levels > 1 {
+        match input.int_in_range(0..=6)? {
+            0 => return Ok(json!({ "_and": list(input)? })),
+            1 => return Ok(json!({ "_or": list(input)? })),
+            2 => return Ok(json!({ "_not": random(input, object, levels - 1)? })),
+            3 if object == "task" => return Ok(json!({ "project": random(input, "project", levels - 1)? })),
+            4 if object == "task" => {
+                let quantifier = *input.choose(&["some", "none", "every"])?;
+                return Ok(json!({ "helpers": { quantifier: random(input, "person", levels - 1)? } }));
+            }
+            _ => {}
+        }
+    }
+    let field = match object {
+        "task" => *input.choose(&["title", "amount", "count", "done", "due", "labels"])?,
+        _ => "name",
+    };
+    let operator = *input.choose(&["eq", "neq", "gt", "gte", "lt", "lte", "in", "nin", "like", "ilike", "is_null"])?;
+    let operand = match operator {
+        "in" | "nin" => {
+            let (one, two) = (value(input, field)?, value(input, field)?);
+            json!([one, *input.choose(&[serde_json::Value::Null, two].each_ref())?])
+        }
+        "is_null" => json!(true),
+        "eq" | "neq" if input.ratio(1, 4)? => json!(null),
+        _ => value(input, field)?,
+    };
+    Ok(json!({ field: { operator: operand } }))
+}
+
+/// Related rows by the key of the relation.
+struct Rows(HashMap<&'static str, Vec<Image>>);
+
+impl RelatedRows for Rows {
+    fn rows(&mut self, related: &Related, _: &[Value]) -> Result<Vec<Image>> {
+        Ok(self.0.get(related.key.as_str()).cloned().unwrap_or_default())
+    }
+}
+
+#[test]
+fn a_condition_and_its_complement_share_no_row_and_leave_none_out() {
+    let registry = registry();
+    let rows_of = |object: &str, records: &[serde_json::Value]| -> Vec<Image> {
+        let object = registry.object(object).expect("an object");
+        records
+            .iter()
+            .map(|record| image(object, &parse_members(&record.to_string()).expect("a record")).expect("a row"))
+            .collect()
+    };
+    let tasks = rows_of(
+        "task",
+        &[
+            json!({}),
+            json!({ "title": "a", "amount": 1.25, "count": 1, "done": true, "due": "2026-01-01", "labels": ["a", "b"] }),
+            json!({ "title": "ẞ", "amount": -3.5, "count": 0, "done": false, "due": "1969-12-31", "labels": [] }),
+            json!({ "title": "$a", "amount": 1.26, "labels": ["c"], "extra": { "x": 1 } }),
+        ],
+    );
+    let people = rows_of("person", &[json!({ "name": "a" }), json!({}), json!({ "name": "AB" })]);
+    let projects = rows_of("project", &[json!({ "name": "ab" })]);
+    for_a_while(|input| {
+        let text = random(input, "task", 4)?.to_string();
+        let Ok(condition) = read_on(&registry, "task", &text) else { return Ok(false) };
+        let complement = condition.clone().complement();
+        assert_eq!(complement.clone().complement(), condition, "{text}");
+        let task = registry.object("task").expect("an object");
+        let printed = condition.to_json(task);
+        let again = read_on(&registry, "task", &printed);
+        assert_eq!(again.as_ref().ok(), Some(&condition), "{text} is printed as {printed}: {again:?}");
+        let mut related = Rows(HashMap::from([
+            ("helpers", people[..input.int_in_range(0..=people.len())?].to_vec()),
+            ("project", projects[..input.int_in_range(0..=1)?].to_vec()),
+        ]));
+        for row in &tasks {
+            let holds = condition.holds(row, &mut related).expect("an answer");
+            let fails = complement.holds(row, &mut related).expect("an answer");
+            assert!(holds != fails, "{text} on {row:?}");
+        }
+        let nothing: Image = task.columns.iter().map(|_| Value::Null).collect();
+        let holds = condition.holds(&nothing, &mut Rows(HashMap::new())).expect("an answer");
+        assert_eq!(holds, condition.holds_on_nothing(), "{text}");
+        Ok(true)
+    });
+}
+
+#[test]
+fn any_text_is_read_or_refused() {
+    const WORDS: [&str; 30] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        "\"_and\"",
+        "\"_or\"",
+        "\"_not\"",
+        "\"title\"",
+        "\"count\"",
+        "\"project\"",
+        "\"helpers\"",
+        "\"some\"",
+        "\"every\"",
+        "\"eq\"",
+        "\"in\"",
+        "\"is_null\"",
+        "true",
+        "null",
+        "1",
+        "\"$now\"",
+        "\"$$\"",
+        "\"project.owner.name\"",
+        "\"a\"",
+        " ",
+        "{}",
+        "[]",
+        "\\",
+        "\"title\":",
+    ];
+    let registry = registry();
+    for_a_while(|input| {
+        let begun = random(input, "task", 4)?.to_string();
+        let text = changed(input, &begun, &WORDS)?;
+        Ok(read_on(&registry, "task", &text).is_ok())
+    });
+}
+
+#[test]
+fn numbers_between_two_values_have_their_place() {
+    let registry = registry();
+    let object = registry.object("task").expect("an object");
+    let place = object.column_index("amount").expect("a column");
+    assert_eq!(object.columns[place].ty, ColumnType::Decimal { scale: 2 });
+    let mut row: Image = object.columns.iter().map(|_| Value::Null).collect();
+    for (scaled, expected) in [(125, [false, true, false, true]), (126, [true, false, false, true])] {
+        row[place] = Value::Decimal { scaled, scale: 2 };
+        let holds = |operator: &str| {
+            let condition = read_on(&registry, "task", &format!(r#"{{"amount":{{"{operator}":1.255}}}}"#)).expect("a condition");
+            condition.holds(&row, &mut Rows(HashMap::new())).expect("an answer")
+        };
+        assert_eq!(["gte", "lte", "eq", "neq"].map(holds), expected, "{scaled}");
+    }
+    row[0] = Value::Uuid(Uuid::nil());
+    let condition = read_on(&registry, "task", r#"{"id":"00000000-0000-0000-0000-000000000000"}"#).expect("a condition");
+    assert!(condition.holds(&row, &mut Rows(HashMap::new())).expect("an answer"));
+}

@@ -1,0 +1,58 @@
+//! What stands for a value of the caller or of the moment.
+
+use blockbase_schema::{Code, Error, Result, time};
+
+/// Values that a condition names by `$user.id` and the like.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    pub user_id: Option<String>,
+    /// The user's address, if it is verified.
+    pub email: Option<String>,
+    /// Names of the user's roles; of the key's role alone, where a key is presented.
+    pub roles: Option<Vec<String>>,
+    pub key_id: Option<String>,
+    /// The moment of the request, in milliseconds since the epoch.
+    pub now: i64,
+}
+
+/// What a variable stands for.
+pub(super) enum Meaning {
+    Text(String),
+    /// Only as the whole list of `in` or `nin`.
+    List(Vec<String>),
+}
+
+const NAMES: &str = "`$user.id`, `$user.email`, `$user.roles`, `$key.id`, `$now` and `$today`";
+
+impl Variables {
+    /// What `name`, which begins with `$`, stands for.
+    ///
+    /// # Errors
+    /// `invalid_request` for another name, `invalid_value` for a variable that has no value for this caller.
+    pub(super) fn meaning(&self, name: &str) -> Result<Meaning> {
+        let known = match name {
+            "$user.id" => self.user_id.clone().map(Meaning::Text),
+            "$user.email" => self.email.clone().map(Meaning::Text),
+            "$user.roles" => self.roles.clone().map(Meaning::List),
+            "$key.id" => self.key_id.clone().map(Meaning::Text),
+            "$now" => Some(Meaning::Text(written(|out| time::write_datetime(out, self.now)))),
+            "$today" => {
+                let days = self.now.div_euclid(DAY_MILLIS);
+                Some(Meaning::Text(written(|out| time::write_date(out, i32::try_from(days).unwrap_or(i32::MAX)))))
+            }
+            _ => {
+                let message = format!("there is no variable {name:?}. Use {NAMES}, or write a text that begins with `$` as `$$`");
+                return Err(Error::invalid_request(message));
+            }
+        };
+        known.ok_or_else(|| Error::new(Code::InvalidValue, format!("`{name}` has no value for this caller")))
+    }
+}
+
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+fn written(write: impl Fn(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).unwrap_or_default()
+}

@@ -1,0 +1,227 @@
+//! Conditions as the document describes them: what each kind of column can be asked, and what each object's rows can.
+
+use blockbase_app::condition::PARTS_MAX;
+use blockbase_app::limits::LIST_ITEMS_MAX;
+use blockbase_app::schema::{Column, ColumnType, Object};
+use blockbase_app::{ListParameter, Operand, Operator};
+use serde_json::{Map, Value, json};
+
+use super::records_document::Related;
+use crate::openapi::components::{Components, NUMERIC_TEXT, members, schema};
+
+/// Columns that are asked alike.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    TextList,
+    Integer,
+    Number,
+    Boolean,
+    Date,
+    Datetime,
+    Time,
+    Uuid,
+    Json,
+}
+
+impl Kind {
+    const ALL: [Kind; 10] = [
+        Kind::Text,
+        Kind::TextList,
+        Kind::Integer,
+        Kind::Number,
+        Kind::Boolean,
+        Kind::Date,
+        Kind::Datetime,
+        Kind::Time,
+        Kind::Uuid,
+        Kind::Json,
+    ];
+
+    fn of(ty: ColumnType) -> Kind {
+        match ty {
+            ColumnType::Text => Kind::Text,
+            ColumnType::TextList => Kind::TextList,
+            ColumnType::Integer | ColumnType::BigInteger => Kind::Integer,
+            ColumnType::Decimal { .. } | ColumnType::Float => Kind::Number,
+            ColumnType::Boolean => Kind::Boolean,
+            ColumnType::Date => Kind::Date,
+            ColumnType::Datetime => Kind::Datetime,
+            ColumnType::Time => Kind::Time,
+            ColumnType::Uuid => Kind::Uuid,
+            ColumnType::Json => Kind::Json,
+        }
+    }
+
+    /// A type of a column of this kind.
+    fn column_type(self) -> ColumnType {
+        match self {
+            Kind::Text => ColumnType::Text,
+            Kind::TextList => ColumnType::TextList,
+            Kind::Integer => ColumnType::Integer,
+            Kind::Number => ColumnType::Float,
+            Kind::Boolean => ColumnType::Boolean,
+            Kind::Date => ColumnType::Date,
+            Kind::Datetime => ColumnType::Datetime,
+            Kind::Time => ColumnType::Time,
+            Kind::Uuid => ColumnType::Uuid,
+            Kind::Json => ColumnType::Json,
+        }
+    }
+
+    fn schema_name(self) -> &'static str {
+        match self {
+            Kind::Text => "SvcWhereText",
+            Kind::TextList => "SvcWhereOptions",
+            Kind::Integer => "SvcWhereInteger",
+            Kind::Number => "SvcWhereNumber",
+            Kind::Boolean => "SvcWhereBoolean",
+            Kind::Date => "SvcWhereDate",
+            Kind::Datetime => "SvcWhereDatetime",
+            Kind::Time => "SvcWhereTime",
+            Kind::Uuid => "SvcWhereUuid",
+            Kind::Json => "SvcWhereJson",
+        }
+    }
+
+    /// A value of such a column, or the name of a variable.
+    fn value(self) -> Value {
+        let or_variable = |value: Value| json!({ "anyOf": [value, { "type": "string", "pattern": "^\\$" }] });
+        let digits = json!({ "type": "string", "pattern": NUMERIC_TEXT });
+        match self {
+            // A text may be a variable by its form.
+            Kind::Text | Kind::TextList | Kind::Json => json!({ "type": "string" }),
+            Kind::Integer => json!({ "anyOf": [{ "type": "integer" }, digits, { "type": "string", "pattern": "^\\$" }] }),
+            Kind::Number => json!({ "anyOf": [{ "type": "number" }, digits, { "type": "string", "pattern": "^\\$" }] }),
+            Kind::Boolean => json!({ "type": "boolean" }),
+            Kind::Date => or_variable(json!({ "type": "string", "format": "date" })),
+            Kind::Datetime => or_variable(json!({ "type": "string", "format": "date-time" })),
+            Kind::Time => or_variable(json!({ "type": "string" })),
+            Kind::Uuid => or_variable(json!({ "type": "string", "format": "uuid" })),
+        }
+    }
+
+    fn operand(self, operator: Operator) -> Value {
+        let or_null = |value: Value| json!({ "anyOf": [value, { "type": "null" }] });
+        let mut operand = match operator.operand() {
+            Operand::Ordered => self.value(),
+            Operand::Value => or_null(self.value()),
+            Operand::Text => json!({ "type": "string" }),
+            Operand::List => {
+                let list = json!({ "type": "array", "items": or_null(self.value()), "maxItems": LIST_ITEMS_MAX });
+                json!({ "anyOf": [list, { "type": "string", "const": "$user.roles" }] })
+            }
+            Operand::Nothing => json!({ "type": "boolean", "const": true }),
+        };
+        operand["description"] = json!(match operator.operand() {
+            Operand::List if operator == Operator::In => "One of the values.",
+            Operand::List => "None of the values, or null.",
+            Operand::Nothing if operator == Operator::IsNull => "Is null.",
+            Operand::Nothing => "Is not null.",
+            Operand::Ordered | Operand::Value | Operand::Text => operator.sentence(),
+        });
+        operand
+    }
+
+    fn schema(self) -> Value {
+        let ty = self.column_type();
+        let operators: Map<String, Value> = Operator::ALL
+            .iter()
+            .filter(|operator| operator.applies_to(ty))
+            .map(|operator| (operator.name().to_owned(), self.operand(*operator)))
+            .collect();
+        let mut asked = members(&[], Value::Object(operators));
+        asked["minProperties"] = json!(1);
+        match Operator::DEFAULT.applies_to(ty) {
+            true => json!({ "anyOf": [self.value(), { "type": "null" }, asked] }),
+            false => asked,
+        }
+    }
+}
+
+/// The schemas of what a column can be asked, one a kind of column.
+pub(crate) fn schemas() -> Value {
+    Value::Object(Kind::ALL.into_iter().map(|kind| (kind.schema_name().to_owned(), kind.schema())).collect())
+}
+
+/// The name of the schema of an object's conditions. Type names hold no `_`, so it is nobody else's.
+fn schema_name(type_name: &str) -> String {
+    format!("{type_name}_Where")
+}
+
+/// Adds the schema of an object's conditions.
+pub(crate) fn describe(components: &mut Components, object: &Object, type_name: &str, relations: &[Related<'_>]) {
+    let own = || schema(&schema_name(type_name));
+    let list = |what: &str| json!({ "type": "array", "items": own(), "maxItems": PARTS_MAX, "description": what });
+    let mut properties = Map::new();
+    properties.insert("_and".to_owned(), list("Each of these holds."));
+    properties.insert("_or".to_owned(), list("One of these holds at least."));
+    properties.insert("_not".to_owned(), json!({ "allOf": [own()], "description": "This does not hold." }));
+    for Column { name, ty, .. } in &object.columns {
+        properties.insert(name.clone(), schema(Kind::of(*ty).schema_name()));
+    }
+    for related in relations {
+        let condition = || schema(&schema_name(&related.type_name));
+        let asked = match related.is_single {
+            true => condition(),
+            false => {
+                let mut quantified = members(&[], json!({ "some": condition(), "none": condition(), "every": condition() }));
+                quantified["minProperties"] = json!(1);
+                quantified
+            }
+        };
+        properties.insert(related.key.to_owned(), asked);
+    }
+    let mut described = members(&[], Value::Object(properties));
+    described["description"] = json!(format!(
+        "A condition on records of `{}`: all members have to hold. A path such as `project.owner.name` is short for nested members.",
+        object.name()
+    ));
+    // Paths of relations.
+    described["patternProperties"] = json!({ "^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)+$": {} });
+    components.schemas.insert(schema_name(type_name), described);
+}
+
+/// The parameter of lists and what has the same, unless the object has a field of this name: then it is a filter on that.
+pub(crate) fn parameter(object: &Object, type_name: &str) -> Option<Value> {
+    let name = ListParameter::Where.name();
+    object.column_index(name).is_none().then(|| {
+        json!({
+            "name": name,
+            "in": "query",
+            "description": "A condition as JSON, with and, or, not and relations. Records must also match the filters and the search.",
+            "content": { "application/json": { "schema": schema(&schema_name(type_name)) } },
+        })
+    })
+}
+
+/// The body of `POST …/query`: the parameters of the list as JSON.
+pub(crate) fn query_body(type_name: &str, parameters: &[Value]) -> Value {
+    let filter = members(
+        &["field"],
+        json!({
+            "field": { "type": "string", "description": "A column's name." },
+            "operator": { "type": "string", "enum": Operator::names(), "default": Operator::DEFAULT.name() },
+            "value": { "description": "The value that the column is compared with." },
+        }),
+    );
+    let mut properties = Map::new();
+    for parameter in ListParameter::ALL {
+        let name = parameter.name();
+        let value = match parameter {
+            ListParameter::Where => schema(&schema_name(type_name)),
+            _ => {
+                let Some(known) = parameters.iter().find(|known| known["name"] == name) else { continue };
+                let mut value = known["schema"].clone();
+                value["description"] = known["description"].clone();
+                value
+            }
+        };
+        properties.insert(name.to_owned(), value);
+        if *parameter == ListParameter::Search {
+            let text = "Simple filters, in another form than the query string's. A record must match all of them.";
+            properties.insert("filters".to_owned(), json!({ "type": "array", "items": filter, "description": text }));
+        }
+    }
+    members(&[], Value::Object(properties))
+}
