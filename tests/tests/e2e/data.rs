@@ -4,6 +4,7 @@ pub(crate) mod aggregates;
 pub(crate) mod bad_fields;
 pub(crate) mod bulk;
 pub(crate) mod conditional;
+pub(crate) mod conditions;
 pub(crate) mod exact_values;
 pub(crate) mod exports;
 pub(crate) mod reads;

@@ -1,5 +1,6 @@
 //! Promises over all surfaces and both engines: the same bytes, the same rights, the same results as a model.
 
+pub(crate) mod conditions;
 pub(crate) mod differential;
 pub(crate) mod normalize;
 pub(crate) mod parity;

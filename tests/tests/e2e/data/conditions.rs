@@ -1,0 +1,549 @@
+//! Conditions: what they mean, and what is refused with the place where it is wrong.
+
+use std::collections::BTreeSet;
+
+use blockbase_tests::{Admin, Answer, on_both_engines};
+use serde_json::{Value, json};
+
+/// Both where nothing says which.
+const EITHER: &str = "invalid_request or invalid_value";
+
+/// As a component of a query string.
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// `task` (project, tags), `project` (owner), `person` (boss), `card` (one a person), `label`.
+async fn define(admin: &Admin<'_>) {
+    admin
+        .define(
+            "task",
+            json!([
+                { "name": "title", "type": "text" },
+                { "name": "amount", "type": "decimal", "scale": 2 },
+                { "name": "count", "type": "big_integer" },
+                { "name": "done", "type": "boolean" },
+                { "name": "due", "type": "date" },
+                { "name": "at", "type": "datetime" },
+                { "name": "hour", "type": "time" },
+                { "name": "state", "type": "enum", "options": ["open", "closed"] },
+                { "name": "kinds", "type": "multi_enum", "options": ["a", "b", "c"] },
+                { "name": "extra", "type": "json" },
+                { "name": "code", "type": "uuid" },
+            ]),
+        )
+        .await;
+    for object in ["project", "person", "card", "label"] {
+        admin.define(object, json!([{ "name": "name", "type": "text" }])).await;
+    }
+    for (name, kind, source, target) in [
+        ("project", "many_to_one", "task", "project"),
+        ("owner", "many_to_one", "project", "person"),
+        ("boss", "many_to_one", "person", "person"),
+        ("holder", "one_to_one", "card", "person"),
+        ("tags", "many_to_many", "task", "label"),
+    ] {
+        admin.relate(json!({ "name": name, "kind": kind, "source": source, "target": target })).await;
+    }
+}
+
+/// `a` belongs to a project with an owner, `b` to one without, `c` to none; `a` has both tags, `b` one, `c` none.
+async fn fill(admin: &Admin<'_>) {
+    let boss = admin.make("person", json!({ "name": "Zoë" })).await;
+    let ann = admin.make("person", json!({ "name": "Ann", "boss_id": boss })).await;
+    admin.make("card", json!({ "name": "blue", "holder_id": ann })).await;
+    let house = admin.make("project", json!({ "name": "House", "owner_id": ann })).await;
+    let boat = admin.make("project", json!({ "name": "Boat" })).await;
+    let (red, green) = (admin.make("label", json!({ "name": "red" })).await, admin.make("label", json!({ "name": null })).await);
+    let a = json!({
+        "title": "a", "amount": "1.10", "count": 9_007_199_254_740_993_i64, "done": true, "due": "1970-01-01", "at": "1970-01-01T00:00:00Z",
+        "hour": "12:00", "state": "open", "kinds": ["a", "b"], "extra": {}, "code": "20000000-0000-4000-8000-00000000000a", "project_id": house,
+    });
+    let a = admin.make("task", a).await;
+    let b = json!({ "title": "b", "amount": "-0.05", "count": 0, "done": false, "due": "1969-12-31", "at": "1969-12-31T23:59:59.999Z", "kinds": [], "project_id": boat });
+    let b = admin.make("task", b).await;
+    admin.make("task", json!({ "title": "c" })).await;
+    for (task, labels) in [(a, json!([red, green])), (b, json!([green]))] {
+        admin.post(&format!("/api/v1/data/task/{task}/links/tags"), json!({ "ids": labels })).await.data();
+    }
+}
+
+/// All ways to ask REST with a condition, given as text.
+async fn ask(who: &Admin<'_>, object: &str, condition: &str) -> [Answer; 4] {
+    let path = format!("/api/v1/data/{object}");
+    let encoded = encoded(condition);
+    let query = who.request("POST", &format!("{path}/query")).header("content-type", "application/json");
+    let [list, aggregate, export, query] = [
+        who.request("GET", &format!("{path}?pageSize=100&sort=created_at&where={encoded}")),
+        who.request("GET", &format!("{path}/aggregate?fn=count&where={encoded}")),
+        who.request("GET", &format!("{path}/export?format=ndjson&sort=created_at&where={encoded}")),
+        query.body(format!(r#"{{ "pageSize": 100, "sort": "created_at", "where": {condition} }}"#)),
+    ];
+    let server = who.server;
+    [server.send(list).await, server.send(aggregate).await, server.send(export).await, server.send(query).await]
+}
+
+/// The titles of the tasks that a condition finds, in the order in which they were made. Every surface finds the same.
+async fn found(who: &Admin<'_>, condition: &str) -> String {
+    let [list, aggregate, export, query] = ask(who, "task", condition).await;
+    assert_eq!((list.status, export.status), (200, 200), "{condition}: {} {}", list.text, export.text);
+    let title = |record: &Value| record["title"].as_str().unwrap().to_owned();
+    let titles = |answer: &Answer| answer.json()["data"].as_array().unwrap().iter().map(title).collect::<Vec<_>>();
+    let listed = titles(&list);
+    let exported: Vec<String> = export.text.lines().map(|line| title(&serde_json::from_str(line).unwrap())).collect();
+    assert_eq!((titles(&query), exported), (listed.clone(), listed.clone()), "{condition}");
+    let counts =
+        [&list.json()["pagination"]["totalCount"], &query.json()["pagination"]["totalCount"], &aggregate.data()["value"]]
+            .map(Value::as_u64);
+    assert_eq!(counts, [Some(listed.len() as u64); 3], "{condition}");
+    listed.concat()
+}
+
+/// Asserts that every surface refuses a condition with the same error, whose message begins with `path`.
+async fn refused(who: &Admin<'_>, condition: &str, code: &str, path: &str) -> Value {
+    let answers = ask(who, "task", condition).await;
+    let error = answers[0].json();
+    let excerpt = condition.get(..200).unwrap_or(condition);
+    for answer in &answers {
+        let json = answer.json();
+        let is_code = json["error"].as_str().is_some_and(|shown| code.split(" or ").any(|code| code == shown));
+        assert!(answer.status == 400 && is_code, "{code} for {excerpt}, not {} {}", answer.status, answer.text);
+        answer.expect_error(400, json["error"].as_str().unwrap());
+        assert!(json["message"].as_str().unwrap().starts_with(&format!("`{path}")), "`{path} for {excerpt}: {}", answer.text);
+        assert_eq!(json, error, "{excerpt}");
+    }
+    error
+}
+
+/// `depth` times `open`, then the middle, then as often `close`.
+fn nested(depth: usize, open: &str, middle: &str, close: &str) -> String {
+    format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+}
+
+/// Somebody with these rights and no others.
+async fn user<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
+    let made = admin.post("/api/v1/roles", json!({ "name": format!("role_{name}"), "permissions": permissions })).await;
+    let user = admin.server.with_token(admin.server.sign_up(name).await);
+    let id = user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+    let given = admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": made.data()["id"] })).await;
+    assert_eq!(given.status, 200, "{}", given.text);
+    user
+}
+
+on_both_engines! {
+    async fn conditions_mean_what_is_written(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        for (condition, expected) in [
+            // Lists of conditions, also empty ones.
+            (r#"{}"#, "abc"),
+            (r#"{ "_and": [] }"#, "abc"),
+            (r#"{ "_or": [] }"#, ""),
+            (r#"{ "_not": {} }"#, ""),
+            (r#"{ "_not": { "_or": [] } }"#, "abc"),
+            (r#"{ "_or": [{}, { "_or": [] }] }"#, "abc"),
+            (r#"{ "title": "a", "_or": [{ "title": "b" }] }"#, ""),
+            (r#"{ "_or": [{ "title": "a" }, { "title": "b", "done": false }] }"#, "ab"),
+            (r#"{ "_and": [{ "_or": [{ "title": "a" }, { "title": "b" }] }, { "_not": { "title": "a" } }] }"#, "b"),
+            // Operators, their other names, several on one field.
+            (r#"{ "amount": { "gte": -0.05, "lt": 1.1 } }"#, "b"),
+            (r#"{ "amount": { ">=": "-0.05", "<=": "1.10" } }"#, "ab"),
+            (r#"{ "amount": { "GT": -0.05 } }"#, "a"),
+            (r#"{ "title": { "<>": "a" } }"#, "bc"),
+            (r#"{ "title": { "notin": ["a"] } }"#, "bc"),
+            (r#"{ "title": { "Contains": "A" } }"#, "a"),
+            (r#"{ "title": { "like": "A" } }"#, ""),
+            (r#"{ "title": { "like": "%" } }"#, ""),
+            // Null is a value like others: a leaf is true or false.
+            (r#"{ "amount": null }"#, "c"),
+            (r#"{ "amount": { "eq": null } }"#, "c"),
+            (r#"{ "amount": { "neq": null } }"#, "ab"),
+            (r#"{ "amount": { "neq": 1.1 } }"#, "bc"),
+            (r#"{ "_not": { "amount": 1.1 } }"#, "bc"),
+            (r#"{ "_not": { "amount": { "gt": 0 } } }"#, "bc"),
+            (r#"{ "_not": { "amount": { "lte": 0 } } }"#, "ac"),
+            (r#"{ "_not": { "state": { "like": "o" } } }"#, "bc"),
+            (r#"{ "amount": { "in": [null, 1.1] } }"#, "ac"),
+            (r#"{ "amount": { "nin": [null, 1.1] } }"#, "b"),
+            (r#"{ "amount": { "in": [] } }"#, ""),
+            (r#"{ "amount": { "nin": [] } }"#, "abc"),
+            (r#"{ "amount": { "nin": [1.1] } }"#, "bc"),
+            (r#"{ "extra": { "is_null": true } }"#, "bc"),
+            (r#"{ "extra": { "notnull": true } }"#, "a"),
+            (r#"{ "title": "null" }"#, ""),
+            // Values by the type of their column, with every digit.
+            (r#"{ "amount": 1.1000000000000000000000001 }"#, ""),
+            (r#"{ "amount": { "neq": 1.1000000000000000000000001 } }"#, "abc"),
+            (r#"{ "amount": { "lt": 1.1000000000000000000000001 } }"#, "ab"),
+            (r#"{ "amount": { "in": ["1.101", "1.1"] } }"#, "a"),
+            (r#"{ "count": 9007199254740993 }"#, "a"),
+            (r#"{ "count": 9007199254740992 }"#, ""),
+            (r#"{ "count": "9007199254740993" }"#, "a"),
+            (r#"{ "done": "true" }"#, "a"),
+            (r#"{ "done": false }"#, "b"),
+            (r#"{ "due": { "lt": "1970-01-01" } }"#, "b"),
+            (r#"{ "at": "1970-01-01T02:00:00+02:00" }"#, "a"),
+            (r#"{ "hour": { "lte": "12:00" } }"#, "a"),
+            (r#"{ "code": "2000000000004000800000000000000A" }"#, "a"),
+            (r#"{ "created_at": { "gt": "2020-01-01" }, "title": "c" }"#, "c"),
+            // Lists of texts.
+            (r#"{ "kinds": "a" }"#, "a"),
+            (r#"{ "kinds": { "neq": "a" } }"#, "bc"),
+            (r#"{ "kinds": { "in": ["b", "c"] } }"#, "a"),
+            (r#"{ "kinds": { "nin": ["b", "c"] } }"#, "bc"),
+            (r#"{ "kinds": null }"#, "c"),
+            (r#"{ "kinds": { "like": "b" } }"#, "a"),
+            (r#"{ "_not": { "kinds": { "ilike": "B" } } }"#, "bc"),
+            // Cells behind a row that is absent are null.
+            (r#"{ "project": {} }"#, "abc"),
+            (r#"{ "project": { "name": "House" } }"#, "a"),
+            (r#"{ "project.name": { "neq": "House" } }"#, "bc"),
+            (r#"{ "_not": { "project.name": "House" } }"#, "bc"),
+            (r#"{ "project": { "name": null } }"#, "c"),
+            (r#"{ "project.id": null }"#, "c"),
+            (r#"{ "project.owner.name": { "ilike": "an" } }"#, "a"),
+            (r#"{ "project": { "owner": { "name": { "ilike": "an" } } } }"#, "a"),
+            (r#"{ "project.owner": { "name": null } }"#, "bc"),
+            (r#"{ "project": { "owner.boss.name": null } }"#, "bc"),
+            (r#"{ "project.owner.card_by_holder": { "name": "blue" } }"#, "a"),
+            (r#"{ "project.owner.card_by_holder.name": { "neq": "blue" } }"#, "bc"),
+            (r#"{ "project.task_by_project": { "none": {} } }"#, "c"),
+            (r#"{ "project.task_by_project": { "every": { "title": "b" } } }"#, "bc"),
+            // Over no rows `some` is false, `none` and `every` are true.
+            (r#"{ "tags": { "some": {} } }"#, "ab"),
+            (r#"{ "tags": { "none": {} } }"#, "c"),
+            (r#"{ "tags": { "every": { "_or": [] } } }"#, "c"),
+            (r#"{ "tags": { "some": { "name": "red" } } }"#, "a"),
+            (r#"{ "tags": { "none": { "name": "red" } } }"#, "bc"),
+            (r#"{ "tags": { "every": { "name": null } } }"#, "bc"),
+            (r#"{ "tags": { "every": { "name": { "neq": "red" } } } }"#, "bc"),
+            (r#"{ "_not": { "tags": { "some": { "name": "red" } } } }"#, "bc"),
+            (r#"{ "tags": { "some": { "name": "red" }, "every": { "name": { "is_not_null": true } } } }"#, ""),
+            (r#"{ "tags": { "some": { "tags": { "some": { "title": "a" } } } } }"#, "ab"),
+        ] {
+            assert_eq!(found(&admin, condition).await, expected, "{condition}");
+        }
+    }
+
+    async fn variables_stand_for_the_caller_and_the_time(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        admin.make("task", json!({ "title": "$x" })).await;
+        admin.make("task", json!({ "title": "role_ann" })).await;
+        let ann = user(&admin, "ann", json!([{ "resource": "task", "actions": ["read", "create"] }])).await;
+        ann.make("task", json!({ "title": "own" })).await;
+        for (condition, expected) in [
+            (r#"{ "title": "$$x" }"#, "$x"),
+            (r#"{ "title": { "in": ["$$x", "a"] } }"#, "a$x"),
+            (r#"{ "title": { "like": "$$" } }"#, "$x"),
+            (r#"{ "created_by": "$user.id" }"#, "own"),
+            (r#"{ "created_by": { "in": ["$user.id"] } }"#, "own"),
+            (r#"{ "title": { "in": "$user.roles" } }"#, "role_ann"),
+            (r#"{ "title": { "nin": "$user.roles" }, "created_by": "$user.id" }"#, "own"),
+            (r#"{ "created_at": { "gt": "$now" } }"#, ""),
+            (r#"{ "at": { "lt": "$now" } }"#, "ab"),
+            (r#"{ "due": { "lt": "$today" } }"#, "ab"),
+        ] {
+            assert_eq!(found(&ann, condition).await, expected, "{condition}");
+        }
+        for (condition, code, path) in [
+            (r#"{ "title": "$x" }"#, "invalid_request", "where.title"),
+            (r#"{ "title": "$" }"#, "invalid_request", "where.title"),
+            (r#"{ "title": "$user" }"#, "invalid_request", "where.title"),
+            (r#"{ "title": "$USER.ID" }"#, "invalid_request", "where.title"),
+            (r#"{ "title": { "like": "$x" } }"#, "invalid_request", "where.title.like"),
+            (r#"{ "title": { "in": ["a", "$x"] } }"#, "invalid_request", "where.title.in"),
+            (r#"{ "title": { "in": "$user.id" } }"#, "invalid_request", "where.title.in"),
+            (r#"{ "title": { "in": ["$user.roles"] } }"#, "invalid_request", "where.title.in"),
+            (r#"{ "title": "$user.roles" }"#, "invalid_request", "where.title"),
+            (r#"{ "title": { "neq": "$user.roles" } }"#, "invalid_request", "where.title.neq"),
+            (r#"{ "amount": "$now" }"#, "invalid_value", "where.amount"),
+            (r#"{ "title": "$key.id" }"#, "invalid_value", "where.title"),
+            // The address was never verified.
+            (r#"{ "title": "$user.email" }"#, "invalid_value", "where.title"),
+        ] {
+            let error = refused(&ann, condition, code, path).await;
+            assert!(code == "invalid_request" || error["field"].is_string(), "{error}");
+        }
+
+        // A key is its user, with its own role alone.
+        let role = admin.post("/api/v1/roles", json!({ "name": "a", "permissions": [{ "resource": "task", "actions": ["read", "create"] }] })).await.data();
+        let ann_id = ann.get("/api/v1/me").await.json()["userId"].clone();
+        let key = admin.post("/api/v1/api-keys", json!({ "name": "key", "roleId": role["id"], "userId": ann_id })).await.json();
+        let by_key = server.with_token(key["key"].as_str().unwrap().to_owned());
+        assert_eq!(found(&by_key, r#"{ "created_by": "$user.id" }"#).await, "own");
+        assert_eq!(found(&by_key, r#"{ "title": { "in": "$user.roles" } }"#).await, "a");
+        assert_eq!(found(&by_key, r#"{ "title": { "neq": "$key.id" }, "created_by": "$user.id" }"#).await, "own");
+
+        // Without a credential nobody is the user.
+        let public = json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] });
+        assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
+        let address = format!("/api/v1/data/task?where={}", encoded(r#"{ "created_by": "$user.id" }"#));
+        assert_eq!(server.call("GET", &address, None).await.expect_error(400, "invalid_value")["field"], "created_by");
+        let address = format!("/api/v1/data/task?where={}", encoded(r#"{ "title": "$$x" }"#));
+        assert_eq!(server.call("GET", &address, None).await.data().as_array().unwrap().len(), 1);
+    }
+
+    async fn a_wrong_condition_is_refused_with_its_place(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let many = |item: &str, count: usize| vec![item; count].join(",");
+        let invalid = "invalid_request";
+        for (condition, code, path) in [
+            // Shapes.
+            ("[]", invalid, "where`"),
+            ("1", invalid, "where`"),
+            ("\"title\"", invalid, "where`"),
+            (r#"{ "_and": {} }"#, invalid, "where._and`"),
+            (r#"{ "_or": null }"#, invalid, "where._or`"),
+            (r#"{ "_or": [{}, 1] }"#, invalid, "where._or[1]`"),
+            (r#"{ "_or": [[]] }"#, invalid, "where._or[0]`"),
+            (r#"{ "_not": [] }"#, invalid, "where._not`"),
+            (r#"{ "_not": true }"#, invalid, "where._not`"),
+            (r#"{ "_xor": [] }"#, invalid, "where._xor`"),
+            (r#"{ "_": {} }"#, invalid, "where._`"),
+            (r#"{ "_AND": [] }"#, invalid, "where._AND`"),
+            (r#"{ "_not": { "_or": [{ "amount": { "gte": 1 } }, { "amount": { "near": 1 } }] } }"#, invalid, "where._not._or[1].amount.near`"),
+            // Keys that come twice.
+            (r#"{ "title": "a", "title": "a" }"#, invalid, "where"),
+            (r#"{ "title": { "eq": "a", "eq": "a" } }"#, invalid, "where.title"),
+            (r#"{ "_and": [], "_and": [] }"#, invalid, "where"),
+            (r#"{ "_or": [{ "tags": { "some": {}, "some": {} } }] }"#, invalid, "where._or[0].tags"),
+            // Fields and relations.
+            (r#"{ "nothing": 1 }"#, "unknown_field", "where.nothing`"),
+            (r#"{ "": 1 }"#, "unknown_field", "where."),
+            (r#"{ "project.nothing": 1 }"#, "unknown_field", "where.project.nothing`"),
+            (r#"{ "project": { "nothing": 1 } }"#, "unknown_field", "where.project.nothing`"),
+            (r#"{ "nothing.name": 1 }"#, "unknown_field", "where.nothing"),
+            (r#"{ "task_by_project": { "some": {} } }"#, "unknown_field", "where.task_by_project`"),
+            (r#"{ "tags": { "every": { "title": "a" } } }"#, "unknown_field", "where.tags.every.title`"),
+            (r#"{ "project": { "some": {} } }"#, "unknown_field", "where.project.some`"),
+            (r#"{ "title.name": 1 }"#, "invalid_request or unknown_field", "where.title"),
+            (r#"{ "tags.name": "red" }"#, "invalid_request or unknown_field", "where.tags"),
+            (r#"{ "tags.some": {} }"#, "invalid_request or unknown_field", "where.tags"),
+            (r#"{ "project.": {} }"#, "unknown_field", "where.project."),
+            (r#"{ ".title": 1 }"#, "unknown_field", "where."),
+            (r#"{ "project": null }"#, invalid, "where.project`"),
+            (r#"{ "project": "x" }"#, invalid, "where.project`"),
+            (r#"{ "project": [] }"#, invalid, "where.project`"),
+            (r#"{ "tags": {} }"#, invalid, "where.tags`"),
+            (r#"{ "tags": null }"#, invalid, "where.tags`"),
+            (r#"{ "tags": { "name": "red" } }"#, invalid, "where.tags"),
+            (r#"{ "tags": { "some": [] } }"#, invalid, "where.tags.some`"),
+            (r#"{ "tags": { "none": null } }"#, invalid, "where.tags.none`"),
+            (r#"{ "tags": { "SOME": {} } }"#, invalid, "where.tags"),
+            // Operators.
+            (r#"{ "amount": {} }"#, invalid, "where.amount`"),
+            (r#"{ "amount": { "near": 1 } }"#, invalid, "where.amount.near`"),
+            (r#"{ "amount": { "": 1 } }"#, invalid, "where.amount."),
+            (r#"{ "amount": { "like": "1" } }"#, invalid, "where.amount.like`"),
+            (r#"{ "extra": { "eq": {} } }"#, invalid, "where.extra"),
+            (r#"{ "extra": 1 }"#, invalid, "where.extra"),
+            (r#"{ "kinds": { "gt": "a" } }"#, invalid, "where.kinds.gt`"),
+            (r#"{ "amount": { "in": 1 } }"#, invalid, "where.amount.in`"),
+            (r#"{ "amount": { "in": "1,2" } }"#, invalid, "where.amount.in`"),
+            (r#"{ "amount": { "nin": null } }"#, invalid, "where.amount.nin`"),
+            (r#"{ "amount": { "in": { "0": 1 } } }"#, invalid, "where.amount.in`"),
+            (r#"{ "amount": { "is_null": false } }"#, invalid, "where.amount.is_null`"),
+            (r#"{ "amount": { "is_not_null": "true" } }"#, invalid, "where.amount.is_not_null`"),
+            (r#"{ "amount": { "gte": null } }"#, EITHER, "where.amount.gte`"),
+            (r#"{ "title": { "like": 1 } }"#, EITHER, "where.title.like`"),
+            (r#"{ "title": { "ilike": null } }"#, EITHER, "where.title.ilike`"),
+            (r#"{ "title": { "like": ["a"] } }"#, EITHER, "where.title.like`"),
+        ] {
+            let error = refused(&admin, condition, code, path).await;
+            assert!(error["error"] != "unknown_field" || error["field"].is_string(), "{condition}: {error}");
+        }
+        // Values.
+        for (condition, path, field) in [
+            (r#"{ "title": 1 }"#, "where.title`", "title"),
+            (r#"{ "title": { "eq": true } }"#, "where.title.eq`", "title"),
+            (r#"{ "amount": "x" }"#, "where.amount`", "amount"),
+            (r#"{ "amount": true }"#, "where.amount`", "amount"),
+            (r#"{ "amount": { "in": [1, "x"] } }"#, "where.amount.in[1]`", "amount"),
+            (r#"{ "count": "null" }"#, "where.count`", "count"),
+            (r#"{ "done": 1 }"#, "where.done`", "done"),
+            (r#"{ "done": "yes" }"#, "where.done`", "done"),
+            (r#"{ "due": "1970-1-1" }"#, "where.due`", "due"),
+            (r#"{ "due": 0 }"#, "where.due`", "due"),
+            (r#"{ "at": { "gt": "yesterday" } }"#, "where.at.gt`", "at"),
+            (r#"{ "hour": { "lt": 12 } }"#, "where.hour.lt`", "hour"),
+            (r#"{ "code": "x" }"#, "where.code`", "code"),
+            (r#"{ "id": "x" }"#, "where.id`", "id"),
+            (r#"{ "project_id": { "neq": "x" } }"#, "where.project_id.neq`", "project_id"),
+            (r#"{ "kinds": 1 }"#, "where.kinds`", "kinds"),
+            (r#"{ "project.id": "x" }"#, "where.project.id`", "id"),
+            (r#"{ "tags": { "some": { "name": { "nin": [1] } } } }"#, "where.tags.some.name.nin[0]`", "name"),
+        ] {
+            let error = refused(&admin, condition, "invalid_value", path).await;
+            assert!(error["field"].as_str().is_some_and(|shown| shown.ends_with(field)), "{condition}: {error}");
+        }
+        for condition in [r#"{ "title": ["a"] }"#, r#"{ "amount": { "eq": {} } }"#, r#"{ "amount": { "in": [[1]] } }"#, r#"{ "kinds": ["a"] }"#] {
+            refused(&admin, condition, EITHER, "where.").await;
+        }
+
+        // Bounds, each with the last thing that they let pass.
+        let or = |count: usize| format!(r#"{{ "_or": [{}] }}"#, many(r#"{ "title": "a" }"#, count));
+        assert_eq!(found(&admin, &or(100)).await, "a");
+        refused(&admin, &or(101), invalid, "where").await;
+        refused(&admin, &format!(r#"{{ "_and": [{}, {{ "amount": {{ "gte": 1, "lt": 2 }} }}] }}"#, or(99)), invalid, "where").await;
+        assert_eq!(found(&admin, &nested(7, r#"{ "_not": "#, "{}", " }")).await, "");
+        refused(&admin, &nested(8, r#"{ "_not": "#, "{}", " }"), invalid, "where").await;
+        assert_eq!(found(&admin, &nested(6, r#"{ "_and": [{}, "#, r#"{ "title": { "eq": "a" } }"#, "] }")).await, "a");
+        refused(&admin, &nested(7, r#"{ "_and": [{}, "#, r#"{ "title": { "eq": "a" } }"#, "] }"), invalid, "where").await;
+        let dotted = |depth: usize| nested(depth, r#"{ "_not": "#, r#"{ "project.owner.boss.name": "Zoë" }"#, " }");
+        assert_eq!(found(&admin, &dotted(4)).await, "a");
+        refused(&admin, &dotted(5), invalid, "where").await;
+        let steps = |count: usize| format!(r#"{{ "_and": [{}] }}"#, many(r#"{ "project": {} }"#, count));
+        assert_eq!(found(&admin, &steps(10)).await, "abc");
+        refused(&admin, &steps(11), invalid, "where").await;
+        assert_eq!(found(&admin, &format!(r#"{{ "_and": [{}, {{ "project": {{}} }}] }}"#, many(r#"{ "project.owner.boss": {} }"#, 3))).await, "abc");
+        refused(&admin, &format!(r#"{{ "_and": [{}, {}] }}"#, steps(10), r#"{ "tags": { "some": {} } }"#), invalid, "where").await;
+        for deep in [
+            r#"{ "project.owner.boss.boss": {} }"#,
+            r#"{ "project": { "owner": { "boss": { "boss": { "name": "a" } } } } }"#,
+            r#"{ "project.owner": { "project_by_owner": { "some": { "owner.name": "a" } } } }"#,
+        ] {
+            refused(&admin, deep, invalid, "where").await;
+        }
+        let within = |count: usize| format!(r#"{{ "count": {{ "in": [{}] }} }}"#, many("0", count));
+        assert_eq!(found(&admin, &within(1000)).await, "b");
+        refused(&admin, &within(1001), invalid, "where.count.in").await;
+        refused(&admin, &nested(1000, r#"{"_not":"#, "{}", "}"), invalid, "where").await;
+        refused(&admin, &nested(1000, r#"{"_or":["#, "{}", "]}"), invalid, "where").await;
+        // Large documents fit a body alone.
+        for wrong in [or(10_000), nested(100_000, "[", "", "]"), nested(100_000, r#"{"_not":"#, "{}", "}")] {
+            let request = admin.request("POST", "/api/v1/data/task/query").header("content-type", "application/json");
+            server.send(request.body(format!(r#"{{ "where": {wrong} }}"#))).await.expect_error(400, invalid);
+        }
+        // What is no JSON fits a parameter alone.
+        for wrong in ["", "{", "title", "{ 'title': 1 }", r#"{ "title": "a" } x"#, r#"{ "title": "a", }"#, "\u{0}", r#"{ "title": NaN }"#] {
+            for path in ["task?", "task/aggregate?fn=count&", "task/export?format=csv&"] {
+                let error = admin.get(&format!("/api/v1/data/{path}where={}", encoded(wrong))).await.expect_error(400, invalid);
+                assert!(error["message"].as_str().unwrap().starts_with("`where`"), "{wrong}: {error}");
+            }
+        }
+        for (path, extra) in [("task?", ""), ("task/aggregate?fn=count&", ""), ("task/export?format=csv&", "")] {
+            let twice = format!("/api/v1/data/{path}where=%7B%7D&where=%7B%7D{extra}");
+            admin.get(&twice).await.expect_error(400, invalid);
+        }
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 3);
+    }
+
+    async fn a_query_takes_what_a_list_takes(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let path = "/api/v1/data/task/query";
+        for (body, list) in [
+            (json!({}), ""),
+            (json!({ "search": "a" }), "search=a"),
+            (json!({ "filters": [{ "field": "title", "value": "a" }] }), "title=a"),
+            (json!({ "filters": [{ "field": "title", "operator": "neq", "value": "a" }, { "field": "amount", "operator": "is_null" }] }), "title[neq]=a&amount[is_null]=1"),
+            (json!({ "sort": "-title,amount", "page": 2, "pageSize": 1 }), "sort=-title,amount&page=2&pageSize=1"),
+            (json!({ "sort": "title", "limit": 1, "offset": 1, "count": "none" }), "sort=title&limit=1&offset=1&count=none"),
+            (json!({ "select": "title,done", "expand": "project.owner,tags", "sort": "title" }), "select=title,done&expand=project.owner,tags&sort=title"),
+            (json!({ "expand": "nothing" }), "expand=nothing"),
+            (json!({ "where": { "done": false }, "search": "b", "filters": [{ "field": "amount", "operator": "lt", "value": 0 }] }), "done=false"),
+            (json!({ "where": { "done": false }, "search": "a" }), "done=false&search=a"),
+            (json!({ "where": { "done": false }, "filters": [{ "field": "title", "value": "a" }] }), "done=false&title=a"),
+        ] {
+            let (answer, listed) = (admin.post(path, body.clone()).await, admin.get(&format!("/api/v1/data/task?{list}")).await);
+            assert_eq!((answer.status, &answer.text), (200, &listed.text), "{body}");
+        }
+        let where_and_filter = format!("/api/v1/data/task?where={}&title=a", encoded(r#"{ "done": false }"#));
+        assert_eq!(admin.get(&where_and_filter).await.data(), json!([]));
+        // The same parameters as text of the list: a filter's value in JSON is of its own type.
+        assert_eq!(admin.post(path, json!({ "filters": [{ "field": "title", "value": "null" }] })).await.data(), json!([]));
+        for (body, code) in [
+            (json!([]), "invalid_request"),
+            (json!({ "wheer": {} }), "invalid_request"),
+            (json!({ "fn": "count" }), "invalid_request"),
+            (json!({ "where": [] }), "invalid_request"),
+            (json!({ "where": "{}" }), "invalid_request"),
+            (json!({ "filters": {} }), "invalid_request"),
+            (json!({ "filters": [{ "operator": "eq", "value": 1 }] }), "invalid_request"),
+            (json!({ "filters": [{ "field": "nothing", "value": 1 }] }), "unknown_field"),
+            (json!({ "filters": [{ "field": "title", "operator": "near", "value": 1 }] }), "invalid_request"),
+            (json!({ "page": 0 }), "invalid_request"),
+            (json!({ "page": "x" }), "invalid_request"),
+            (json!({ "sort": 1 }), "invalid_request"),
+            (json!({ "sort": "nothing" }), "unknown_field"),
+            (json!({ "select": ["nothing"] }), "invalid_request"),
+        ] {
+            let answer = admin.post(path, body.clone()).await;
+            assert_eq!(answer.status, 400, "{body}: {}", answer.text);
+            answer.expect_error(400, code);
+        }
+        admin.post("/api/v1/data/nothing/query", json!({})).await.expect_error(404, "not_found");
+        let reader = user(&admin, "reader", json!([{ "resource": "task", "actions": ["read"] }])).await;
+        assert_eq!(reader.post(path, json!({ "where": { "title": "a" } })).await.json()["pagination"]["totalCount"], 1);
+        let writer = user(&admin, "writer", json!([{ "resource": "task", "actions": ["create", "update", "delete"] }])).await;
+        writer.post(path, json!({})).await.expect_error(403, "forbidden");
+    }
+
+    async fn a_field_that_is_called_where_stays_a_filter(server: Server) {
+        let admin = server.admin().await;
+        admin.define("visit", json!([{ "name": "where", "type": "text" }])).await;
+        for place in ["here", "{}", "there"] {
+            admin.make("visit", json!({ "where": place })).await;
+        }
+        let places = |answer: Answer| answer.data().as_array().unwrap().iter().map(|record| record["where"].clone()).collect::<Vec<_>>();
+        assert_eq!(places(admin.get("/api/v1/data/visit?where=here").await), ["here"]);
+        assert_eq!(places(admin.get("/api/v1/data/visit?where=%7B%7D").await), ["{}"]);
+        assert_eq!(places(admin.get("/api/v1/data/visit?where[neq]=here&sort=where").await), ["there", "{}"]);
+        assert_eq!(admin.get("/api/v1/data/visit/aggregate?fn=count&where=%7B%7D").await.data()["value"], 1);
+        assert_eq!(admin.get("/api/v1/data/visit/export?format=ndjson&where=here").await.text.lines().count(), 1);
+        let condition = json!({ "where": { "_or": [{ "where": "here" }, { "where": { "like": "{" } }] }, "sort": "where" });
+        assert_eq!(places(admin.post("/api/v1/data/visit/query", condition).await), ["here", "{}"]);
+    }
+
+    async fn conditions_reach_what_their_caller_may_read(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let read = |object: &str| json!({ "resource": object, "actions": ["read"] });
+        let own = |object: &str| json!({ "resource": object, "actions": ["read", "create"], "rowPolicy": "own" });
+
+        // Without read on what a relation leads to. Nothing that is beside it counts.
+        let some = user(&admin, "some", json!([read("task"), read("project")])).await;
+        for condition in [
+            r#"{ "project.owner": {} }"#,
+            r#"{ "project.owner.name": "Ann" }"#,
+            r#"{ "_or": [{}, { "project": { "owner": { "name": "Ann" } } }] }"#,
+            r#"{ "_or": [], "project": { "owner.boss": { "name": "Ann" } } }"#,
+        ] {
+            let mut messages = BTreeSet::new();
+            for answer in ask(&some, "task", condition).await {
+                messages.insert(answer.expect_error(403, "forbidden")["message"].to_string());
+            }
+            assert_eq!(messages.len(), 1, "{condition}: {messages:?}");
+        }
+        for answer in ask(&some, "person", "{}").await {
+            answer.expect_error(403, "forbidden");
+        }
+        assert_eq!(found(&some, r#"{ "project.name": "House" }"#).await, "a");
+
+        // Rows that are hidden: their cells are null, and they take part nowhere.
+        let few = user(&admin, "few", json!([read("task"), own("project"), own("label")])).await;
+        for (condition, expected) in [
+            (r#"{ "project.name": null }"#, "abc"),
+            (r#"{ "project.name": "House" }"#, ""),
+            (r#"{ "project.id": null, "project_id": { "neq": null } }"#, "ab"),
+            (r#"{ "project.task_by_project": { "some": {} } }"#, ""),
+            (r#"{ "tags": { "some": {} } }"#, ""),
+            (r#"{ "tags": { "every": { "name": "nothing" } } }"#, "abc"),
+            (r#"{ "tags": { "none": { "name": "red" } } }"#, "abc"),
+            (r#"{ "_not": { "tags": { "some": { "name": "red" } } } }"#, "abc"),
+        ] {
+            assert_eq!(found(&few, condition).await, expected, "{condition}");
+        }
+        let project = few.make("project", json!({ "name": "Own" })).await;
+        admin.make("task", json!({ "title": "d", "project_id": project })).await;
+        assert_eq!(found(&few, r#"{ "project.name": { "neq": null } }"#).await, "d");
+        assert_eq!(found(&few, r#"{ "project.task_by_project": { "some": { "title": "d" } } }"#).await, "d");
+    }
+}

@@ -1,0 +1,138 @@
+//! What is there before the conditions: objects, relations, rows, and callers who see more or less of them.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use blockbase_tests::{Admin, Server};
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Map, Value, json};
+
+use super::cells::Cell;
+use super::model::{Reach, Reader, World};
+use super::random::{self, Generator};
+
+/// Types whose digits are lost when this process reads JSON.
+const EXACT_KINDS: [&str; 3] = ["decimal", "currency", "percentage"];
+
+/// A reader with a session.
+pub(super) struct Caller {
+    pub(super) reader: Reader,
+    pub(super) token: String,
+}
+
+async fn role(admin: &Admin<'_>, user: &str, name: &str, permissions: Value) -> String {
+    let made = admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let role = made.data()["id"].as_str().expect("an id").to_owned();
+    let given = admin.post(&format!("/api/v1/users/{user}/roles"), json!({ "roleId": role })).await;
+    assert_eq!(given.status, 200, "{}", given.text);
+    role
+}
+
+fn permissions(world: &World, reads: &[Reach]) -> Value {
+    let grants = world.objects.iter().zip(reads).filter_map(|(object, reach)| match reach {
+        Reach::Nothing => None,
+        Reach::Own => Some(json!({ "resource": object.name, "actions": ["read"], "rowPolicy": "own" })),
+        Reach::All => Some(json!({ "resource": object.name, "actions": ["read"] })),
+    });
+    grants.collect()
+}
+
+/// Makes a world on a server: the world with what the server gave, and who asks.
+pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
+    let (mut world, definitions) = random::world(seed);
+    let admin = server.admin().await;
+    for definition in &definitions {
+        let made = admin.post("/api/v1/objects", definition.clone()).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+    for relation in &world.relations {
+        let (source, target) = (&world.objects[relation.source].name, &world.objects[relation.target].name);
+        admin.relate(json!({ "name": relation.name, "kind": relation.kind, "source": source, "target": target })).await;
+    }
+    let mut tokens = vec![admin.token.clone()];
+    for name in ["ann", "bob"] {
+        tokens.push(server.sign_up(name).await);
+    }
+    let mut users = Vec::new();
+    for token in &tokens {
+        let me = server.with_token(token.clone()).get("/api/v1/me").await.json();
+        users.push(me["userId"].as_str().expect("an id").to_owned());
+    }
+    let reads = Generator::new(seed, &world).reaches();
+    // For now she makes rows.
+    let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
+    let of_ann = role(&admin, &users[1], "reader_ann", everything).await;
+    role(&admin, &users[2], "reader_bob", permissions(&world, &reads[2])).await;
+    make_rows(server, &world, &tokens).await;
+    let narrowed =
+        admin.patch(&format!("/api/v1/roles/{of_ann}"), json!({ "permissions": permissions(&world, &reads[1]) })).await;
+    assert_eq!(narrowed.status, 200, "{}", narrowed.text);
+    read_back(&admin, &mut world, &users).await;
+
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+    let now = DateTime::from_timestamp_millis(since_1970.as_millis() as i64).expect("a time that is a datetime");
+    let callers = ["admin", "reader_ann", "reader_bob"].into_iter().zip(tokens).zip(reads).enumerate();
+    let callers = callers.map(|(user, ((role, token), reads))| {
+        let variables = BTreeMap::from([
+            ("$user.id", users[user].clone()),
+            ("$now", now.to_rfc3339_opts(SecondsFormat::Millis, true)),
+            ("$today", now.date_naive().to_string()),
+        ]);
+        Caller { reader: Reader { name: role, user, reads, variables, roles: vec![role.to_owned()] }, token }
+    });
+    (world, callers.collect())
+}
+
+/// Creates the rows with their ids, each by its maker, then what they refer to.
+async fn make_rows(server: &Server, world: &World, tokens: &[String]) {
+    for (object, rows) in world.objects.iter().zip(&world.rows) {
+        for row in rows {
+            let is_own = |name: &str| name == "id" || name.starts_with("f_");
+            let record: Map<String, Value> = row.values.clone().into_iter().filter(|(name, _)| is_own(name)).collect();
+            let path = format!("/api/v1/data/{}?on_conflict=id", object.name);
+            let made = server.call_as(Some(&tokens[row.maker]), "POST", &path, Some(Value::Object(record))).await;
+            assert_eq!(made.status, 201, "{:?}: {}", row.values, made.text);
+        }
+    }
+    for (object, rows) in world.objects.iter().zip(&world.rows) {
+        for row in rows {
+            let is_reference = |name: &str, value: &Value| name.ends_with("_id") && !value.is_null();
+            let references: Map<String, Value> =
+                row.values.clone().into_iter().filter(|(name, value)| is_reference(name, value)).collect();
+            let path = format!("/api/v1/data/{}/{}", object.name, row.id);
+            let changed = server.call_as(Some(&tokens[row.maker]), "PATCH", &path, Some(Value::Object(references))).await;
+            assert_eq!(changed.status, 200, "{:?}: {}", row.values, changed.text);
+        }
+    }
+    let mut targets: BTreeMap<(usize, &String), Vec<&String>> = BTreeMap::new();
+    for (relation, source, target) in &world.links {
+        targets.entry((*relation, source)).or_default().push(target);
+    }
+    for ((relation, source), targets) in targets {
+        let relation = &world.relations[relation];
+        let path = format!("/api/v1/data/{}/{source}/links/{}", world.objects[relation.source].name, relation.name);
+        let linked = server.call_as(Some(&tokens[0]), "POST", &path, Some(json!({ "ids": targets }))).await;
+        assert_eq!(linked.data()["added"], targets.len(), "{}", linked.text);
+    }
+}
+
+/// Takes over what the server gave the rows, and asserts that it keeps what it was given.
+async fn read_back(admin: &Admin<'_>, world: &mut World, users: &[String]) {
+    for (object, rows) in world.objects.iter().zip(&mut world.rows) {
+        let shown = admin.get(&format!("/api/v1/data/{}?pageSize=100", object.name)).await.data();
+        let shown = shown.as_array().expect("records");
+        assert_eq!(shown.len(), rows.len());
+        for row in rows {
+            let record = shown.iter().find(|record| record["id"] == row.id.as_str()).expect("the record");
+            for name in ["created_at", "updated_at", "created_by", "updated_by"] {
+                row.values.insert(name.to_owned(), record[name].clone());
+            }
+            assert_eq!(record["created_by"], users[row.maker].as_str());
+            for column in object.columns.iter().filter(|column| !EXACT_KINDS.contains(&column.kind)) {
+                let cell = |value: &Value| Cell::read(column.kind, value).expect("a value");
+                assert_eq!(cell(&record[&column.name]), cell(&row.values[&column.name]), "{}: {record}", column.name);
+            }
+        }
+    }
+}
