@@ -375,7 +375,7 @@ impl App {
             return self.plan_schema(caller, objects, edit).await.map(Change::Planned);
         }
         let _gate = self.schema_gate.write().await;
-        // Readers lock their tables in another order than a change needs them, so that one of them may have to begin anew.
+        // Readers lock tables in another order than a change does, so one of them may have to start again.
         let answer = self.until_uncontended(|| self.try_change_schema(caller, edit.clone())).await;
         if let Err(error) = self.refresh_registry().await {
             // The change stands; the next comparison with the database serves it.

@@ -74,7 +74,7 @@ struct Inner {
     ticker: Ticker,
     /// Ready components by digest.
     loaded: RwLock<HashMap<String, Arc<Loaded>>>,
-    /// Loads that are under way, by digest: a cold block is compiled once, and to the end, whoever stops waiting for it.
+    /// Loads that are under way, by digest. A cold block is compiled once, and to the end, even if a caller stops waiting for it.
     loading: Mutex<HashMap<String, Loading>>,
     /// How many installs are about a digest, whose compiled code is not to be dropped meanwhile.
     preparing: Arc<Mutex<HashMap<String, usize>>>,
@@ -156,7 +156,7 @@ impl Inner {
         self.loaded.read().get(digest).cloned()
     }
 
-    /// The block's component, from memory, from the cache on disk, or compiled anew from its file.
+    /// The block's component, from memory, from the cache on disk, or compiled again from its file.
     async fn load(self: &Arc<Self>, block: &Arc<InstalledBlock>) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.loaded(&block.digest) {
             return Ok(loaded);

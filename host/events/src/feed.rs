@@ -22,10 +22,10 @@ const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// Up to which number the outbox is settled.
 ///
-/// A mark names a number and a transaction that began after the number was given: whoever drew it, or an earlier one, had begun
-/// before. Once the oldest transaction under way is a later one, they have all ended, and no event with such a number is still to
-/// come. So all instances see the events in the order of their numbers. Those of one record are numbered in the order of their
-/// commits: a number is drawn while the record's lock is held.
+/// A mark names a number and a transaction that began after the number was given. A transaction that drew this number, or an
+/// earlier one, had begun before. Once the oldest transaction under way is a later one, they have all ended, and no event with
+/// such a number is still to come. So all instances see the events in the order of their numbers. Those of one record are
+/// numbered in the order of their commits: a number is drawn while the record's lock is held.
 #[derive(Default)]
 struct Settled {
     marks: VecDeque<(FeedMark, Instant)>,

@@ -27,7 +27,7 @@ pub enum Issue {
 /// Why the same operation may succeed when it is tried again at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// The schema changed after the operation was planned: it has to be planned anew.
+    /// The schema changed after the operation was planned, so the operation has to be planned again.
     SchemaMoved,
     /// The object is not known here; another instance may have made it a moment ago.
     MayBeNew,

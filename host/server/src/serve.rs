@@ -410,7 +410,8 @@ fn rest_settings(config: &Config, address: SocketAddr, public_url: &str, telemet
     }
 }
 
-/// Who gets the metrics from a listener of their own: whoever has the token, or else whoever reaches it.
+/// Who gets the metrics from their own listener: clients with the token if there is one, or else all clients that reach the
+/// listener.
 fn own_metrics(config: &Config, address: SocketAddr, telemetry: Telemetry) -> Metrics {
     let access = match &config.metrics_token {
         Some(token) => MetricsAccess::Token(token.clone()),

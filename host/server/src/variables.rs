@@ -249,7 +249,7 @@ mod tests {
             let listed = variable.listed(Some("hunter2-is-the-password"));
             let may_show = variable.shown == Shown::All;
             assert_eq!(listed.value.is_some(), may_show, "{}", variable.name);
-            // Whoever adds a secret has to say so.
+            // A new variable that holds a secret has to be marked as one.
             let sounds_secret = ["SECRET", "TOKEN", "PASSWORD"].iter().any(|word| variable.name.ends_with(word));
             assert_eq!(listed.secret, sounds_secret, "{}", variable.name);
         }

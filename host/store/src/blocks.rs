@@ -337,8 +337,8 @@ impl Connection {
     /// Adds lines in their order and drops the oldest past those that are kept.
     pub async fn append_block_logs(&mut self, lines: Vec<BlockLogRow>) -> Result<(), DbError> {
         if self.dialect() == Dialect::Postgres {
-            // Instances write one after the other, so that lines become visible in the order of their numbers: whoever follows
-            // the log by the number of the last line then misses none.
+            // Instances write one after the other, so that lines become visible in the order of their numbers. A client that
+            // follows the log by the number of the last line then misses none.
             self.fetch("SELECT 1::bigint FROM pg_advisory_xact_lock($1)", vec![LOG_LOCK.into()]).await?;
         }
         let mut blocks: Vec<String> = lines.iter().map(|line| line.block.clone()).collect();

@@ -151,7 +151,7 @@ impl EventText<'_> {
 pub struct FeedMark {
     /// The last number that was given to an event, committed or not.
     pub last_seq: i64,
-    /// A transaction that began after the number was given: whoever drew a number up to it had begun before.
+    /// A transaction that began after the number was given. Each transaction that drew a number up to it had begun before.
     pub xid: u64,
 }
 

@@ -388,7 +388,7 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;
-    // Without it a value bound to LIMIT expires the prepared statement, and every list is parsed and planned anew.
+    // Without it a value bound to LIMIT expires the prepared statement, and every list is parsed and planned again.
     driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(&driver, meter)?;
     Ok(driver)

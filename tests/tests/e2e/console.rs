@@ -121,7 +121,7 @@ screens! {
     webhooks: "webhooks.mjs";
 }
 
-/// A file that uploads a block: the component of `examples/echo`, which the file packs anew with manifests of its own.
+/// A file that uploads a block: the component of `examples/echo`, which the file packs again with its own manifests.
 async fn passes_with_a_block(file: &'static str, engine: Engine) {
     let server = builder(engine).start().await;
     let directory = tempfile::tempdir().expect("a directory");

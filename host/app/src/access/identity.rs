@@ -149,7 +149,7 @@ impl App {
                     Box::pin(async move {
                         let answer = body(connection).await?;
                         if is_shared {
-                            // Last, so that whoever waits for this row holds nothing that its holder still needs.
+                            // Last, so that a transaction that waits for this row holds no lock that its holder still needs.
                             connection.raise_version("accounts").await?;
                         }
                         Ok(answer)
@@ -300,7 +300,8 @@ impl App {
         let shown = Shown::Session { row: session, pending_claim };
         let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
         let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, judged, kept_at: now };
-        // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
+        // A session that is still to be extended is not cached: each request looks at it again, until one of them can tell its
+        // client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
             false => Ok(Some(self.identities.keep(hash, identity, generation))),

@@ -163,7 +163,8 @@ impl By {
         })
     }
 
-    /// Whether nothing can have changed. Without enforcement everybody may do everything, whoever they are by now.
+    /// Whether nothing can have changed. Without enforcement everybody may do everything, so a change of the caller does not
+    /// matter.
     fn is_current(&self) -> bool {
         let holds = |app: Arc<App>| !app.settings.require_auth || self.judged.is_current(&app);
         self.judged.is_service() || (!self.changes_accounts && self.app.upgrade().is_some_and(holds))

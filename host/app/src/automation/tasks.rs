@@ -308,7 +308,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Enables, disables or tunes a task. Whoever changes what a block's task does, lends it their rights from then on.
+    /// Enables, disables or tunes a task. A caller who changes what a block's task does lends it their rights from then on.
     ///
     /// # Errors
     /// `forbidden` if the caller may not call the action that it calls, or would call, holds less than the user whom it erases,

@@ -27,7 +27,7 @@ impl Logged {
     }
 }
 
-/// Where a document stands, for whoever reads the log.
+/// Where a document is stored, for the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'r> {
     pub(crate) table: &'static str,

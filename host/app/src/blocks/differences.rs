@@ -1,4 +1,4 @@
-//! What one version of a block has that another has not, part by part, for whoever has to consent to it.
+//! What one version of a block has that another has not, part by part, for the person who has to consent to it.
 
 use std::collections::BTreeMap;
 

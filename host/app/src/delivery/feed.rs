@@ -224,7 +224,8 @@ const LOOKED_THROUGH_MAX: i64 = 100_000;
 const HEADS_AT_ONCE: i64 = 2_000;
 
 impl App {
-    /// Lets the feed begin after what is there, where this process alone writes. On Postgres whoever follows the outbox does.
+    /// Lets the feed begin after the last event of the outbox if only this process writes. On Postgres the task that follows the
+    /// outbox does so.
     pub(crate) async fn start_feed(&self) -> Result<()> {
         if !self.is_shared() {
             let read = self

@@ -38,7 +38,7 @@ const RESETS_AT_ONCE: i64 = 2_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
-/// How an attempt ended, as whoever made it sees it.
+/// How an attempt ended, as its maker sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Delivered,

@@ -307,8 +307,8 @@ impl App {
         Ok((row, secret))
     }
 
-    /// Changes a webhook. Enabling one does not send what happened while it was disabled. Whoever changes what it sends or where becomes
-    /// its maker.
+    /// Changes a webhook. Enabling one does not send what happened while it was disabled. A caller who changes what it sends or
+    /// where to becomes its maker.
     ///
     /// # Errors
     /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`;
@@ -346,7 +346,7 @@ impl App {
                     }
                     let known = Headers::read(&row.headers)?;
                     let is_moved = url.as_ref().is_some_and(|url| *url != row.url);
-                    // Whoever leads it elsewhere must not have the credentials of the receiver that it had before.
+                    // A caller who changes the URL must not send the old receiver's credentials to the new one.
                     let kept = if is_moved { Headers::default() } else { known.clone() };
                     let changed = match headers {
                         Some(headers) => Headers::seal(&secrets, &headers, &kept)?,
@@ -416,7 +416,7 @@ impl App {
     /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not read what it sends: whoever has the secret can pass for the service.
+    /// `forbidden` if the caller may not read what it sends, because the secret lets its owner pass for the service.
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
         let (id, caller) = (id.to_owned(), caller.clone());

@@ -18,7 +18,8 @@ const YOUNG_MS: i64 = 10_000;
 const BROUGHT_DOWN_TO: i64 = 90;
 
 impl App {
-    /// Deletes settled events that are too old, then the oldest of those beyond the size, which is counted anew: how many.
+    /// Deletes settled events that are too old, counts the rest again, and deletes the oldest ones beyond the size. Returns how
+    /// many it deleted.
     pub(crate) async fn keep_outbox_bounded(&self) -> Result<u64> {
         let days = self.settings.events_retention_days;
         let mut deleted = 0;

@@ -15,7 +15,7 @@ use crate::caller::maker_rights::MakerRights;
 /// How long an answer is believed where the database's versions cannot be read. Usually a change made on another instance holds here
 /// as soon as the accounts' version is seen to have moved.
 pub(crate) const KEPT_MS: i64 = 3_000;
-/// Identities kept; past it all are forgotten and asked for anew.
+/// Identities kept at most. Beyond it all are dropped and read again.
 const KEPT_MAX: usize = 20_000;
 /// The same of callers who look at the service as a role.
 const VIEWS_MAX: usize = 500;

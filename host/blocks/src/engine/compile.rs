@@ -61,7 +61,7 @@ impl Compiler {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Whoever stops waiting stops the work.
+            // A caller that stops waiting ends the child process.
             .kill_on_drop(true)
             .spawn()
             .map_err(Error::internal)?;

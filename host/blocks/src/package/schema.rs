@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::package::manifest::invalid;
 
-/// Schemas that one validation may apply, the same one at each place of an input counted anew.
+/// Schemas that one validation may apply. The same schema counts again at each place of an input.
 const STEPS_MAX: u32 = 2_000_000;
 /// Stack that one validation may use.
 const STACK_BYTES_MAX: usize = 768 * 1024;

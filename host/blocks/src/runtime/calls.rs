@@ -197,7 +197,8 @@ impl Inner {
         }
     }
 
-    /// Makes a call in a new instance, once there is a place for it; the instance is gone afterwards. Whoever stops waiting ends it.
+    /// Makes a call in a new instance, once there is a place for it. The instance is dropped afterwards. A caller that stops
+    /// waiting ends the call.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
         let Asked { service, block, kind, owner, call_id, deadline, timeout, usage } = asked;
         let place = self.places.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;

@@ -104,7 +104,7 @@ impl Folder {
     fn watch(directory: &Path) -> Result<Folder, Problem> {
         let (sender, events) = mpsc::channel();
         let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
-            // Whoever listened is gone when this fails.
+            // This fails only after the receiver is gone.
             let _ = sender.send(());
         });
         let watcher = watcher.map_err(|error| format!("Changes cannot be watched for: {error}."))?;
@@ -163,7 +163,7 @@ impl Folder {
                 return Err(Problem::Failed(format!("{} holds more than {FILES_MAX} files.", self.root.display())));
             }
         }
-        // A folder that goes and comes again is watched anew.
+        // A folder that is deleted and made again is watched again.
         self.watched.retain(|folder| folder.is_dir());
         Ok(found)
     }

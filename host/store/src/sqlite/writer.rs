@@ -31,7 +31,8 @@ use crate::events::COMMIT_BYTES_FULL;
 
 /// Jobs of one commit.
 const JOBS_A_COMMIT_MAX: usize = 256;
-/// How long the jobs of a commit may take, after which no further one begins in it: whoever is answered with it waits for all of them.
+/// How long the jobs of a commit may take before no further job begins in it. Each caller in the commit waits for all of its
+/// jobs.
 const JOBS_TIME_A_COMMIT: Duration = Duration::from_millis(50);
 
 /// A caller's write, on its way through the writer.
@@ -178,7 +179,8 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
         Inner::Postgres(_) => Ok(true),
     });
     if !matches!(on, Ok(true)) {
-        // Without them references would rot silently. The writer ends, and with it every write, until the process starts anew.
+        // Without foreign keys, references would break unnoticed. The writer ends, and with it every write, until the process
+        // restarts.
         tracing::error!(store.error = ?on, "foreign keys cannot be turned on again; no more writes are taken");
         panic!("foreign keys stay off");
     }

@@ -217,7 +217,7 @@ on_both_engines! {
             { "resource": "webhooks", "actions": ["manage"] },
         ]);
         assert_eq!(ann.get(PERMISSIONS).await.data()["permissions"], merged);
-        // A guest has what is public; whoever signs in loses nothing of it.
+        // A guest has the rights of `public`, and a user keeps them after signing in.
         let public = json!([
             { "resource": "note", "actions": ["read"], "rowPolicy": "own" },
             { "resource": "open", "actions": ["create"] },

@@ -347,7 +347,7 @@ async fn looking_one_thing_up_takes_the_callers_connections_and_none_of_the_serv
     };
     let path = format!("/api/v1/data/doc/{record}");
     let of_admin = join_all((0..CONNECTIONS_OF_ONE).map(|_| admin.get(&path)));
-    // The last connection is for whoever has few, so the one who has most comes first.
+    // The last connection is for callers who hold few, so the caller who holds most has to begin first.
     let of_bob = async {
         held(CONNECTIONS_OF_ONE).await;
         bob.get(&path).await

@@ -207,7 +207,7 @@ on_both_engines! {
         assert_eq!(new_task(&old).await.status, 201);
         let shown = listed(&admin, &row["id"]).await;
         assert_eq!((&shown["madeBy"], &shown["suspended"]), (&Value::Null, &Value::Null));
-        // Whoever adopts it is its maker.
+        // The caller who adopts a key becomes its maker.
         role(&admin, "keeper", json!([{ "resource": "api_keys", "actions": ["update"] }, { "resource": "users", "actions": ["update"] }])).await;
         let (keeper, _) = user(&admin, "keeper", Some("keeper")).await;
         adopt(&keeper, &row).await.expect_error(403, "forbidden");
@@ -548,7 +548,7 @@ on_both_engines! {
             let demoting = async {
                 tokio::time::sleep(std::time::Duration::from_millis(30)).await;
                 take(&admin, &maker_id, "admin").await;
-                // Whoever begins after the answer meets the new rights.
+                // A request that begins after the answer meets the new rights.
                 for _ in 0..10 {
                     new_task(&by_key).await.expect_error(403, "forbidden");
                 }

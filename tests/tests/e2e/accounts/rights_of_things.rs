@@ -87,7 +87,7 @@ on_both_engines! {
         assert!(refused["message"].as_str().unwrap().contains("suspended"), "{refused}");
         admin.post(&format!("{path}/test"), json!({})).await.expect_error(409, "conflict");
 
-        // It goes on by itself when the right is back; whoever lacks the right does not take it over.
+        // The webhook continues by itself when the right is back. A caller without the right cannot adopt it.
         editor.post(&format!("{path}/adopt"), json!({})).await.expect_error(403, "forbidden");
         assert_eq!(reason(&admin.get(&path).await), "rights_lost");
         grant(&admin, "editor", strong).await;

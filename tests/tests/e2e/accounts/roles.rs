@@ -172,7 +172,7 @@ on_both_engines! {
         let of_other = json!({ "name": "k", "roleId": "owner", "userId": other_id });
         helper.post("/api/v1/api-keys", of_other).await.expect_error(403, "forbidden");
 
-        // A key gives no more than its role, whoever its user is.
+        // A key has no more rights than its role, whatever rights its user has.
         role(&admin, "keymaker", json!([{ "resource": "api_keys", "actions": ["create"] }, { "resource": "roles", "actions": ["manage"] }])).await;
         let (by_key, _) = key(&admin, json!({ "name": "weak", "roleId": "keymaker" })).await;
         by_key.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "admin" })).await.expect_error(403, "forbidden");

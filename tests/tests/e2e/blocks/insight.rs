@@ -122,7 +122,7 @@ on_both_engines! {
         let refused = upload(&admin, "/api/v1/blocks", file.clone()).await;
         assert_eq!(codes(&inspected(&admin, file).await), [refused.json()["error"].as_str().unwrap()]);
 
-        // Whoever may install may look, and learns what they cannot grant.
+        // A caller who may install may inspect a file, and learns what they cannot grant.
         role(&admin, "installer", json!([{ "resource": "blocks", "actions": ["create"] }])).await;
         let (installer, _) = user(&admin, "installer", Some("installer")).await;
         let file = listener(json!({})).await;
@@ -217,7 +217,7 @@ on_both_engines! {
             let seen = inspected(&admin, listener(json!({ "description": format!("Number {number}.") })).await).await;
             digests.push(seen["sha256"].as_str().unwrap().to_owned());
         }
-        // Four at a time: whoever looks at file after file fills no disk.
+        // Four files are kept at a time, so a caller who inspects file after file does not fill the disk.
         let is_kept = |digest: &String| kept().iter().any(|name| name.contains(digest.as_str()));
         let shown: Vec<bool> = digests.iter().map(is_kept).collect();
         assert_eq!(shown, [false, false, true, true, true, true], "{:?}", kept());
@@ -307,7 +307,7 @@ on_both_engines! {
             admin.get(&format!("{path}{wrong}")).await.expect_error(400, "invalid_request");
         }
 
-        // Whoever follows gets each line once and in its order, however small the pages are.
+        // A client that follows the log gets each line once and in order, however small the pages are.
         let mut cursor = logs("").await["cursor"].as_str().unwrap().to_owned();
         let writes = async {
             for number in 0..60 {
@@ -455,7 +455,8 @@ on_both_engines! {
             let answer = replay(&who, &event, json!({})).await;
             assert_eq!(answer.status, status, "{name}: {}", answer.text);
             if status == 200 {
-                // What a block logs is for those who may read blocks. What it writes is by nobody, whoever asks.
+                // Only callers with read on blocks see what a block logs. What the block writes has no author, whichever caller
+                // asked.
                 assert_eq!((&answer.data()["ok"], &answer.data()["logs"]), (&json!(true), &Value::Null));
                 assert_eq!(heard(&admin).await.last().unwrap()["created_by"], Value::Null);
             }

@@ -173,7 +173,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/blocks/shift").await.data()["versions"], json!(["3.7.0", "3.6.0", "3.5.0", "3.4.0", "3.3.0"]));
         assert_eq!(server.sql("SELECT version FROM svc_block_versions").await.len(), 5);
         admin.post("/api/v1/blocks/nothing/rollback", json!({})).await.expect_error(404, "not_found");
-        // Whoever follows which version serves is told of a rollback as of any other change of it.
+        // A rollback emits the same event as any other change of the version.
         let events = admin.get("/api/v1/events?topic=block.upgraded").await.data();
         assert!(events.as_array().unwrap().iter().any(|event| event["payload"]["version"] == "1.1.0"), "{events}");
     }

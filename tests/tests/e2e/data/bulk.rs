@@ -76,7 +76,7 @@ on_both_engines! {
     }
 }
 
-/// What an error says, whoever is asked.
+/// What an error says: its status and its body.
 fn words(answer: &Answer) -> (u16, String) {
     (answer.status, answer.text.clone())
 }

@@ -79,7 +79,7 @@ on_both_engines! {
         assert_eq!(bulk.status, 200, "{}", bulk.text);
         let before = etag(&admin.get(&path).await);
         assert!(seen.insert(before.clone()));
-        // A record that is made anew under the same id is another one.
+        // A record that is deleted and made again under the same id is another record.
         assert_eq!(admin.delete(&path).await.status, 204);
         for _ in 0..2 {
             let again = admin.post("/api/v1/data/task?on_conflict=id", json!({ "id": id, "title": "u" })).await;
@@ -304,7 +304,7 @@ on_both_engines! {
         let upserted = admin.post("/api/v1/data/task?on_conflict=id&expand=folder.task_by_folder", body).await;
         assert_eq!((upserted.status, &upserted.json()["created"]), (200, &json!(false)));
         assert_eq!(upserted.data()["folder"]["task_by_folder"][0]["title"], "c");
-        // Whoever may not read what they ask for writes nothing.
+        // A write is refused if the caller may not read what the answer would show.
         let own = member(&admin, "own", json!([
             { "resource": "task", "actions": ["manage"], "rowPolicy": "own" }, { "resource": "folder", "actions": ["update"] },
         ])).await;

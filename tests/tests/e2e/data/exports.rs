@@ -473,7 +473,7 @@ on_both_engines! {
         define(&admin).await;
         fill(&admin, 1000, "row").await;
         double(&server, 7).await;
-        // Pages of mapped files belong to the cache of the system. The peak begins anew.
+        // Pages of mapped files belong to the cache of the system. The write resets the peak.
         let memory = |name: &str| kilobytes(&server, name).saturating_sub(kilobytes(&server, "RssFile"));
         std::fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5").unwrap();
         let before = memory("VmRSS");

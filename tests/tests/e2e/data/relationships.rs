@@ -518,8 +518,8 @@ async fn hidden_rows_stay_hidden(engine: Engine) {
     assert_eq!(names(&seen["notes"]), ["mine"]);
     member.get(&format!("/api/v1/data/post/{post}?expand=secret")).await.expect_error(403, "forbidden");
     member.get("/api/v1/data/post?expand=note.post_by_note.secret").await.expect_error(403, "forbidden");
-    // The record shows that it has a `secret_id`, not what that refers to. Whatever refers to the record, or is linked with it, is not
-    // there to whoever may not know of it.
+    // The record shows that it has a `secret_id`, not what that refers to. Callers who may not know of
+    // an object do not see its records that refer to this record or are linked with it.
     admin.define("audit", json!([{ "name": "name", "type": "text" }])).await;
     admin.relate(json!({ "name": "subject", "kind": "many_to_one", "source": "post", "target": "audit" })).await;
     admin.relate(json!({ "name": "post", "kind": "many_to_one", "source": "audit", "target": "post" })).await;

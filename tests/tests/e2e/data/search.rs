@@ -117,7 +117,7 @@ on_both_engines! {
             let fields: Vec<Value> = (0..count).map(field).collect();
             let made = admin.post("/api/v1/objects", json!({ "name": name, "fields": fields })).await;
             assert_eq!(made.status, 201, "{}", made.text);
-            // The index is made anew with one field more.
+            // The index is built again with one more field.
             let added = admin.post(&format!("/api/v1/objects/{name}/fields"), json!({ "name": "last", "type": "text" })).await;
             assert_eq!(added.status, 201, "{}", added.text);
         }

@@ -35,8 +35,8 @@ enum Guard {
     Session(u16),
     /// The same, where a key is known and refused with 403.
     Person(u16),
-    /// Whoever holds all of these grants, and the status where they are for own rows alone: 403 where there are no such rows,
-    /// 404 where the row is another's.
+    /// The grants that a caller needs, all of them, and the status if they are for own rows only: 403 if there are no own rows,
+    /// 404 if the row belongs to somebody else.
     Grants(Vec<(&'static str, &'static str)>, u16),
 }
 
@@ -202,7 +202,7 @@ fn routes() -> Vec<Route> {
     guarded(operation, replay, json!({ "eventId": "<installed_event>" }), &[update, ("events", "read")], 403);
     let manage = ("blocks", "manage");
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
-    // Whoever lets other code have what is set manages it.
+    // A rollback gives other code access to the secrets, so it needs manage.
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<secretive>/rollback", json!({}), &[manage], 403);
     let (secrets, secret) = ("/api/v1/blocks/<secretive>/secrets", json!({ "name": "KEY", "value": "x" }));
     guarded("get /api/v1/blocks/{block}/secrets", secrets, Value::Null, &[manage], 403);

@@ -95,7 +95,7 @@ async fn a_host_is_a_known_name_or_an_address() {
     }
     for host in ["evil.example", "localhost:1", "api.example.com.evil.example"] {
         ask(&server, me, &[("host", host)]).await.expect_error(403, "forbidden");
-        // Whoever looks after the machine asks by any name.
+        // Health checks of the operator may use any name.
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&server, ("GET", path), &[("host", host)]).await.status, 200, "{host}");
         }
@@ -236,7 +236,7 @@ async fn metrics_are_for_those_who_operate_the_server() {
     }
     let server = with_telemetry().env("SVC_PUBLIC_URL", "https://api.example.com").start().await;
     server.call("GET", "/metrics", None).await.expect_error(403, "forbidden");
-    // With a token, whoever has it, by whatever name they ask.
+    // With a token set, a client that has it gets the metrics under any host name.
     let server = with_telemetry()
         .env("SVC_METRICS_TOKEN", "of-the-scraper")
         .env("SVC_PUBLIC_URL", "https://api.example.com")

@@ -387,7 +387,7 @@ on_both_engines! {
         });
         let packed = pack(example_block("mirror").await, manifest).await.unwrap();
         assert_eq!(admin.install("", packed).await.status, 201);
-        // Whoever serves it has begun to follow.
+        // The time until the instance has begun to follow the block's events.
         tokio::time::sleep(Duration::from_millis(300)).await;
         admin.make("copy", json!({ "source": "x", "copy": {} })).await;
         let count = async || admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"].as_i64().unwrap();

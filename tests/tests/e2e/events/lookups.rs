@@ -332,7 +332,7 @@ on_both_engines! {
             let weak = key(&admin, name, permissions).await;
             retry(&weak, json!({ "dead": true })).await.expect_error(403, "forbidden");
         }
-        // Whoever sees tasks alone reaches entries about them, of groups that carry no more than that.
+        // A caller who sees only tasks reaches the entries about tasks, of groups that carry nothing else.
         let weak = key(&admin, "weak", json!([read, update, of_tasks])).await;
         retry(&weak, all(&notes)).await.expect_error(403, "forbidden");
         assert_eq!(retry(&weak, json!({ "dead": true })).await.data(), json!({ "count": 10 }));

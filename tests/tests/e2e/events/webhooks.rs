@@ -137,7 +137,7 @@ on_both_engines! {
         // The status and the first 500 bytes of the answer.
         let error = entry["error"].as_str().unwrap();
         assert!(error.starts_with("HTTP 503: not now") && error.ends_with("xxx") && error.len() <= "HTTP 503: ".len() + 502, "{error}");
-        // The pauses double; each request is signed anew for the same event.
+        // The pauses double. Each request for the same event has a new signature.
         for (attempt, pair) in requests.windows(2).enumerate() {
             let pause = pair[1].at - pair[0].at;
             assert!(pause >= Duration::from_millis(100 << attempt), "attempt {attempt} after {pause:?}");
@@ -286,7 +286,7 @@ on_both_engines! {
         assert_eq!(second.count(), 1);
         admin.patch(&path, json!({ "enabled": true })).await.data();
 
-        // A test goes through the whole pipeline, whatever the webhook subscribed to; the actor is whoever asked for it.
+        // A test goes through the whole pipeline, whatever the webhook subscribed to. Its actor is the caller who asked for it.
         admin.patch(&path, json!({ "topics": ["data.nothing.#"] })).await.data();
         let answer = admin.post(&format!("{path}/test"), json!({})).await;
         assert_eq!(answer.status, 202, "{}", answer.text);

@@ -201,7 +201,7 @@ on_both_engines! {
             let outbox = operator.get(STATUS).await.data()["outbox"].clone();
             outbox["events"] == events && outbox["sizeBytes"].as_u64().unwrap() > 0
         }).await;
-        // The same answer within the few seconds for which it is kept, whoever asks.
+        // Open streams are counted for each answer. Only what the database says is kept for a few seconds.
         let stream = server.request("GET", "/api/v1/events/stream").bearer_auth(&admin.token).send().await.unwrap();
         assert_eq!(stream.status(), 200);
         assert_eq!(operator.get(STATUS).await.data()["streams"]["open"], 1);

@@ -341,7 +341,7 @@ on_both_engines! {
         let child = admin.make("stuff", json!({ "name": "child", "parent_id": root })).await;
         let part = admin.make("part", json!({ "name": "p", "whole_id": child })).await;
         admin.post(&format!("/api/v1/data/stuff/{child}/links/marks"), json!({ "ids": [part] })).await.data();
-        // Each of these makes SQLite's table anew.
+        // Each of these rebuilds the table on SQLite.
         alter(&admin, "count", json!({ "min": 1 })).await.data();
         alter(&admin, "count", json!({ "type": "text" })).await.data();
         assert_eq!(admin.delete(&format!("{FIELDS}/level")).await.status, 204);

@@ -12,7 +12,7 @@ use crate::App;
 use crate::access::identity::{grants, public_role};
 use crate::caller::Caller;
 
-/// Stands for whoever has the role, so that a grant for own rows has an owner.
+/// Stands for any user with the role, so that a grant for own rows has an owner.
 const SOMEBODY: &str = "somebody";
 
 impl App {
