@@ -163,7 +163,7 @@ impl Inner {
         }
         let loading = self.begin_loading(block);
         loading.await.map_err(|error| match error.code {
-            // What was a fault of an upload is one of the server here: it took the file once.
+            // At an upload this is a fault of the file. Here it is a fault of the server, which has accepted the file before.
             Code::InvalidBlock => Error { code: Code::ActionFailed, ..error.shared() },
             _ => error.shared(),
         })

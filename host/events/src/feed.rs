@@ -69,7 +69,7 @@ pub(crate) async fn follow(app: Arc<App>) {
         let pause = match next(&app, &mut settled, after).await {
             Ok(page) => {
                 if let (None, Some(up_to)) = (after, settled.up_to) {
-                    // What happened before the feed began is not its business.
+                    // Events from before the feed began are skipped.
                     app.feed().start_at(up_to);
                 }
                 after = page.last.or(settled.up_to);

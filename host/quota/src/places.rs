@@ -1,7 +1,7 @@
 //! Places that owners share: a number in all, a share for each, and a bounded queue that serves owners in turn.
 //!
-//! Where an owner may have all places, an eighth is left to others: somebody who comes later is served at once and does not wait until a
-//! place is given back. While others wait, an owner gets further places only below half of all.
+//! If the share of an owner is all places, an eighth still stays free for others. So an owner who comes later is served at once
+//! and does not wait until a place is given back. While others wait, an owner gets further places only below half of all.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -195,7 +195,7 @@ impl Variable {
             is_set: text.is_some(),
             source: if text.is_some() { SettingSource::Environment } else { SettingSource::Default },
             description: match self.default {
-                // What holds is in no value.
+                // The default is not a plain value, so the description says what it is.
                 Told(_) => self.help(),
                 Is(_) | Nothing => self.described(),
             },

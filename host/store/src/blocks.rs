@@ -436,7 +436,7 @@ impl Connection {
         let after = after.unwrap_or(0);
         let is_full = i64::try_from(lines.len()).is_ok_and(|found| found >= limit);
         let up_to = match lines.last().filter(|_| direction == "ASC" && is_full) {
-            // What comes behind it is for the next page.
+            // Later lines belong to the next page.
             Some(last) => last.seq,
             None => newest.max(after),
         };

@@ -134,8 +134,8 @@ pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     }
 }
 
-/// The two queues of a group, each with an index of its own that statements are held to: another one leads through all that was
-/// delivered before.
+/// The two queues of a group. Each has an index that its statements are forced to use, because any other index would lead through
+/// everything that was delivered before.
 #[derive(Clone, Copy)]
 enum Queue {
     Pending,
@@ -253,7 +253,7 @@ impl Choice {
                 || self.chosen.len() >= most
                 || is_suspect && self.has_suspect;
             if is_passed_over {
-                // What comes later of the same record has to wait for this one.
+                // Later events of the same record have to wait for this one.
                 self.busy.extend(row.record_id.clone());
                 self.has_more = true;
                 continue;

@@ -175,9 +175,9 @@ const LOOKED_AT_ONCE: i64 = 10_000;
 /// Which events somebody reads who begins in the past.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayFilter {
-    /// Of one of these topics; of any where there are none.
+    /// Events with one of these topics, or with any topic if the list is empty.
     pub topics: Vec<TopicFilter>,
-    /// Of records of this object alone.
+    /// Only events of records of this object.
     pub object: Option<String>,
     /// `None` where every event is visible.
     pub visible: Option<VisibleEvents>,

@@ -128,7 +128,7 @@ pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
     transaction.commit().await.map_err(explain)
 }
 
-/// Makes the extension that search indexes need, in a transaction of its own: not every role may.
+/// Makes the extension that search indexes need, in a separate transaction, because not every role may make it.
 ///
 /// Of several `CREATE EXTENSION IF NOT EXISTS` at once one wins and the others fail, so that instances which boot at the same time
 /// queue for it as they do for the migrations.

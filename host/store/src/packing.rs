@@ -73,7 +73,7 @@ pub(crate) fn payload_of(row: &Row, text: usize) -> Result<String, DbError> {
         None => row.text(text)?,
         Some(bytes) => unpack(&row.bytes(text + 2)?, bytes)?,
     };
-    // What is handed on is JSON, whatever became of the row.
+    // Only valid JSON is handed on, even if the stored row is damaged.
     serde_json::from_str::<serde::de::IgnoredAny>(&payload).map_err(|error| DbError::Other(error.into()))?;
     Ok(payload)
 }

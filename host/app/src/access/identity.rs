@@ -102,7 +102,8 @@ impl App {
         }
     }
 
-    /// Whom the credentials show. A session that has not been extended for a day is, where they have a slot that tells of it.
+    /// The identity of the credentials. A session that has not been extended for a day is extended if the credentials have a slot
+    /// for the news.
     pub(crate) async fn identify(&self, credentials: &Credentials) -> Result<Option<Arc<Identity>>> {
         let identity = match self.presented(credentials) {
             Presented::Nothing | Presented::Bearer(None) => None,
@@ -188,7 +189,8 @@ impl App {
         Ok(Some(self.identities.keep(hash, identity, generation)))
     }
 
-    /// Stores when a key was used, and tells of its first use. Nobody waits for it, and the next use tries again where it fails.
+    /// Stores when a key was used, and emits an event at its first use. Nobody waits for it. If it fails, the next use tries
+    /// again.
     fn note_use(&self, id: String, is_first: bool, caller: Caller, now: i64) {
         let (store, announcer) = (self.store.clone(), self.announcer(&caller));
         tokio::spawn(async move {

@@ -19,7 +19,7 @@ impl Standing {
     pub fn new(app: &Arc<App>, caller: Caller, credentials: &Credentials) -> Standing {
         Standing {
             app: Arc::clone(app),
-            // What looks again later has no response left to tell a client by that its session was extended.
+            // A later check has no response that could tell the client that its session was extended.
             credentials: Credentials { renewal: RenewalSlot::default(), ..credentials.clone() },
             caller,
             generation: None,

@@ -257,7 +257,7 @@ impl App {
         Ok(ApiKeyAnswer::from(&row))
     }
 
-    /// Deletes a key; it holds no more.
+    /// Deletes a key. It stops working at once.
     ///
     /// # Errors
     /// `forbidden` if the key is stronger than the caller.

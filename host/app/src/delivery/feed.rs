@@ -27,7 +27,7 @@ impl Feed {
 
     /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
     pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
-        // What was handed out before is not caught up with.
+        // The reader does not catch up with events that were handed out before.
         FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
     }
 
@@ -294,7 +294,7 @@ impl App {
         let mut before = match before {
             Some(id) => {
                 let head = self.head_of(caller, &id).await?;
-                // To whom may not see an event there is none.
+                // A caller who may not see an event gets the same answer as if it did not exist.
                 let head = head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
                 let missing = "The outbox does not hold the event from which to go back, or you may not see it.";
                 head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))?
@@ -380,7 +380,7 @@ mod tests {
         assert!(more.as_mut().now_or_never().is_none(), "a queue without a bound");
         tokio::spawn(pump.run());
         more.await;
-        // What is larger than the whole queue goes through as well, from a thread that waits for it.
+        // A commit larger than the whole queue goes through as well, from a thread that waits for room.
         let blocking = feed.clone();
         let publish = move || {
             blocking.publish_blocking(commit(101, 2 * QUEUE_BYTES_MAX));

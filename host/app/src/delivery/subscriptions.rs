@@ -107,7 +107,7 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
 /// # Errors
 /// `forbidden`, naming what the caller does not hold.
 pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
-    // What cannot be read here is not served here.
+    // This server does not serve a pattern that it cannot read.
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
         may_subscribe(caller, &pattern)?;
     }

@@ -126,7 +126,7 @@ fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
 /// `forbidden`, naming what the caller cannot read.
 pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     let Some(topics) = topics_place(row).found::<Vec<String>>(&row.topics) else {
-        // What it would send is not known, so it takes the right to read everything.
+        // The topics cannot be read, so the caller needs the right to read everything.
         return caller.require("*", Action::Read);
     };
     // A pattern that a newer server stored and this one cannot read sends nothing here.
@@ -141,7 +141,7 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
 fn may_change(caller: &Caller, row: &WebhookRow) -> Result<()> {
     match topics_place(row).found::<Vec<String>>(&row.topics) {
         Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic)),
-        // What it would send is not known, so it takes the right to read everything.
+        // The topics cannot be read, so the caller needs the right to read everything.
         None => caller.require("*", Action::Read),
     }
 }

@@ -77,7 +77,7 @@ impl Lanes {
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        // Waiting for guests is not possible where this may be dropped, and there is nobody left to wait for them.
+        // The drop may run where waiting for guests is not possible, and no caller is left that needs their results.
         if let Some(slow) = self.slow.take() {
             slow.shutdown_background();
         }

@@ -15,7 +15,7 @@ use crate::package::manifest::invalid;
 const STEPS_MAX: u32 = 2_000_000;
 /// Stack that one validation may use.
 const STACK_BYTES_MAX: usize = 768 * 1024;
-/// Failures that are told of one document.
+/// Failures that are reported of one document.
 const ISSUES_MAX: usize = 100;
 /// The keyword that counts a step; no author's schema has it, because it is put in after reading.
 const STEP: &str = "\u{0}step";

@@ -238,7 +238,7 @@ fn run_all(
     batch(connection, "BEGIN IMMEDIATE")?;
     let begun = Instant::now();
     let mut further = queue.map_or(0, Queue::len).min(JOBS_A_COMMIT_MAX - 1);
-    // What is committed together is held in memory until then.
+    // The events of one commit are held in memory until it commits.
     let mut event_bytes = 0;
     if let [first, ..] = jobs.as_mut_slice() {
         event_bytes += run_one(connection, first.as_mut())?;
@@ -300,8 +300,8 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     let mut last: BTreeMap<(i64, i64), SearchChange> = BTreeMap::new();
     for mut change in std::mem::take(&mut connection.effects.search) {
         let place = (change.object_id, change.row);
-        // What counts is whether the index knew the row before the transaction: one that was made in it is not there yet, one
-        // that was deleted in it and whose number another took is.
+        // It matters whether the index knew the row before the transaction. It does not know a row that was made in the
+        // transaction. It knows a row that was deleted in it, also if a new row took its number.
         change.is_new = last.get(&place).map_or(change.is_new, |before| before.is_new);
         last.insert(place, change);
     }

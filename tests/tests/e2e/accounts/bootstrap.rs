@@ -59,7 +59,7 @@ on_both_engines! {
         assert_eq!(root.post("/api/v1/admin/claim", claim()).await.data(), json!({ "claimed": true }));
         let me = root.get("/api/v1/me").await.json();
         assert_eq!((me.get("pendingClaim"), &me["user"]["name"], &me["user"]["email"]), (None, &json!("Ada"), &json!("root@example.com")));
-        // Every other session has ended; the password of the environment holds no more.
+        // Every other session has ended, and the password of the environment is not valid any more.
         assert_eq!(other.get("/api/v1/me").await.json()["authenticated"], false);
         assert_eq!(sign_in(&server, PASSWORD).await.status, 401);
         root.post("/api/v1/admin/claim", claim()).await.expect_error(409, "no_pending_claim");

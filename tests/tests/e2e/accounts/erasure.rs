@@ -64,7 +64,7 @@ on_both_engines! {
         }
         assert_eq!(count(&server, &format!("SELECT count(*) FROM svc_events WHERE payload LIKE '%{id}%'")).await, "0");
         assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "0");
-        // What they wrote is there still, and is nobody's.
+        // The records that they wrote are still there, without an owner.
         let kept = admin.get(&format!("/api/v1/data/note/{note}")).await.data();
         assert_eq!((&kept["text"], &kept["created_by"], &kept["updated_by"]), (&json!("of the person"), &json!(null), &json!(null)));
         let others = admin.get(&format!("/api/v1/data/note/{other}")).await.data();

@@ -279,7 +279,7 @@ on_sqlite_first! {
 
         shell.run(&["upgrade", &first]).await.expect_error(1, &["not_found: ", "blockbase block install"]);
         shell.run(&["install", &first, "--yes"]).await.out();
-        // What asks for nothing new is not asked about.
+        // An upgrade that asks for nothing new needs no consent.
         let upgraded = shell.run(&["upgrade", &second]).await;
         assert!(upgraded.out().starts_with("tasks 0.2.0 is in the place of 0.1.0"), "{upgraded:?}");
         let refused = shell.run(&["upgrade", &third]).await;
@@ -435,7 +435,7 @@ on_sqlite_first! {
         let text = std::fs::read_to_string(&source).unwrap();
         std::fs::write(&source, text.replace("refused as asked", "refused {")).unwrap();
         until("the change", async || refusal().await == "refused {").await;
-        // What does not compile is said, and the version before goes on serving.
+        // An error of the compiler is shown, and the version before continues to serve.
         std::fs::write(&source, text.replace("fn echo", "fn echo echo")).unwrap();
         dev.says(" failed: ").await;
         assert_eq!(refusal().await, "refused {");

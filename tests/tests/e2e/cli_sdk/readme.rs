@@ -22,11 +22,11 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     let script = tour(document)
         .replace("http://127.0.0.1:4000", &server.base)
         .replace("cargo run --release --", &blockbase().display().to_string())
-        // Who works in a checkout has no `blockbase` installed.
+        // In a checkout, `blockbase` is not installed.
         .replace("\nblockbase block", &format!("\n{} block", blockbase().display()));
     assert!(script.contains(&server.base), "{script}");
     let output = tokio::task::spawn_blocking(move || {
-        // A tour waits for what happens in the background: not for ever.
+        // A tour waits for work in the background, so it has a time limit.
         Command::new("timeout")
             .args([
                 "--kill-after=5",

@@ -199,7 +199,7 @@ on_both_engines! {
         // Half of a group for all is no clash where the other half differs; null equals nothing.
         assert_eq!(admin.patch(path, json!({ "ids": ids, "values": { "kind": "other", "code": null } })).await.status, 200);
 
-        // What it would write is bounded, as its body is.
+        // The bytes that it would write are bounded, like its body.
         let large = json!({ "text": "x".repeat(9_000_000) });
         let refused = admin.patch(path, json!({ "ids": ids, "values": { "data": large } })).await;
         let refused = refused.expect_error(400, "answer_too_large");

@@ -114,7 +114,7 @@ on_both_engines! {
             assert!(refused["message"].as_str().unwrap().contains("Read it again"), "{refused}");
         }
         sent(&admin, "DELETE", &path, &first, None).await.expect_error(412, "precondition_failed");
-        // What the ETag of another record, or of nothing, says is no state of this one.
+        // The ETag of another record, or a made-up one, does not match any state of this record.
         let other = etag(&admin.post("/api/v1/data/note", json!({})).await);
         for wrong in [other.as_str(), "\"x\"", "\"a,b\"", "\"W/\"", &format!("\"{}\"", "z".repeat(4000)), &second.to_lowercase()] {
             patched(&admin, &path, wrong, json!({ "text": "c" })).await.expect_error(412, "precondition_failed");

@@ -92,7 +92,7 @@ on_both_engines! {
                 assert!(!plan.contains("TEMP B-TREE") && !plan.contains("Sort Key"), "{query:?}:\n{plan}");
             }
         }
-        // What has no index is sorted and scanned, or the assertions above would say nothing.
+        // A field without an index is scanned and sorted. Otherwise the assertions above would prove nothing.
         let plan = explained(&server, &row, &[("sort", "free")]).await;
         assert!(plan.contains("TEMP B-TREE") || plan.contains("Sort Key"), "{plan}");
 

@@ -66,8 +66,7 @@ fn routes() -> Vec<Route> {
         route("put /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("patch /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("delete /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
-        // GraphQL answers well-formed requests with 200 and tells of errors in the body; what holds of its operations stands with
-        // its own tests.
+        // GraphQL answers well-formed requests with 200 and reports errors in the body. Its own tests check its operations.
         route("post /api/v1/graphql", "", json!({}), Guard::Anyone(400)),
         route("get /api/v1/graphql", "", Value::Null, Guard::Anyone(400)),
         route("put /api/v1/graphql", "", json!({}), Guard::Anyone(401)),
@@ -523,7 +522,7 @@ async fn make_callers(admin: &Admin<'_>) -> Callers {
     Callers { stranger, guest, limited: [limited, key("limited").await], empty_key: key("empty").await }
 }
 
-/// Collects what is wrong, so that one run tells of every operation.
+/// Collects what is wrong, so that one run reports every operation.
 #[derive(Default)]
 struct Findings(Vec<String>);
 
@@ -569,7 +568,7 @@ async fn check_grants(
         findings.expect(answer.status < 300, route, &format!("with exactly {needs:?}, to be let in"), &answer);
     }
 
-    // Where own rows are not enough, they are not enough for any one of them.
+    // If own rows are not enough, they are not enough for any single grant.
     let narrowed: Vec<Vec<(&str, &str)>> = match own {
         403 => needs.iter().map(|need| vec![*need]).collect(),
         _ => vec![needs.to_vec()],
@@ -587,7 +586,7 @@ async fn check_grants(
     }
     set_role(&admin, "limited", json!([])).await;
 
-    // What everybody may do holds for those who are signed in too, and not for keys.
+    // Users who are signed in have the rights of `public` too. Keys do not.
     set_role(&admin, "public", permissions(needs.iter().copied(), false)).await;
     let answer = fixtures.call(route, Some(&callers.stranger)).await;
     findings.expect(answer.status < 300, route, "a user, by the role `public`", &answer);

@@ -234,7 +234,7 @@ on_both_engines! {
         assert_eq!(counts(&admin, "dead=true").await, Vec::<Value>::new());
         assert_eq!(counts(&admin, "consumer=nobody").await, Vec::<Value>::new());
         assert_eq!(counts(&admin, &format!("until={oldest}")).await, Vec::<Value>::new());
-        // What is not seen is not counted.
+        // Entries that the caller may not see are not counted.
         let reads = json!({ "resource": "events", "actions": ["read"] });
         let notes = key(&admin, "notes", json!([reads, { "resource": "note", "actions": ["read"] }])).await;
         assert_eq!(total(&notes, "topic=data.%23").await, 4);

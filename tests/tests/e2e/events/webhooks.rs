@@ -218,7 +218,7 @@ on_both_engines! {
 
         admin.get(&format!("{path}x")).await.expect_error(404, "not_found");
         admin.get("/api/v1/events/deliveries/nothing/webhook:nobody").await.expect_error(404, "not_found");
-        // A key that may not read tasks is not told of the entry.
+        // A key that may not read tasks does not see the entry.
         let role = json!({ "name": "events", "permissions": [{ "resource": "events", "actions": ["read"] }] });
         assert_eq!(admin.post("/api/v1/roles", role).await.status, 201);
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "events" })).await.json()["key"].clone();

@@ -66,7 +66,7 @@ on_both_engines! {
         let after = instance(&closed).await;
         assert_eq!((&after["needsAdmin"], &after["setupToken"], &after["signUp"]), (&json!(false), &json!(false), &json!(false)));
 
-        // An account made at boot is an admin, also while nobody has claimed it; the API is as ever.
+        // An account made at boot is an admin, also while nobody has claimed it. The API does not change.
         let made = ServerBuilder::new(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "of the boot, long")
             .start().await;
         let known = instance(&made).await;

@@ -55,7 +55,7 @@ on_sqlite_first! {
         }
         admin.post("/api/v1/blocks/echo/actions/panic", json!({})).await.expect_error(500, "action_failed");
         admin.post("/api/v1/blocks/echo/actions/spin", json!({})).await.expect_error(504, "action_timeout");
-        // What never reached a handler is no invocation: a refused input, an action that there is not.
+        // A request that never reached a handler is not an invocation: a refused input, an unknown action.
         admin.post("/api/v1/blocks/echo/actions/refuse", json!({})).await.expect_error(400, "validation_failed");
         admin.post("/api/v1/blocks/echo/actions/nothing", json!({})).await.expect_error(404, "not_found");
         server.call("BREW", "/api/v1/nowhere/at/all", None).await.expect_error(404, "not_found");

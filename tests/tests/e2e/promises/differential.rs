@@ -243,7 +243,7 @@ impl World {
         (world, requests)
     }
 
-    /// A place holder of an id of `object`, or an id that is none.
+    /// A placeholder for an id of `object`, or an id that does not exist.
     fn id(&mut self, object: usize) -> String {
         match (self.ids[object].len(), self.random.u8(..)) {
             (0, _) | (_, 0..10) => pick(&mut self.random, &["20000000-0000-4000-8000-000000000000", "x"]).to_string(),

@@ -52,7 +52,7 @@ pub(super) fn document(operation: &Operation, done: &str) -> Answer {
         format!("{{\"count\":{},\"ids\":{done}}}", ids.len())
     };
     Answer::Done(match &operation.action {
-        // What is not there is no error here.
+        // A missing record is not an error here.
         Action::Get { .. } if done == "null" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } if done == "false" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } => "null".to_owned(),
