@@ -129,7 +129,7 @@ impl Draft<'_> {
         Ok(relationship)
     }
 
-    /// Forgets a relationship that the catalogue has no more.
+    /// Forgets a relationship that is not in the catalogue any more.
     async fn forget_relationship(&mut self, id: i64) -> Result<()> {
         match self.mode {
             Mode::Apply => Ok(self.connection.delete_relationship(id).await?),

@@ -76,7 +76,7 @@ struct Inner {
     loaded: RwLock<HashMap<String, Arc<Loaded>>>,
     /// Loads that are under way, by digest. A cold block is compiled once, and to the end, even if a caller stops waiting for it.
     loading: Mutex<HashMap<String, Loading>>,
-    /// How many installs are about a digest, whose compiled code is not to be dropped meanwhile.
+    /// How many installs of a digest are under way. Its compiled code must not be dropped until they end.
     preparing: Arc<Mutex<HashMap<String, usize>>>,
     validators: RwLock<HashMap<(String, String), Arc<BoundedSchema>>>,
 }
@@ -196,7 +196,7 @@ impl Inner {
             None => {
                 let file = Bytes::from(self.app()?.block_file(block).await?);
                 let (_, actual) = looked_at(file.clone()).await?;
-                // Another file may have been installed under the name and version meanwhile.
+                // Another file may have been installed under the name and version in between.
                 if actual != *digest {
                     let message = "The block was replaced while the call waited. Try again.";
                     return Err(Error::new(Code::Unavailable, message));

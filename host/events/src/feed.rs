@@ -8,7 +8,7 @@ use blockbase_app::App;
 use blockbase_app::schema::Result;
 use blockbase_store::{EventPage, FeedMark};
 
-/// How often the outbox is looked at. Commits are seen within this time, on every instance.
+/// How often the outbox is read. Every instance sees commits within this time.
 const POLL: Duration = Duration::from_millis(20);
 /// The same while there are more events than one page.
 const BREATH: Duration = Duration::from_millis(5);

@@ -281,7 +281,7 @@ fn wrong_secret(is_configured: bool, file: &std::path::Path) -> String {
     format!("{which} does not open the secrets that are stored in this database: it was made with another one. {what_to_do}.")
 }
 
-/// Says who may make the first account, which becomes admin. Only while there is none.
+/// Says who may make the first account, which becomes admin. It says so only while no account exists.
 fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, setup_token: Option<&str>) {
     let is_local = url::Url::parse(public_url).is_ok_and(|url| blockbase_rest::is_loopback_url(&url));
     match (&config.setup_token, setup_token) {

@@ -25,7 +25,7 @@ enum Shown {
     All,
     /// Nothing: it is a secret.
     Never,
-    /// An address that may hold a secret: what certainly is none.
+    /// An address that may contain a secret. Only the parts that certainly are not secret are shown.
     Address,
 }
 

@@ -37,7 +37,7 @@ pub struct Claim {
     /// Nothing that is new is looked for up to this number: the group had all that before, as far as the claimer knows.
     pub after: i64,
     pub lease_ms: i64,
-    /// Bytes of payloads claimed at most, but for the first.
+    /// Bytes of payloads claimed at most. The first event is claimed whatever its size.
     pub bytes_max: i64,
     /// A delivery that was claimed so often without an outcome is not claimed any more.
     pub claims_max: i64,
@@ -556,7 +556,7 @@ impl Connection {
         self.fetch_rows(Statement { sql: self.spell(sql), params }).await?.iter().map(|row| row.integer(0)).collect()
     }
 
-    /// Ends all claims: those of a process that is gone, on a database that no other has.
+    /// Ends all claims. They are those of a process that is gone, on a database that no other process uses.
     pub async fn release_claims(&mut self) -> Result<u64, DbError> {
         let mut released = 0;
         for queue in Queue::BOTH {

@@ -30,7 +30,7 @@ pub struct NewEvent {
     pub depth: i64,
     /// Milliseconds since the epoch.
     pub occurred_at: i64,
-    /// What the consumer groups get of it. Events of one topic and depth have the same.
+    /// The deliveries to consumer groups. Events of one topic and depth have the same deliveries.
     pub deliveries: Arc<[NewDelivery]>,
 }
 
@@ -129,7 +129,7 @@ pub struct EventText<'a> {
 }
 
 impl EventText<'_> {
-    /// Appends `{ id, topic, payload, occurredAt }`: where the payload stands in it.
+    /// Appends `{ id, topic, payload, occurredAt }`, and returns where the payload is in it.
     pub fn write_envelope(&self, out: &mut Vec<u8>) -> Range<usize> {
         out.extend_from_slice(b"{\"id\":");
         json::write_string(out, self.id);
@@ -157,7 +157,7 @@ pub struct FeedMark {
 
 /// Events read at once by the feed: less than a reader may be behind.
 const FEED_PAGE: i64 = 500;
-/// Bytes of payloads read at once, but for the first.
+/// Bytes of payloads read at once. The first event is read whatever its size.
 const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 
 /// A page of the outbox.
@@ -430,7 +430,7 @@ impl Connection {
         Ok(FeedMark { last_seq: row.integer(0)?, xid: transaction_number(row, 1)? })
     }
 
-    /// The oldest transaction that is under way, on Postgres; the next one to come where none is.
+    /// The oldest transaction that is under way on Postgres. If no transaction is, the next one to come.
     pub async fn oldest_transaction(&mut self) -> Result<u64, DbError> {
         let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
         transaction_number(rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?, 0)
@@ -513,7 +513,7 @@ impl Connection {
         Ok(EventPage { events, last })
     }
 
-    /// What is looked at of the newest `limit` events numbered below `before`, the newest first.
+    /// The heads of the newest `limit` events numbered below `before`, the newest first.
     pub async fn event_heads_before(&mut self, filter: &HeadFilter, before: i64, limit: i64) -> Result<Vec<EventHead>, DbError> {
         let mut params: Vec<Param> = vec![before.into(), limit.into()];
         let sql = match (&filter.record_id, &filter.object) {

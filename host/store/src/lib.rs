@@ -253,7 +253,7 @@ impl Store {
         }
     }
 
-    /// Runs `body` on one snapshot of the database, on a connection that does nothing else meanwhile. `permit` is held as long as
+    /// Runs `body` on one snapshot of the database, on a connection that does nothing else. `permit` is held as long as
     /// it runs. A body that goes on until a client takes its rows puts them into a [`Spool`].
     ///
     /// # Errors

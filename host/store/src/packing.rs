@@ -13,7 +13,7 @@ const LEVEL: i32 = 1;
 const LONG_BYTES_MIN: usize = 128 * 1024;
 /// The largest window, as a power of two: 128 MiB.
 const WINDOW_LOG_MAX: u32 = 27;
-/// Bytes of the largest payload that is unpacked: several times what one write can make. A damaged row claims no more.
+/// Bytes of the largest payload that is unpacked: several times what one write can make. A damaged row cannot claim more.
 const UNPACKED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// What a page of the outbox is measured by: the bytes of the payload itself.

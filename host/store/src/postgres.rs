@@ -37,7 +37,7 @@ const PLACE_WAIT: Duration = Duration::from_secs(5);
 const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned ones do not hold the pool.
 const STATEMENT_TIMEOUT: &str = "60s";
-/// How long a transaction may wait for its instance, so that one that was stopped in the middle holds no lock for ever.
+/// How long a transaction may wait for its instance, so that an instance that stopped in the middle does not hold a lock forever.
 const IDLE_IN_TRANSACTION: &str = "30s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);

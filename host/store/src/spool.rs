@@ -272,7 +272,7 @@ impl Spool {
             state.end = Some(end);
         }
         if end.is_err() {
-            // The client learns it at once, and takes no more of what would be half a file.
+            // The client learns at once that the file is incomplete, and takes no more of it.
             (state.memory, state.memory_bytes) = (VecDeque::new(), 0);
             state.read = state.written;
         }
@@ -354,7 +354,7 @@ impl SpoolReader {
                 return Some(Err(Incomplete));
             };
             let mut state = self.0.state.lock();
-            // The end came meanwhile, and took away what was there.
+            // The spool ended in between, and its bytes were dropped.
             if let Some(Err(incomplete)) = state.end {
                 return Some(Err(incomplete));
             }

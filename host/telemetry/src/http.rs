@@ -20,7 +20,7 @@ const SCHEME: &str = "http";
 #[derive(Debug)]
 pub struct RequestStart<'a> {
     pub method: &'a str,
-    /// The matched route; `None` where none matches.
+    /// The matched route. `None` if no route matches.
     pub route: Option<&'a str>,
     pub path: &'a str,
     pub request_id: &'a str,

@@ -69,7 +69,7 @@ impl Judged {
     /// # Errors
     /// `unauthorized` if the credential does not hold any more, `key_suspended`, and `forbidden` if a right is lost.
     async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
-        // Before the look, so that a change meanwhile is noticed at the next one.
+        // Read before the check, so that the next check notices a change during this one.
         let (generation, now) = (app.identities.generation(), app.now());
         if let Some(identity) = &self.identity {
             let mut judged = self.identity_still_has(app, connection, identity, (generation, now)).await;

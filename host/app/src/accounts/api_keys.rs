@@ -217,7 +217,8 @@ impl App {
         Ok((ApiKeyAnswer::from(&row), key))
     }
 
-    /// Makes the caller the maker of a key, which is from then on cut to what they hold, and suspended no more.
+    /// Makes the caller the maker of a key. From then on its rights are cut to the caller's rights, and it is not suspended any
+    /// more.
     ///
     /// # Errors
     /// `forbidden` if the key carries more than the caller holds; nothing changes then.

@@ -119,7 +119,7 @@ impl App {
                 })
                 .await?;
             if !still_waits {
-                // The same claim was made meanwhile.
+                // The same claim was made in between.
                 return Err(nothing());
             }
             let message = "`newPassword` is the bootstrap password itself; the claim replaces it.";

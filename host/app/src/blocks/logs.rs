@@ -21,7 +21,7 @@ const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 /// Which lines of a block's log are asked for.
 #[derive(Clone, Debug)]
 pub struct LogRequest {
-    /// All, where none is named.
+    /// Lines of these levels. An empty list means all levels.
     pub levels: Vec<&'static str>,
     /// What the message or the fields contain, whatever its case.
     pub text: Option<String>,

@@ -43,7 +43,8 @@ impl Feed {
 
 /// One reader of the feed.
 pub struct FeedReader {
-    /// What it has not read yet. The pump keeps only so many bytes of it, so that a slow reader holds no memory.
+    /// The events that it has not read yet. The pump keeps only a bounded number of bytes, so that a slow reader does not keep
+    /// memory.
     receiver: broadcast::Receiver<Weak<CommittedEvent>>,
     patterns: Vec<TopicPattern>,
     /// What it still has to read of the outbox.
@@ -63,7 +64,7 @@ struct Replay {
     looked: i64,
     /// Where it goes live: known once the feed has begun.
     up_to: Option<i64>,
-    /// A read that is under way, and goes on where its reader looks at something else meanwhile.
+    /// A read that is under way. It continues while its reader does something else.
     reading: Option<JoinHandle<Result<EventPage>>>,
 }
 
@@ -107,7 +108,7 @@ impl FeedReader {
                 },
                 false => {
                     let received = match self.receiver.recv().await {
-                        // One that is kept no more is as good as missed.
+                        // An event that is not in memory any more counts as missed.
                         Ok(event) => event.upgrade(),
                         Err(RecvError::Lagged(_)) => None,
                         Err(RecvError::Closed) => return None,
@@ -176,7 +177,7 @@ impl FeedReader {
             return Ok(None);
         }
         self.seen = self.seen.max(up_to);
-        // It took so long that what came meanwhile is more than a reader may be behind: that is in the outbox too.
+        // The read took so long that more events came than a reader may be behind. They are in the outbox too.
         if self.receiver.len() > BEHIND_MAX / 2 {
             self.receiver = feed.subscribe();
             replay.up_to = Some(feed.position());
@@ -187,7 +188,8 @@ impl FeedReader {
     }
 }
 
-/// What a stream reads of the outbox, as far as a statement can tell. Each event is looked at again before it is shown.
+/// The filter with which a stream reads the outbox, as far as a statement can check it. Each event is checked again before it is
+/// shown.
 fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFilter {
     let objects: HashSet<Option<&str>> = patterns
         .iter()
@@ -390,7 +392,7 @@ mod tests {
         while feed.position() < 102 {
             tokio::task::yield_now().await;
         }
-        // One that read nothing meanwhile is cut off.
+        // A reader that read nothing in this time is cut off.
         assert!(slow.next(&Caller::system()).await.is_none());
     }
 

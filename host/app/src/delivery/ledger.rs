@@ -29,7 +29,7 @@ const BACKOFF_CAP: i64 = 60;
 /// How often the server may end in the middle of one delivery before it is given up: twice among others, then as often as there are
 /// attempts with none beside it that ended a server before.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
-/// Bytes of payloads claimed at once, but for the first.
+/// Bytes of payloads claimed at once. The first event is claimed whatever its size.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 /// Dead deliveries that one call makes due again, at most.
 const RESETS_MAX: u64 = 1_000_000;

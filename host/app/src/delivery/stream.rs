@@ -22,7 +22,7 @@ use crate::delivery::feed::{FeedReader, event_shows};
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Event streams open at a time, on all surfaces together.
 const STREAMS_MAX: usize = 10_000;
-/// How often the caller is looked at again, so that an ended session ends its streams.
+/// How often the caller is checked again, so that an ended session ends its streams.
 const RECHECK: Duration = Duration::from_secs(1);
 /// Frames made before the client has taken them.
 const FRAMES_AHEAD: usize = 16;

@@ -9,7 +9,7 @@ use super::{Change, Edited, FieldChanges, Mode, Outcome, entry, not_a_definition
 use crate::App;
 use crate::caller::Caller;
 
-/// What a type may become with the values that are there, which stay what they are. Where there are none, it may become any.
+/// The types that a field may change to while it has values, which stay what they are. Without values it may become any type.
 pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {

@@ -68,7 +68,8 @@ impl IdentityCache {
         self.changing.load(Ordering::SeqCst) > 0
     }
 
-    /// The state of the accounts on this instance. What was read since is kept only where nothing was forgotten meanwhile.
+    /// The state of the accounts on this instance, as a number that grows when identities are forgotten. An identity that was
+    /// just read is kept only if the number did not change during the read.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

@@ -302,7 +302,7 @@ impl App {
         Arc::clone(&self.subscriptions.read())
     }
 
-    /// Brings what is kept of the subscriptions up to the database.
+    /// Reads the subscriptions again, so that the copy in memory is as new as the database.
     pub(crate) async fn refresh_subscriptions(&self) -> Result<()> {
         let fresh = self
             .store

@@ -108,7 +108,7 @@ impl<T> AbortOnDrop<T> {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // Nobody else can end the task, but for the end of the process.
+                // Only the end of the process could end the task before.
                 Err(_) => std::future::pending().await,
             },
         }

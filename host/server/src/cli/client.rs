@@ -91,7 +91,7 @@ impl Api {
         self.send(Method::POST, &["blocks"], query, Some(("application/wasm", file.clone())))
     }
 
-    /// Calls `/api/v1/<path>`; an answer of any status is one.
+    /// Calls `/api/v1/<path>`. It returns answers of any status, also errors.
     pub(super) fn send(
         &self,
         method: Method,

@@ -18,9 +18,9 @@ use super::{Problem, build};
 const QUIET: Duration = Duration::from_millis(300);
 /// Longest wait for quiet.
 const QUIET_MAX: Duration = Duration::from_secs(5);
-/// Folders that tools fill; what begins with a dot is left out as well.
+/// Folders that tools fill. Names that begin with a dot are ignored too.
 const MADE: [&str; 6] = ["target", "node_modules", "dist", "build", "vendor", "__pycache__"];
-/// Most files that are looked at.
+/// Files that are watched at most.
 const FILES_MAX: usize = 20_000;
 
 pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions) -> Result<(), Problem> {

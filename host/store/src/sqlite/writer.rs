@@ -279,7 +279,7 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     if !job.run(connection) {
         connection.effects.events.truncate(events);
         connection.effects.emitted = Emitted::default();
-        // A group that has nothing to get after all is looked at in vain, and that is all.
+        // A group that gets nothing after all is only looked at once in vain.
         connection.effects.topics.truncate(topics);
         connection.effects.counts.truncate(counts);
         connection.effects.search.truncate(search);
@@ -295,7 +295,8 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     Ok(connection.effects.emitted.bytes)
 }
 
-/// The search indexes once a commit and in the order of rows: each savepoint, and each step back, would end a segment of theirs.
+/// Writes the search indexes once a commit and in the order of rows, because each savepoint and each step back would end one of
+/// their segments.
 fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     let mut last: BTreeMap<(i64, i64), SearchChange> = BTreeMap::new();
     for mut change in std::mem::take(&mut connection.effects.search) {

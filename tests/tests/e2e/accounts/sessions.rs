@@ -358,7 +358,7 @@ on_both_engines! {
         for email in ["x", "x@y", "@example.com", "x@@example.com", "x y@example.com", "x@example.com, y@example.com", "x\u{0}@example.com"] {
             expect_code(&post(&server, "/api/auth/sign-up/email", sign_up(email)).await, 400, "VALIDATION_ERROR");
         }
-        // Bodies where none is needed.
+        // Bodies of requests that need no body.
         assert_eq!(server.call("POST", "/api/auth/sign-out", None).await.json(), json!({ "success": true }));
         assert_eq!(post(&server, "/api/auth/sign-out", json!({})).await.json(), json!({ "success": true }));
         server.call("GET", "/api/auth/sign-out", None).await.expect_error(405, "method_not_allowed");

@@ -10,7 +10,7 @@ use crate::graphql::{codes, data};
 /// A block of one action and one hook `go`, as it was installed when its action's name was still free.
 const BLOCKS: [(&str, &str); 2] = [("bulk", "update_records"), ("update", "list_many")];
 
-/// The type that a mutation answers with; null where there is none.
+/// The type that a mutation answers with. Null if the mutation does not exist.
 async fn mutation_type(admin: &blockbase_tests::Admin<'_>, name: &str) -> Value {
     let answer = data(admin, "{ __type(name: \"Mutation\") { fields { name type { name } } } }", Value::Null).await;
     let fields = answer["__type"]["fields"].as_array().unwrap();

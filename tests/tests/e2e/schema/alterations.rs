@@ -281,7 +281,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/schema").await.data()["version"], version);
         assert_eq!(admin.get(&format!("/api/v1/data/free/{id}")).await.data()["other"], "7");
 
-        // The record gone, it may become any type again, also with another name.
+        // Without the record, the field may become any type again, also with another name.
         assert_eq!(admin.delete(&format!("/api/v1/data/free/{id}")).await.status, 204);
         admin.patch(path, json!({ "type": "date", "default": null, "name": "then" })).await.data();
         admin.make("free", json!({ "area": "north", "then": "2026-01-02" })).await;

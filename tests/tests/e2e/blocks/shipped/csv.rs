@@ -30,7 +30,7 @@ async fn call(who: &Admin<'_>, action: &str, input: Value) -> Answer {
     who.post(&format!("/api/v1/blocks/csv/actions/{action}"), input).await
 }
 
-/// Imports products; other inputs stand in `more`.
+/// Imports products. `more` has further inputs of the action.
 async fn import(who: &Admin<'_>, csv: &str, more: Value) -> Answer {
     let mut input = json!({ "object": "product", "csv": csv });
     for (key, value) in more.as_object().unwrap() {

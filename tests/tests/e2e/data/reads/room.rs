@@ -1,4 +1,4 @@
-//! Too little room for SQLite's files: writes are refused before there is none.
+//! Too little room for SQLite's files: writes are refused before the disk is full.
 
 use std::fs::File;
 use std::path::Path;

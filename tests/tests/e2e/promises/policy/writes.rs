@@ -223,7 +223,7 @@ impl World<'_> {
         } else {
             let new = format!("20000000-0000-4000-8000-{:012x}", self.random.u64(1..1 << 40));
             let id = if self.random.bool() { new } else { self.id(object) };
-            // The admin's first upsert of it would make it a row.
+            // `MISSING` has to stay without a record, and the admin's first upsert of it would make one.
             body.insert("id".to_owned(), json!(if id == MISSING { "20000000-0000-4000-8000-ffffffffffff" } else { &id }));
         }
         let path = format!("/api/v1/data/{}?on_conflict={target}", NAMES[object]);
