@@ -138,7 +138,7 @@ impl Draft<'_> {
     }
 }
 
-/// An edit that was made of the catalogue alone, with what it was before. The whole of it is checked.
+/// An edit that was made in the catalogue only, with the catalogue from before. The whole catalogue is checked.
 struct Drafted<T> {
     before: Registry,
     next: Catalogue,

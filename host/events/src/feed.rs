@@ -1,4 +1,5 @@
-//! The feed of Postgres: the outbox read in the order of its numbers, up to where nothing is under way.
+//! The feed of Postgres: it reads the outbox in the order of its numbers, and stops before the first number that an open
+//! transaction may still use.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

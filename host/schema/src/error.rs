@@ -140,8 +140,8 @@ impl Error {
         Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
     }
 
-    /// The error of a record of which `errors` says what is wrong, at most one a field: the first of them, which lists all of
-    /// them as its issues where there are several. `None` if nothing is wrong.
+    /// The error of a record. `errors` has what is wrong, at most one error a field. The result is the first of them, and lists
+    /// all as its issues if there are several. `None` if nothing is wrong.
     pub fn of_record(errors: Vec<Error>) -> Option<Error> {
         let mut issues = Vec::new();
         if errors.len() > 1 {

@@ -338,7 +338,7 @@ fn addresses(config: &Config) -> AddressPolicy {
     AddressPolicy { allow_private: config.allow_private_network }
 }
 
-/// Bytes of the outbox where nothing is said and the disk is not known: that of Postgres, or on a system that does not tell.
+/// Bytes of the outbox if no setting names them and the size of the disk is unknown, as with Postgres.
 const OUTBOX_BYTES_DEFAULT: i64 = 10 << 30;
 /// The outbox's share of the disk that SQLite's file is on.
 const OUTBOX_DISK_SHARE: u64 = 5;

@@ -288,7 +288,7 @@ impl Connection {
         });
         choice.know(&retries);
         choice.know(&pending);
-        // Half of the places at most for retries where there is something new, so that it goes on however much fails.
+        // If there are enough new deliveries, retries get at most half of the places. So new ones continue however many fail.
         let free = pending.iter().filter(|row| !row.is_leased).count();
         choice.choose(&retries, claim.limit.saturating_sub(free).max(claim.limit.div_ceil(2)));
         choice.choose(&pending, claim.limit);

@@ -165,7 +165,7 @@ const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 pub struct EventPage {
     /// Those that can be read.
     pub events: Vec<Arc<CommittedEvent>>,
-    /// The number of the last one that was looked at; `None` where there was none.
+    /// The number of the last event that was looked at. `None` if no event was.
     pub last: Option<i64>,
 }
 
@@ -249,7 +249,7 @@ fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
     ]
 }
 
-/// Bytes of a payload that is packed where it stands.
+/// Bytes up to which a payload is packed on the calling thread.
 const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the payloads of one commit's events.

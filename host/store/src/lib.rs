@@ -61,7 +61,7 @@ pub use subscriptions::SubscriptionRow;
 pub use tasks::{TaskRow, TaskRunRow};
 pub use webhooks::{PreviousSecret, WebhookRow};
 
-/// What a commit tells of what it left in the outbox.
+/// What a commit reports about its events in the outbox.
 #[derive(Debug, Default)]
 pub struct Commit {
     /// Its events in commit order. Only on SQLite, where this process is the only writer; a feed of Postgres reads the outbox.

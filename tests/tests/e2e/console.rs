@@ -41,7 +41,7 @@ fn builder(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true")
 }
 
-/// Fails where there is no browser, and says what to do: a console that nobody looked at must not pass.
+/// Fails if there is no browser, and says what to do. Otherwise a console without any test would pass.
 fn chromium_is_there() {
     let path = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
     assert!(

@@ -181,7 +181,7 @@ impl App {
         let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
         let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
         let mut identity = self.identity_of_key_holder(holder, &maker, now, generation)?;
-        // Not kept for longer than what it follows from.
+        // It is not kept for longer than the values that it was computed from.
         identity.kept_at = identity.kept_at.min(read_at);
         if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
             self.note_use(id, last_used_at.is_none(), Caller::of_identity(Arc::new(identity.clone())), now);

@@ -1,4 +1,5 @@
-//! A packed file looked at before anybody consents to it: what it is, what it asks for, what it changes, and what is in its way.
+//! A packed file before anybody consents to it: what it is, what it asks for, what it changes, and which problems an install
+//! would have.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};

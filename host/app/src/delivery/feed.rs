@@ -25,7 +25,8 @@ impl Feed {
         FeedReader { receiver: self.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
     }
 
-    /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
+    /// The same for readers inside the service, which must not miss anything. A reader that falls behind continues from the
+    /// outbox.
     pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
         // The reader does not catch up with events that were handed out before.
         FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
@@ -238,8 +239,8 @@ impl App {
         Ok(())
     }
 
-    /// The number of an event, after which a stream goes on. The caller need not be able to see that event: one who saw it once goes on
-    /// after it without a loss, whatever became of the rights meanwhile.
+    /// The number of an event, after which a stream continues. The caller need not be able to see that event any more: a caller
+    /// who saw it once continues after it without a gap, even if their rights have changed.
     ///
     /// # Errors
     /// `not_found` if the outbox does not hold it any more.

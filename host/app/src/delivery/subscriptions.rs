@@ -280,7 +280,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Deletes a subscription that was made over the API; what it still had to get is dropped.
+    /// Deletes a subscription that was made over the API. Its pending deliveries are dropped.
     ///
     /// # Errors
     /// `forbidden` if the caller does not hold the rights that it carries; `conflict` for one that a block declared.

@@ -377,7 +377,7 @@ impl App {
         Ok(Answered { data: WebhookAnswer::from(&row), warnings })
     }
 
-    /// Deletes a webhook; what it still had to send is dropped.
+    /// Deletes a webhook. Its pending deliveries are dropped.
     ///
     /// # Errors
     /// `forbidden` if the caller may not read what it sends; `conflict` for one that a block declared.

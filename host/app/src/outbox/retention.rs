@@ -32,8 +32,8 @@ impl App {
         Ok(deleted + self.bound_outbox().await?)
     }
 
-    /// Counts the outbox on, and deletes the oldest settled events where it takes more bytes than it may: how many. Costs one short
-    /// statement where nothing was written since the last time.
+    /// Continues the count of the outbox, and deletes the oldest settled events if it is larger than allowed. Returns how many it
+    /// deleted. If nothing was written since the last time, it costs one short statement.
     pub async fn bound_outbox(&self) -> Result<u64> {
         let most = self.settings.events_bytes_max;
         let mut size = self

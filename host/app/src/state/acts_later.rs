@@ -74,7 +74,7 @@ pub(crate) fn kept<T: StoredThing>(rows: Vec<T>) -> Vec<Kept> {
     .collect()
 }
 
-/// Demands what a thing carries where that is what it needs. One that is not there any more carries nothing.
+/// Demands the rights that a thing carries, for kinds that carry the rights that they need. A deleted thing carries none.
 ///
 /// # Errors
 /// `forbidden`.

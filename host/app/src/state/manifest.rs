@@ -1,6 +1,6 @@
 //! A block's manifest: what it offers, and what it asks for.
 //!
-//! Here are its shape and what of it the operations use; the checks that need a component stand with the block runtime.
+//! This file has its shape and the parts that the operations use. The block runtime has the checks that need a component.
 
 use blockbase_query::{Action, Grant, RowPolicy};
 use schemars::JsonSchema;

@@ -114,7 +114,7 @@ impl Subscription {
         matches!(self.target, Target::Webhook(_))
     }
 
-    /// Demands what it needs of its maker: read on what it gets, create on what it writes.
+    /// Demands the rights that it needs of its maker: read on the events that it gets, create on the object that it writes.
     ///
     /// # Errors
     /// `forbidden`, naming what the maker does not hold.

@@ -42,7 +42,7 @@ impl Step {
         let here = stack_address();
         let (left, begun) = BUDGET.get();
         if left == 0 || begun.abs_diff(here) > STACK_BYTES_MAX {
-            // Not a panic: nothing is wrong with this program.
+            // This is not a panic, because this program has no fault.
             resume_unwind(Box::new(TooCostly));
         }
         BUDGET.set((left - 1, begun));

@@ -104,7 +104,7 @@ where
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => Err(Error::internal("a write was not run")),
         };
-        // The caller may have gone; the commit stands all the same.
+        // The caller may be gone, but the commit stays.
         let _ = self.reply.send(result);
     }
 }
@@ -186,8 +186,8 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
     }
 }
 
-/// Commits a job with those that wait in the queue, where it may have company. Returns a job that needs a commit of its own, if one was
-/// met.
+/// Commits a job together with jobs that wait in the queue, if it may share a commit. Returns a job that needs a separate commit,
+/// if the queue had one.
 fn commit(
     connection: &mut Connection,
     first: Box<dyn Job>,
@@ -269,7 +269,7 @@ fn run_all(
     batch(connection, "COMMIT")
 }
 
-/// Runs a job in a savepoint, and leaves nothing of one that fails: how many bytes of events it leaves.
+/// Runs a job in a savepoint, and undoes it if it fails. Returns the bytes of its events.
 fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
     connection.effects.emitted = Emitted::default();
     batch(connection, "SAVEPOINT svc_job")?;
@@ -284,7 +284,7 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
         connection.effects.counts.truncate(counts);
         connection.effects.search.truncate(search);
         connection.effects.schema_version = None;
-        // Fails where the engine gave up the whole transaction (disk full, I/O error): then nothing of the batch stands.
+        // This fails if the engine gave up the whole transaction (disk full, I/O error). Then the whole batch is undone.
         // The error then says that the savepoint is gone; only the job knows that there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
             true => DbError::StorageFull(format!("{error:?}").into()),

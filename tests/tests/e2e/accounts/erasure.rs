@@ -105,7 +105,7 @@ on_both_engines! {
         assert_eq!((&result["user"], &result["recordsDeleted"]), (&json!(true), &json!(2)), "{result}");
         assert_eq!(admin.get("/api/v1/data/note").await.json()["pagination"]["totalCount"], 1);
         admin.get(&format!("/api/v1/data/note/{kept}")).await.data();
-        // A consumer that still has to hear of it hears of it, and a later run takes the rest.
+        // A consumer that still has to get the event gets it, and a later run deletes the rest.
         assert_eq!(result["eventsWaiting"], 2, "{result}");
         receiver.answer(|_, _| Reply::Status(200));
         const UNDELIVERED: &str = "SELECT count(*) FROM svc_deliveries WHERE status <> 'delivered'";

@@ -594,7 +594,8 @@ on_both_engines! {
         assert!(seen.is_empty() && platform > 0, "{seen:?}");
         assert_eq!(topics(&reader).await, (vec!["data.note.created".to_owned()], platform + 1));
         assert_eq!(topics(&owner).await, (vec!["data.task.created".to_owned()], platform + 1));
-        // By hand alike: one that is not seen is not there; one that is seen takes what the webhook carries.
+        // The same applies by hand. An entry that the caller does not see gets 404. For an entry that they see they need the
+        // webhook's rights.
         let entries = ledger(&admin, "pageSize=100").await;
         let of = |topic: &str| entries.iter().find(|entry| entry["topic"] == topic).unwrap()["eventId"].clone();
         let retry = |event: Value| json!({ "eventId": event, "consumer": format!("webhook:{id}") });

@@ -70,7 +70,7 @@ on_both_engines! {
         assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
         assert_eq!(titles(&get_as(&admin, &owner, list).await), ["of the admin"]);
         assert_eq!(titles(&get_as(&admin, &reader, list).await), ["of the admin", "of the member"]);
-        // By its id alone, and nothing of it is kept for the next request.
+        // The header takes only the id of a role, and has no effect on the next request.
         for other in ["owner".to_owned(), owner.to_uppercase()] {
             get_as(&admin, &other, list).await.expect_error(404, "not_found");
         }

@@ -162,7 +162,7 @@ impl Ran {
         Ran { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
     }
 
-    /// Asserts success; what it printed.
+    /// Asserts success, and returns what the command printed.
     #[track_caller]
     fn out(&self) -> &str {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -313,7 +313,7 @@ on_sqlite_first! {
         assert_eq!(list.json()[0]["name"], "STRIPE_KEY");
         assert!(!list.out.contains("hunter2"));
         shell.input("", &["secret", "set", "tasks", "STRIPE_KEY"]).await.expect_error(2, &["standard input"]);
-        // A value that stands among the arguments would stand in the shell's history.
+        // A value among the arguments would stay in the shell's history.
         shell.run(&["secret", "set", "tasks", "STRIPE_KEY", "hunter2"]).await.expect_error(2, &["unexpected argument"]);
         let typed = shell.at_terminal("Value of STRIPE_KEY: ", "hunter3\n", "secret set tasks STRIPE_KEY").await;
         assert!(typed.out().contains("is set") && !typed.out.contains("hunter3"), "{typed:?}");

@@ -234,7 +234,7 @@ fn the_readme_has_two_commands_for_a_fresh_machine() {
         let checked = Command::new("bash").arg("-n").arg(checkout.join(script)).output().unwrap();
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     }
-    // Here the tools are there, so nothing is installed and nothing is missing.
+    // This machine has the tools, so nothing is installed and nothing is missing.
     let tools = Command::new(&script).arg("tools").current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&tools.stdout).into_owned();
     assert!(tools.status.success() && text.contains("Nothing is missing."), "{text}{}", String::from_utf8_lossy(&tools.stderr));

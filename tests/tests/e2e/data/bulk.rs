@@ -218,7 +218,7 @@ on_both_engines! {
         admin.patch(path, json!({ "ids": ["no uuid"], "values": {} })).await.expect_error(400, "invalid_value");
         admin.patch("/api/v1/data/nothing/bulk", json!({ "ids": [], "values": {} })).await.expect_error(404, "not_found");
         server.call("PATCH", path, Some(json!({ "ids": [], "values": {} }))).await.expect_error(401, "unauthorized");
-        // Values are looked at even where nothing is changed.
+        // Values are checked even if no record changes.
         for path in [path.to_owned(), format!("{path}?dryRun=true")] {
             admin.patch(&path, json!({ "ids": [], "values": { "size": "x" } })).await.expect_error(400, "invalid_value");
         }

@@ -168,7 +168,7 @@ on_both_engines! {
         sent(&reader, "DELETE", &path, "malformed", None).await.expect_error(403, "forbidden");
         sent(&writer, "DELETE", &path, &current, None).await.expect_error(403, "forbidden");
         assert_eq!(etag(&admin.get(&path).await), current);
-        // Who may change what they may not read gets the ETag of what they wrote.
+        // A caller who may change a record but not read it gets the ETag of what they wrote.
         let written = patched(&writer, &path, &current, json!({ "title": "c" })).await;
         assert_eq!(written.data().as_object().unwrap().len(), 2, "{}", written.text);
         assert_eq!(etag(&written), etag(&admin.get(&path).await));
@@ -222,7 +222,7 @@ on_both_engines! {
         ];
         for (method, path, body) in others {
             let answer = sent(&admin, method, path, &current, Some(body.clone())).await;
-            // A relation that there is not is told first, as any missing right is.
+            // An unknown relation is reported first, and so is a missing right.
             let is_missing = path.ends_with("none");
             answer.expect_error(if is_missing { 404 } else { 400 }, if is_missing { "not_found" } else { "invalid_request" });
             if path != "/api/v1/data" {

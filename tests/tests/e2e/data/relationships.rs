@@ -329,7 +329,7 @@ on_both_engines! {
         ]);
         assert_eq!(order("member", &members[0]).await, ["created", "linked", "linked", "unlinked", "unlinked", "deleted"]);
         assert_eq!(unlinked("team").await, []);
-        // Without links nothing is told; and a refused deletion tells nothing.
+        // Without links there is no event, and a refused deletion emits none.
         let lone = admin.make("tag", json!({ "name": "lone" })).await;
         let events = admin.outbox("tag").await.len();
         assert_eq!(admin.delete(&format!("/api/v1/data/tag/{lone}")).await.status, 204);
@@ -487,7 +487,8 @@ on_both_engines! {
     }
 }
 
-/// Everybody who signs up may do everything to `post`, `note` and `tag`, but sees their own rows of `note` alone, and nothing of `secret`.
+/// Every new user may do everything with `post`, `note` and `tag`, but sees only their own rows of `note`, and nothing of
+/// `secret`.
 async fn with_members(engine: Engine) -> Server {
     let server = ServerBuilder::new(engine).env("SVC_SIGNUP_ROLE", "member").start().await;
     let grants = json!([

@@ -1,4 +1,4 @@
-//! The OpenAPI document: it holds every route and the live schema, tells each caller what they may know, and is true.
+//! The OpenAPI document: it has every route and the live schema, shows each caller what they may know, and matches the answers.
 
 use std::collections::BTreeSet;
 

@@ -72,7 +72,7 @@ fn routes() -> Vec<Route> {
         route("put /api/v1/graphql", "", json!({}), Guard::Anyone(401)),
         route("delete /api/v1/graphql", "", Value::Null, Guard::Anyone(405)),
         route("get /api/v1/graphql/assets/{name}", "/api/v1/graphql/assets/none", Value::Null, Guard::Anyone(404)),
-        // Nobody may read anything without a credential here; what holds of tools stands with the tests of MCP.
+        // Nobody may read anything without a credential here. The tests of MCP check its tools.
         route("post /api/v1/mcp", "", json!({}), Guard::Anyone(401)),
         route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),

@@ -341,7 +341,8 @@ on_both_engines! {
         assert_eq!(counts(&admin, &format!("consumer={notes}")).await[0]["dead"], 20);
         let own = json!([read, update, { "resource": "task", "actions": ["read"], "rowPolicy": "own" }]);
         assert_eq!(retry(&key(&admin, "own", own).await, json!({ "dead": true })).await.data(), json!({ "count": 0 }));
-        // A group that gets nothing now says why where it is named, and is passed over where it is not.
+        // If a request names a group that gets nothing now, the answer says why. If it does not name the group, the group is
+        // skipped.
         retry(&admin, all(&disabled)).await.expect_error(409, "conflict");
         assert_eq!(retry(&admin, json!({ "dead": true })).await.data(), json!({ "count": 30 }));
         assert_eq!(counts(&admin, &format!("consumer={disabled}")).await[0]["dead"], 20);

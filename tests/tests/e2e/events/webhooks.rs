@@ -388,7 +388,7 @@ on_both_engines! {
             let answer = admin.post("/api/v1/webhooks", json!({ "url": format!("http://{host}:{port}"), "topics": ["data.#"] })).await;
             assert_eq!(answer.expect_error(400, "invalid_value")["field"], "url", "{host}");
         }
-        // A name says nothing of its address before it is resolved; and one that was stored when it was allowed is refused as well.
+        // The address of a name is known only after it is resolved. A URL that was stored when it was allowed is refused too.
         let (id, _) = make(&admin, json!({ "url": "http://example.com/", "topics": ["data.#"] })).await;
         for url in [format!("http://127.0.0.1:{port}"), format!("http://{}:{port}", own_name())] {
             server.sql(&format!("UPDATE svc_webhooks SET url = '{url}'")).await;

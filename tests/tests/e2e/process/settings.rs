@@ -282,7 +282,7 @@ async fn two_instances_know_of_each_other() {
     let ids = |list: &[Value]| list.iter().map(|instance| instance["id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&here), ids(&there));
 
-    // One that is killed is shown for a while, as it was seen last; one that stops is gone.
+    // An instance that is killed is shown for a while, as it was seen last. An instance that stops is removed at once.
     let killed = this(&there);
     other.kill();
     let third = one.builder().start().await;

@@ -167,7 +167,7 @@ on_sqlite_first! {
         let trace: [u8; 16] = [0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c];
         assert_eq!(collector.count("/v1/traces", &trace), 2);
         assert!(collector.heads().iter().all(|head| head.contains("x-key: of the tenant") && head.contains("application/x-protobuf")));
-        // The log shows what it always does, and nothing of the spans.
+        // The log shows its usual lines and no spans.
         let log = server.log();
         assert!(!log.contains("otel.") && !log.contains("WARN") && !log.contains("ERROR"), "{log}");
     }

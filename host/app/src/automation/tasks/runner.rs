@@ -108,7 +108,7 @@ impl App {
         self.task_runs_under_way.drain().await;
     }
 
-    /// Runs a task now, enabled or not, and answers with the run when it has ended. It goes on where the caller goes away.
+    /// Runs a task now, enabled or not, and answers with the run when it has ended. It continues if the caller disconnects.
     ///
     /// # Errors
     /// `forbidden` if the caller may not call its action, since it has the effect and shows the result of a call, where the

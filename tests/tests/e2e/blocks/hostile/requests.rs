@@ -1,4 +1,4 @@
-//! Requests of blocks: to granted origins and public addresses alone, within the bounds of a call.
+//! Requests of blocks: only to granted origins and public addresses, within the limits of a call.
 //!
 //! On SQLite alone, as no data is touched.
 

@@ -1,4 +1,4 @@
-//! A server whose records are changed through one surface alone, and what its ids and instants stand for.
+//! A server whose records are changed through one surface only, and the meaning of its ids and times.
 
 use std::collections::HashMap;
 use std::time::SystemTime;

@@ -164,7 +164,7 @@ impl World<'_> {
         self.tally.done += 1;
     }
 
-    /// What a changed row shows to whom may not read it: its id, and what they sent themselves.
+    /// What a changed row shows to a caller who may not read it: its id, and the values that they sent.
     fn check_changed(&self, caller: &Caller, object: usize, record: &Value, id: &str, body: &Map<String, Value>) {
         let row = self.row(object, id).unwrap();
         if self.reaches(caller, object, "read", id) {
