@@ -1,4 +1,4 @@
-//! The real binary as a process of its own, and a client for it.
+//! The real binary as a separate process, and a client for it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

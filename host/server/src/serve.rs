@@ -394,7 +394,7 @@ fn rest_settings(config: &Config, address: SocketAddr, public_url: &str, telemet
             MetricsAccess::ThisMachine { public_url_is_local, hosts: hosts.clone() }
         }
     };
-    // With a listener of their own they are nowhere else.
+    // If the metrics have their own listener, this one does not serve them.
     let telemetry = telemetry.filter(|_| config.metrics_listen.is_none());
     RestSettings {
         body_bytes_max: config.body_bytes_max,

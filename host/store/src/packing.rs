@@ -24,7 +24,8 @@ macro_rules! payload_bytes {
 }
 pub(crate) use payload_bytes;
 
-/// About what an event takes of the disk: its payload as it is stored, and so many bytes for its row, its indexes and its deliveries.
+/// About how much disk an event takes: its payload as it is stored, and a fixed number of bytes for its row, its indexes and its
+/// deliveries.
 macro_rules! stored_bytes {
     () => {
         "octet_length(payload) + coalesce(octet_length(packed), 0) + 500"

@@ -59,7 +59,7 @@ pub fn request_span(start: &RequestStart<'_>) -> Span {
         "error.type" = Empty,
     );
     if start.traceparent.is_some() {
-        // Fails for a span that is not sampled, or has begun: neither matters.
+        // This fails for a span that is not sampled or has begun. Neither matters.
         let _ = span.set_parent(TraceContextPropagator::new().extract(&Caller(start)));
     }
     span

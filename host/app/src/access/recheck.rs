@@ -206,7 +206,7 @@ impl App {
         By { app: self.weak(), owner: QuotaOwner::Service, judged, changes_accounts: true }
     }
 
-    /// Makes sure that the caller still is who they were, where that may have changed since they were judged.
+    /// Makes sure that the caller's identity and rights still hold, if they may have changed since the last check.
     ///
     /// # Errors
     /// As those of a request that begins now; `forbidden` if a right is lost.

@@ -1,4 +1,4 @@
-//! Guests: users without a password, until they sign up or in and take along what is theirs.
+//! Guests: users without a password. When they sign up or sign in, their records and roles move to that account.
 
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};

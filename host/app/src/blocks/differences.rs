@@ -91,7 +91,7 @@ fn parts(manifest: &Manifest) -> [Part; PARTS.len()] {
     ]
 }
 
-/// The properties of the configuration's schema, and under an empty name what else it says.
+/// The properties of the configuration's schema. The rest of the schema is under an empty name.
 fn config(schema: Option<&Value>) -> Part {
     let Some(schema) = schema else { return Part::new() };
     let mut rest = schema.clone();

@@ -289,7 +289,7 @@ impl App {
         caller.require(Resource::Events, Action::Read)?;
         let EventsRequest { topic, object, record, before } = request;
         let record_id = match record.as_deref().map(record_id) {
-            // No event is of a record with this id.
+            // No record has this id, so no event matches.
             Some(None) => return Ok("[]".to_owned()),
             Some(Some(id)) => Some(id.to_string()),
             None => None,

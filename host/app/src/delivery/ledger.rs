@@ -60,7 +60,7 @@ pub struct Ended {
     pub attempts: i64,
     /// The number of the one before it, where that is kept.
     pub last_attempt: Option<i64>,
-    /// How long it took; `None` where nothing was attempted.
+    /// How long the attempt took. `None` if there was no attempt.
     pub took: Option<Duration>,
     pub attempt: Attempt,
 }

@@ -38,11 +38,11 @@ pub struct NewSubscription {
     pub per_instance: bool,
 }
 
-/// What making or changing something answers, with what may not be as it was meant.
+/// The answer to making or changing something, with warnings about what may be a mistake.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answered<T> {
     pub data: T,
-    /// Sentences; empty where nothing is striking.
+    /// Sentences. The list is empty if there is nothing to warn of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

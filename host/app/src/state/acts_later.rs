@@ -50,7 +50,7 @@ pub(crate) struct Kept {
 
 /// A stored thing that acts later and shows by itself what it needs.
 pub(crate) trait StoredThing: Send + Sync + 'static {
-    /// What its routes name it by.
+    /// The name in the paths of its routes.
     fn id(&self) -> &str;
     fn maker(&self) -> Maker;
     fn suspension(&self) -> Option<Suspension>;

@@ -149,7 +149,7 @@ pub struct Subscriptions {
     pub(crate) version: i64,
     list: Vec<Arc<Subscription>>,
     places: HashMap<String, usize>,
-    /// What an event of a topic is delivered to, as long as it is not too deep.
+    /// The deliveries of an event of a topic, if its causation depth is within the limit.
     by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
 }
 

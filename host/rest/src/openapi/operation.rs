@@ -1,4 +1,4 @@
-//! One operation of the document, put together piece by piece, and the paths that operations stand under.
+//! One operation of the document, built step by step, and the paths of the operations.
 
 use blockbase_app::PaginationAnswer;
 use blockbase_app::schema::Resource;

@@ -76,7 +76,7 @@ impl FromRequestParts<AppState> for Authenticated {
     }
 }
 
-/// What a request presents, for operations that look at it themselves.
+/// The credentials of a request, for operations that check them themselves.
 pub(crate) struct Presented(pub(crate) Credentials);
 
 impl FromRequestParts<AppState> for Presented {

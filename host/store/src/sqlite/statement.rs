@@ -217,7 +217,7 @@ pub(crate) fn fetch_json(
     })
 }
 
-/// Bytes of a value that is counted before it is rendered, not with its row.
+/// A value with more bytes is counted before it is rendered. The others are counted with their row.
 const LONG_VALUE_BYTES: usize = 64 * 1024;
 
 /// Bytes of a value that are copied to render it.

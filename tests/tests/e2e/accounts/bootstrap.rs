@@ -133,7 +133,7 @@ on_both_engines! {
         let root = server.with_token(token(&server, PASSWORD).await);
         assert_eq!(root.post("/api/v1/admin/claim", claim()).await.status, 200);
         match engine {
-            // The server's connections have foreign keys on, this one has not.
+            // Foreign keys are on in the server's connections, but not in this one.
             Engine::Sqlite => {
                 for table in ["svc_user_roles", "svc_sessions", "svc_credentials", "svc_api_keys", "svc_users"] {
                     server.sql(&format!("DELETE FROM {table}")).await;

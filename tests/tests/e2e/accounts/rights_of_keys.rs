@@ -122,7 +122,7 @@ on_both_engines! {
         // Ann's own rows and the maker's own rows have none in common.
         by_own.get(TASKS).await.expect_error(403, "forbidden");
         new_task(&by_own).await.expect_error(403, "forbidden");
-        // A key for oneself has both.
+        // A key that acts as its own maker reads and writes the maker's rows.
         let (mine, _) = key(&maker, json!({ "name": "k", "roleId": "own" })).await;
         assert_eq!(new_task(&mine).await.status, 201);
         let rows = mine.get(&format!("{TASKS}?sort=created_at")).await.json();

@@ -532,7 +532,7 @@ on_both_engines! {
         assert_eq!(give("the last one").await.status, 200);
         let refused = give("one more").await.expect_error(409, "conflict");
         assert!(refused["message"].as_str().unwrap().contains("Take one"), "{refused}");
-        // One that they have already changes nothing.
+        // Giving a role that they already have changes nothing.
         assert_eq!(give("the last one").await.status, 200);
         assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}/roles/made-1")).await.status, 204);
         assert_eq!(give("one more").await.status, 200);

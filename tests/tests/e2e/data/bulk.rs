@@ -196,7 +196,8 @@ on_both_engines! {
         assert_eq!(moved.json()["count"], 4, "{}", moved.text);
         let places = admin.get("/api/v1/data/item?sort=code&select=place").await.json();
         assert_eq!(places["data"].as_array().unwrap().iter().map(|item| item["place"].as_i64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        // Half of a group for all is no clash where the other half differs; null equals nothing.
+        // One value for half of a unique group is not a conflict if the other half differs, or if it is null, which equals
+        // nothing.
         assert_eq!(admin.patch(path, json!({ "ids": ids, "values": { "kind": "other", "code": null } })).await.status, 200);
 
         // The bytes that it would write are bounded, like its body.

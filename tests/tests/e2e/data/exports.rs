@@ -53,7 +53,7 @@ async fn fill(admin: &Admin<'_>, count: usize, text: &str) {
     }
 }
 
-/// Doubles the records of an object in the database itself, so many times.
+/// Doubles the records of an object in the database itself, `times` times.
 async fn double(server: &Server, times: usize) {
     let columns =
         "title, mail, state, kinds, extra, price, done, due, number, format, created_at, updated_at, created_by, updated_by";

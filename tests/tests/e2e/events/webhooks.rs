@@ -10,7 +10,7 @@ pub(crate) fn quick(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").env("SVC_RETRY_BASE_MS", "100")
 }
 
-/// The same, whose leases end after seven seconds: twice the timeout of a call, and five.
+/// The same, with leases of seven seconds: twice the timeout of a call plus five seconds.
 pub(crate) fn short_leases(engine: Engine) -> ServerBuilder {
     quick(engine).env("SVC_WEBHOOK_TIMEOUT_MS", "1000")
 }

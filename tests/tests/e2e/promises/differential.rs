@@ -107,7 +107,7 @@ fn words(random: &mut Rng) -> String {
     (0..random.usize(0..4)).map(|_| *pick(random, &WORDS)).collect()
 }
 
-/// A value for a field of `kind`, now and then one that it does not take.
+/// A value for a field of `kind`. Now and then the field does not accept the value.
 fn value(random: &mut Rng, kind: &str) -> Value {
     let is_odd = random.u8(..) < 12;
     if is_odd && random.bool() {

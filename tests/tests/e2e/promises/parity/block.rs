@@ -58,7 +58,7 @@ pub(super) fn document(operation: &Operation, done: &str) -> Answer {
         Action::Delete { .. } => "null".to_owned(),
         Action::List(_) | Action::Upsert { .. } => done.to_owned(),
         Action::Get { .. } | Action::Create(_) | Action::Update { .. } => format!("{{\"data\":{done}}}"),
-        // The kit leaves out what the block has asked for.
+        // The SDK's answer leaves out the parameters that the block sent itself.
         Action::Aggregate { function, field, .. } => {
             let field = field.as_deref().map_or_else(|| "null".to_owned(), quoted);
             let value = |name: &str| member(done, name).unwrap();
