@@ -63,7 +63,7 @@ pub struct Receiver {
     pub url: String,
     port: u16,
     shared: Arc<Shared>,
-    /// It has threads of its own: with it end the connections that are open.
+    /// It has its own threads, so the open connections end with it.
     runtime: Option<Runtime>,
 }
 

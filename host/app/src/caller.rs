@@ -186,7 +186,7 @@ impl Caller {
         })
     }
 
-    /// Demands a right on a resource that has no rows of its own: a grant for own rows is none on it.
+    /// Demands a right on a resource without rows. A grant for own rows has no effect there.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.

@@ -116,7 +116,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// The user of an address with the hash of the password, where there is one.
+    /// The user of an address with the hash of the password. `None` if no user has the address and a password.
     pub async fn credential(&mut self, email: &str) -> Result<Option<(UserRow, String)>, DbError> {
         let rows = self
             .fetch(

@@ -61,7 +61,7 @@ pub use subscriptions::SubscriptionRow;
 pub use tasks::{TaskRow, TaskRunRow};
 pub use webhooks::{PreviousSecret, WebhookRow};
 
-/// What a commit tells of what it left in the outbox.
+/// What a commit reports about its events in the outbox.
 #[derive(Debug, Default)]
 pub struct Commit {
     /// Its events in commit order. Only on SQLite, where this process is the only writer; a feed of Postgres reads the outbox.
@@ -253,7 +253,7 @@ impl Store {
         }
     }
 
-    /// Runs `body` on one snapshot of the database, on a connection that does nothing else meanwhile. `permit` is held as long as
+    /// Runs `body` on one snapshot of the database, on a connection that does nothing else. `permit` is held as long as
     /// it runs. A body that goes on until a client takes its rows puts them into a [`Spool`].
     ///
     /// # Errors

@@ -37,7 +37,7 @@ const PLACE_WAIT: Duration = Duration::from_secs(5);
 const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned ones do not hold the pool.
 const STATEMENT_TIMEOUT: &str = "60s";
-/// How long a transaction may wait for its instance, so that one that was stopped in the middle holds no lock for ever.
+/// How long a transaction may wait for its instance, so that an instance that stopped in the middle does not hold a lock forever.
 const IDLE_IN_TRANSACTION: &str = "30s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
@@ -197,7 +197,7 @@ impl Postgres {
                 let _permit = permit?;
                 return attempt.await;
             }
-            // Too many scans run: this one gives up its connection, and begins anew when it may.
+            // Too many scans run, so this one gives up its connection and starts again when it gets a permit.
         }
         let _permit = permit.await?;
         self.read(owner, one_moment, body).await
@@ -271,7 +271,7 @@ impl Postgres {
 /// The channel on which instances tell each other that there is something to deliver.
 const HINTS: &str = "svc_deliveries";
 
-/// What instances tell each other. A hint may be lost: whoever waits for one looks by itself as well.
+/// What instances tell each other. A hint may be lost, so an instance that waits for one also looks by itself.
 pub struct Hints {
     listener: PgListener,
 }

@@ -101,7 +101,7 @@ pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -
 }
 
 impl App {
-    /// A page of users, the newest first: those whom the search is for.
+    /// A page of the users that match the search, the newest first.
     pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
         let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);

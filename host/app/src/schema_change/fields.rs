@@ -9,7 +9,7 @@ use super::{Change, Edited, FieldChanges, Mode, Outcome, entry, not_a_definition
 use crate::App;
 use crate::caller::Caller;
 
-/// What a type may become with the values that are there, which stay what they are. Where there are none, it may become any.
+/// The types that a field may change to while it has values, which stay what they are. Without values it may become any type.
 pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {
@@ -155,7 +155,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
     let becomes_text = given("type") == Some("\"text\"") && !before.kind.is_textual();
     if becomes_text {
         merged.retain(|(key, _)| !["min", "max", "options", "scale"].contains(&key.as_str()));
-        // What the default was shown as, since the rows' values become that text too.
+        // The default becomes the text as which it was shown, because the values of the rows become that text too.
         if before.default.as_ref().is_some_and(|default| !default.is_string())
             && let Some((_, default)) = merged.iter_mut().find(|(key, _)| key == "default")
         {

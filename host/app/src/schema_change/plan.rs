@@ -58,7 +58,8 @@ impl App {
     /// Plans a change of these objects.
     ///
     /// # Errors
-    /// Those of the change, but for rows that break a rule; `forbidden` where rows are asked that the caller may not read.
+    /// Those of the change, except for rows that break a rule, which the plan lists. `forbidden` if the plan has to read rows
+    /// that the caller may not read.
     pub(super) async fn plan_schema<T, E>(&self, caller: &Caller, objects: Vec<String>, edit: E) -> Result<ChangePlan>
     where
         T: Send + 'static,

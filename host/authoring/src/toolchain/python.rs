@@ -48,7 +48,8 @@ fn componentize() -> Result<Command, String> {
     Ok(command)
 }
 
-/// Installs into a folder beside its place and moves it there, so that what is there is whole, whoever else builds.
+/// Installs into a folder beside the final one and then moves it there. So the final folder is always complete, even if another
+/// build runs at the same time.
 fn install_componentize(python: &str, directory: &Path) -> Result<(), String> {
     eprintln!("Installing componentize-py {COMPONENTIZE_VERSION} into {}.", directory.display());
     let making = directory.with_extension(format!("{}.part", std::process::id()));
@@ -66,7 +67,7 @@ fn install_componentize(python: &str, directory: &Path) -> Result<(), String> {
     })
 }
 
-/// A virtual environment of the packages that `requirements.txt` names and no others, made anew when it changes.
+/// A virtual environment with only the packages that `requirements.txt` names. It is made again when that file changes.
 fn environment(project: &Project) -> Result<PathBuf, String> {
     let requirements = project.directory.join("requirements.txt");
     let environment = project.work.join("environment");

@@ -41,7 +41,8 @@ impl Variables {
                 Some(Meaning::Text(written(|out| time::write_date(out, i32::try_from(days).unwrap_or(i32::MAX)))))
             }
             _ => {
-                let message = format!("There is no variable {name:?}. Use {NAMES}, or write a text that begins with `$` as `$$`.");
+                let message =
+                    format!("There is no variable {name:?}. Use {NAMES}, or write a text that begins with `$` as `$$`.");
                 return Err(Error::invalid_request(message));
             }
         };

@@ -16,7 +16,7 @@ pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HTTPS_ONLY);
     }
-    // What a hook answers is the block's own, and files of GraphiQL are the same for everybody.
+    // The answer of a hook belongs to its block, and the files of GraphiQL are the same for everybody.
     let is_own = path.starts_with("/api/") && !path.starts_with("/api/v1/hooks/") && !path.starts_with("/api/v1/graphql/assets/");
     let varies = headers.get_all(header::VARY).iter().any(|value| *value == CREDENTIALS);
     if is_own && !varies {

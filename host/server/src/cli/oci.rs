@@ -126,7 +126,7 @@ impl Repository {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = ClientConfig {
             protocol,
-            // A block is for every machine: an index of platforms is none.
+            // A block is for every machine, so an index of platforms is not a block.
             platform_resolver: None,
             read_timeout: Some(READ_TIMEOUT),
             connect_timeout: Some(CONNECT_TIMEOUT),

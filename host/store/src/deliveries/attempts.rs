@@ -1,4 +1,4 @@
-//! What became of each attempt to deliver: kept beside the ledger, over retries by hand as well.
+//! The result of each attempt to deliver. It is kept beside the ledger, also after retries by hand.
 //!
 //! A ledger of 10,000,000 deliveries holds mostly those that succeeded at once. They write no row here and no further column: the
 //! ledger's own row says all that there is to say, and [`Connection::delivery_attempts`] answers with it. An attempt that fails costs

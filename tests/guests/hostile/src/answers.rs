@@ -1,4 +1,4 @@
-//! Hooks: one that shows what it got, and those that answer what they should not.
+//! Hooks: one shows its request, and the others give answers that are not allowed.
 
 use blockbase_sdk::{Context, Error, hook, hooks};
 use serde::Deserialize;

@@ -150,7 +150,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     assert_eq!((fetched.status, fetched.data()), (200, json!({ "status": 418, "body": "short and stout" })));
     let received = receiver.received();
     assert_eq!((received[0].header("x-from"), &received[0].body[..]), ("probe", &b"hello"[..]));
-    // What the manifest does not name is refused, and the refusal is an error that the handler gets.
+    // A host that the manifest does not name is refused, and the handler gets the refusal as an error.
     let refused = call(&admin, "fetch", json!({ "url": "https://example.com/" })).await;
     refused.expect_error(403, "forbidden");
 

@@ -22,11 +22,11 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     let script = tour(document)
         .replace("http://127.0.0.1:4000", &server.base)
         .replace("cargo run --release --", &blockbase().display().to_string())
-        // Who works in a checkout has no `blockbase` installed.
+        // In a checkout, `blockbase` is not installed.
         .replace("\nblockbase block", &format!("\n{} block", blockbase().display()));
     assert!(script.contains(&server.base), "{script}");
     let output = tokio::task::spawn_blocking(move || {
-        // A tour waits for what happens in the background: not for ever.
+        // A tour waits for work in the background, so it has a time limit.
         Command::new("timeout")
             .args([
                 "--kill-after=5",
@@ -246,7 +246,7 @@ fn the_readme_has_two_commands_for_a_fresh_machine() {
         let checked = Command::new("bash").arg("-n").arg(checkout.join(script)).output().unwrap();
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     }
-    // Here the tools are there, so nothing is installed and nothing is missing.
+    // This machine has the tools, so nothing is installed and nothing is missing.
     let tools = Command::new(&script).arg("tools").current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&tools.stdout).into_owned();
     assert!(tools.status.success() && text.contains("Nothing is missing."), "{text}{}", String::from_utf8_lossy(&tools.stderr));

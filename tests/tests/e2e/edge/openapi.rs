@@ -1,4 +1,4 @@
-//! The OpenAPI document: it holds the live schema, tells each caller what they may know, and is true.
+//! The OpenAPI document: it has the live schema, shows each caller what they may know, and matches the answers.
 
 use std::collections::BTreeSet;
 
@@ -295,7 +295,7 @@ on_sqlite_first! {
             assert!(!text.contains("/data/") && !text.contains("Project") && !text.contains("external_id"), "{text}");
             assert!(seen["paths"]["/api/v1/objects"].is_object() && seen["paths"]["/api/v1/me"].is_object());
         }
-        // Whoever may read one object sees that one, without the keys that lead to others.
+        // A caller who may read one object sees this object, without the keys that lead to others.
         let grants = r#"[{"resource":"task","actions":["read"]},{"resource":"tag","actions":["create"]}]"#;
         server.sql(&format!("UPDATE svc_roles SET permissions = '{grants}' WHERE name = 'public'")).await;
         // Without what it keeps of the role.

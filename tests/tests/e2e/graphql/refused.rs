@@ -54,7 +54,7 @@ on_both_engines! {
             assert!(codes(&server, Some(&admin.token), &query, Value::Null).await.iter().all(|code| code == "invalid_request"), "{what}");
         }
         data(&admin, &format!("{{ {} }}", many(100, "aN: svc_objects ")), Value::Null).await;
-        // More than fits into one answer, for each alias anew.
+        // Each alias repeats the long text, so the answer has more bytes than are allowed.
         let (long, title) = (format!("{{ task {{ data {{ {} }} }} }}", many(990, "aN: extra ")), "x".repeat(1_000_000));
         admin.make("task", json!({ "title": "long", "extra": [title] })).await;
         assert_eq!(codes(&server, Some(&admin.token), &long, Value::Null).await, ["answer_too_large"]);

@@ -100,7 +100,8 @@ on_both_engines! {
         assert_eq!(only["data"]["e"]["t"], "data.note.created");
         assert_eq!(hers.next().await["data"]["events"]["payload"]["after"]["title"], "own");
 
-        // Who loses the platform, or the session, loses the stream; without a word, so that the client looks why.
+        // A caller who loses the platform right or the session loses the stream. It ends without a message, so that the client
+        // asks why.
         admin.patch("/api/v1/roles/anns", json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] })).await.data();
         assert_eq!(hers.ended().await.replace(": heartbeat\n\n", ""), "");
         ann.server.call_as(Some(&admin.token), "POST", "/api/auth/sign-out", Some(json!({}))).await;

@@ -1,4 +1,4 @@
-//! `/api/v1/events` but for the stream: recent events, deliveries, subscriptions.
+//! `/api/v1/events` without the stream: recent events, deliveries, subscriptions.
 
 use axum::extract::State;
 use axum::http::StatusCode;

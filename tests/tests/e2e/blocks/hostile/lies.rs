@@ -1,4 +1,4 @@
-//! Files that say one thing and are another: each is refused at its install, which leaves nothing behind.
+//! Files that are not what they claim to be. Each is refused at its install, which leaves nothing behind.
 //!
 //! On SQLite alone, as nothing is stored.
 

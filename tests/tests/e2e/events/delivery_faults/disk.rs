@@ -82,7 +82,7 @@ impl SmallFiles {
 
 impl Limit for SmallFiles {
     fn tighten(&mut self, server: &Server) {
-        // What there is of the log of writes can be written again, and nothing behind it.
+        // The existing part of the write-ahead log can be written again, but the file cannot grow.
         let log = std::fs::metadata(server.directory().join("svc-data/svc.db-wal")).unwrap().len();
         SmallFiles::bound(server, &log.to_string());
     }
