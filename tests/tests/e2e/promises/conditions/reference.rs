@@ -89,7 +89,7 @@ fn random_conditions_are_within_the_bounds_and_telling() {
         };
     });
     assert!(telling * 3 > all, "{telling} of {all}");
-    assert!(most.leaves > 60 && most.levels == 8 && most.steps == 10 && most.depth == 3, "{most:?}");
+    assert!(most.leaves > 90 && most.levels == 8 && most.steps > 8 && most.depth == 3, "{most:?}");
 }
 
 #[test]
