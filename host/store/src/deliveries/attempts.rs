@@ -94,7 +94,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Keeps what the ledger says of deliveries that were given up without an attempt that ended, under the number that it has.
+    /// Some deliveries were given up without an attempt that ended. This keeps the error that the ledger has for them, under the
+    /// number of attempts in the ledger.
     pub(super) async fn keep_last_errors(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
         let dialect = self.dialect();
         let keep = format!(
