@@ -72,7 +72,7 @@ impl Caller {
         }
     }
 
-    /// Somebody without a credential, who has what everybody has.
+    /// A caller without a credential, who has the rights of `public`.
     pub(crate) fn anonymous(public: Arc<Held>) -> Caller {
         Caller { authority: Authority::Own(Arc::clone(&public.rights)), judged: Judged::as_everybody(public), ..Caller::system() }
     }

@@ -33,7 +33,7 @@ impl Attempted {
         self.last_attempt.is_none()
     }
 
-    /// What it is known by among all attempts of its delivery.
+    /// Its number among all attempts of its delivery.
     pub(super) fn number(&self) -> i64 {
         self.last_attempt.unwrap_or(self.attempts) + 1
     }
