@@ -98,7 +98,7 @@ pub(crate) async fn follow(app: Arc<App>) {
     }
 }
 
-/// Brings what is settled up to this moment: the next events.
+/// Updates the settled part of the outbox to this moment, and returns the next events.
 async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<EventPage> {
     let last_seq = app.last_event_seq().await?;
     if settled.is_behind(last_seq) {

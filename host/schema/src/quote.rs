@@ -27,7 +27,7 @@ pub fn quoted(text: &str) -> String {
     format!("{:?}", excerpt(text))
 }
 
-/// Another crate's message, which may repeat what the caller sent, without most of what it repeats.
+/// The message of another crate, which may repeat what the caller sent. Most of the repeated part is left out.
 pub fn excerpt_of(message: &impl Display) -> String {
     let message = message.to_string();
     let (chars, kept) = (message.chars().count(), EXCERPT_CHARS_MAX + TAIL_CHARS_MAX);

@@ -46,7 +46,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) enum Failure {
     /// The configuration is wrong: exit code 2.
     Configuration(String),
-    /// Something else is: exit code 1.
+    /// Something else is wrong: exit code 1.
     Boot(String),
 }
 
@@ -297,7 +297,7 @@ fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, set
     }
 }
 
-/// Where people find the console. No browser goes to the address that stands for all addresses.
+/// The address of the console for people. A browser cannot open the unspecified address, so `localhost` replaces it.
 fn console_address(config: &Config, address: SocketAddr, public_url: &str) -> String {
     let base = match config.public_url {
         None if address.ip().is_unspecified() => format!("http://localhost:{}", address.port()),

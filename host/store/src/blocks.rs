@@ -80,7 +80,7 @@ pub struct BlockLogFilter {
     pub text: Option<String>,
     /// Logged at this instant or later, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// Numbered above this, the oldest first; else the newest first.
+    /// With it, lines with a higher number, the oldest first. Without it, the newest first.
     pub after: Option<i64>,
     pub limit: i64,
 }

@@ -187,7 +187,7 @@ struct Candidate {
     record_id: Option<String>,
     is_leased: bool,
     claims: i64,
-    /// Of the look that found it: see [`FirstPending`].
+    /// As the claim that found the delivery saw it: see [`FirstPending`].
     over_below: i64,
     under_way_below: i64,
 }
@@ -569,7 +569,7 @@ impl Connection {
         Ok(released)
     }
 
-    /// Those of the groups that have something due.
+    /// The groups among `consumers` that have something due.
     pub async fn groups_with_work(&mut self, consumers: Vec<String>) -> Result<Vec<String>, DbError> {
         let dialect = self.dialect();
         let now = database_now(dialect);
@@ -594,7 +594,7 @@ impl Connection {
         self.fetch_rows(statement).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// The groups that still have something to get, found by a step an index entry and group.
+    /// The groups that still have something to get. The index is read with one step for each group.
     pub async fn groups_unsettled(&mut self) -> Result<Vec<String>, DbError> {
         let mut groups = Vec::new();
         for queue in Queue::BOTH {

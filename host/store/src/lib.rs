@@ -199,7 +199,7 @@ impl Store {
     /// of the schema, or of system tables alone.
     ///
     /// # Errors
-    /// One to retry where the schema is another by now.
+    /// An error to retry if the schema has changed.
     pub async fn read_rows<T, F>(&self, reader: impl Reader, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -257,7 +257,7 @@ impl Store {
     /// it runs. A body that goes on until a client takes its rows puts them into a [`Spool`].
     ///
     /// # Errors
-    /// One to retry where the schema is another by now: nothing of the body has run then. `unavailable` past `time_max`.
+    /// An error to retry if the schema has changed: nothing of the body has run then. `unavailable` past `time_max`.
     pub async fn read_snapshot<T, F, P>(&self, snapshot: Snapshot, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,

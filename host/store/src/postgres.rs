@@ -58,7 +58,7 @@ const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL stat
 pub(crate) struct Postgres {
     /// Connections of the service itself.
     own: PgPool,
-    /// Connections of callers, and the places on them.
+    /// Connections for callers, and the places that share them out.
     callers: PgPool,
     places: Arc<Places>,
     callers_connections_max: u32,
@@ -172,7 +172,8 @@ impl Postgres {
         Ok(Session { connection: Some(connection), is_busy: false, in_transaction: false, _place: place })
     }
 
-    /// Runs a body that reads; in one view of the database where it has several statements, on tables named by `one_moment`.
+    /// Runs a body that reads. A body with several statements names its tables in `one_moment`, and reads them in one snapshot of
+    /// the database.
     pub(crate) async fn read<T, F>(&self, owner: &QuotaOwner, one_moment: Option<&[String]>, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,

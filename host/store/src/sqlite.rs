@@ -194,7 +194,8 @@ impl Sqlite {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
             let connection = sqlite.take()?;
-            // Records may be many and large; lists of system tables are bounded, and those who are to free room need them.
+            // Only reads of records need room for sorts, because records may be many and large. Lists of system tables are
+            // bounded, and people who have to free room need them.
             let sort_room = schema.is_some().then(|| Arc::clone(&sqlite.sort_room));
             connection.meter().begin_scan(abandoned, log_ends_it, sort_room);
             sqlite.read_on(connection, schema, body).0

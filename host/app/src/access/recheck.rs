@@ -189,7 +189,8 @@ impl Reader for By {
 
 impl Writer for By {
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
-        // A change of accounts may be one of the caller's own, after which they are another; and nobody else's comes in between.
+        // A change of accounts may change the caller's own rights, so they cannot be checked after it. Nobody else changes
+        // accounts in between.
         let is_certain = self.changes_accounts || self.is_current();
         if is_certain { None } else { Some(self.judge_again(connection)) }
     }

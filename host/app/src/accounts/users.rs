@@ -211,7 +211,8 @@ impl App {
 
     /// Makes `heir` the maker of what `user` made. Keys that act as the user are left out: they end with the user.
     ///
-    /// What is handed over acts with the rights of the heir. So a caller who is not the heir has to be allowed to act on them.
+    /// Things that are handed over act with the rights of the heir. So a caller who is not the heir has to be allowed to act on
+    /// them.
     #[allow(clippy::too_many_arguments)]
     async fn hand_over(
         &self,

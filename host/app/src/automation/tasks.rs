@@ -423,7 +423,7 @@ impl App {
             return Ok(());
         }
         let Some(kind) = kind_of(task) else {
-            // A newer server wrote it, or it is damaged. What it would do is not known, so it takes every right.
+            // A newer server wrote the task, or it is damaged. It is not known what it would do, so the caller needs every right.
             return caller.require("*", Action::Manage);
         };
         match kind {

@@ -228,7 +228,7 @@ pub(crate) struct WebhookTestMembers<'a> {
 }
 
 impl<'a> Topic<'a> {
-    /// That a thing of a kind has lost its power.
+    /// The topic that reports a suspended thing of a kind.
     pub(crate) fn suspended(kind: Made, id: &'a str, reason: SuspensionReason) -> Topic<'a> {
         let members = SuspensionMembers { id, reason: reason.as_str() };
         match kind {

@@ -439,7 +439,7 @@ impl App {
         Ok(secret)
     }
 
-    /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to: the event's id.
+    /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to. Returns the event's id.
     ///
     /// # Errors
     /// `forbidden` if the caller may not read what it sends; `conflict` if it is disabled, or events are off.

@@ -24,7 +24,7 @@ pub(crate) struct Announcer {
 }
 
 impl App {
-    /// What writes the events of a call of `caller` that takes place now.
+    /// The writer of events for a call that `caller` makes now.
     pub(crate) fn announcer(&self, caller: &Caller) -> Announcer {
         Announcer {
             events_enabled: self.settings.events_enabled,

@@ -50,8 +50,8 @@ impl App {
     /// Alters a field: any of its keys, a rename through `name`.
     ///
     /// # Errors
-    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider where the object has rows, or saying how
-    /// many rows break a new rule.
+    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider if the object has rows, and for a new
+    /// rule that rows break, with their number.
     pub async fn alter_field(
         &self,
         caller: &Caller,
@@ -177,7 +177,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
             (None, raw) => merged.push((key.clone(), text(raw)?)),
         }
     }
-    // Unknown keys were laid over too, and are refused here.
+    // Unknown keys were merged too, and are refused here.
     strict_from_str(&Members(merged).text()).map_err(|misfit| not_a_definition("a field", &misfit))
 }
 

@@ -94,7 +94,8 @@ impl App {
     }
 }
 
-/// The tables that a plan about these objects may look at: theirs, those related to them, and the links between.
+/// The tables that a plan about these objects may read: those of the objects, of objects related to them, and of the links
+/// between them.
 fn tables(registry: &Registry, objects: &[String]) -> Vec<String> {
     let mut tables: Vec<String> = objects.iter().filter(|name| registry.object(name).is_some()).cloned().collect();
     for relationship in registry.relationships() {

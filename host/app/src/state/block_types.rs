@@ -1,4 +1,4 @@
-//! What the service knows of a block that serves, and of whatever runs it.
+//! What the service knows of an active block, and of the runtime that runs it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

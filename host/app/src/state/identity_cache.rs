@@ -38,7 +38,7 @@ pub(crate) struct IdentityCache {
     by_view: RwLock<HashMap<(String, usize), View>>,
     /// Whether there is a user with a credential, and when that was read.
     has_users: RwLock<Option<(bool, i64)>>,
-    /// Goes up whenever everything is forgotten: what was read before that is not kept.
+    /// Goes up each time that everything is forgotten. Identities that were read before that are not kept.
     generation: AtomicU64,
     /// The accounts' version in the database that was seen last.
     version: AtomicI64,

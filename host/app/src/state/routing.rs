@@ -105,7 +105,7 @@ impl Subscription {
         }
     }
 
-    /// Whether so many handlers' writes led to an event that a block does not get it any more.
+    /// Whether an event has such a causation depth that a block does not get it any more.
     pub fn is_too_deep(&self, depth: i64) -> bool {
         depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. })
     }

@@ -60,7 +60,7 @@ fn install_componentize(python: &str, directory: &Path) -> Result<(), String> {
             Err(error) if !directory.is_dir() => Err(format!("{} cannot be made: {error}.", directory.display())),
             _ => Ok(()),
         });
-    // Left over where another process was first, or where pip failed.
+    // The folder is left over if another process was faster, or if pip failed.
     let _ = std::fs::remove_dir_all(&making);
     installed.map_err(|error| {
         format!("{error} Blocks in Python need it: `pip install componentize-py=={COMPONENTIZE_VERSION}` puts it on the PATH.")

@@ -364,7 +364,7 @@ fn handler_error(error: types::Error) -> Error {
         message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES_MAX));
         message.push('…');
     }
-    // The handler's own words, as they are.
+    // The message is the handler's own, unchanged.
     Error { message, ..Error::new(code, String::new()) }
 }
 

@@ -9,7 +9,7 @@ const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// Adds to an answer what it does not say itself. `is_https`: whether the public URL is.
 pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
-    // Nearly every answer depends on a credential, so what says nothing of caches is in none.
+    // Nearly every answer depends on a credential, so an answer without a rule for caches must not be cached.
     add(headers, header::CACHE_CONTROL, "no-store");
     add(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     add(headers, header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'");

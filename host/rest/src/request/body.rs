@@ -168,7 +168,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
-/// For a member where `null` means something else than leaving it out: `Some(None)` for it.
+/// For a member whose `null` differs from leaving it out. `null` becomes `Some(None)`.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,

@@ -76,7 +76,7 @@ async fn answer(surface: &Surface, state: &AppState, request: Request) -> Respon
         request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.clone()).unwrap_or_default(),
         credentials,
     };
-    // A caller who presents what does not hold is refused before.
+    // A caller with an invalid credential was refused before this.
     let owner = invoker.caller.as_ref().map_or(QuotaOwner::Service, |caller| caller.quota_owner().clone());
     let (state, head) = (state.clone(), parts.clone());
     let body = IncomingBody::new(async move {

@@ -33,7 +33,7 @@ impl Attempted {
         self.last_attempt.is_none()
     }
 
-    /// What it is known by among all attempts of its delivery.
+    /// Its number among all attempts of its delivery.
     pub(super) fn number(&self) -> i64 {
         self.last_attempt.unwrap_or(self.attempts) + 1
     }
@@ -94,7 +94,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Keeps what the ledger says of deliveries that were given up without an attempt that ended, under the number that it has.
+    /// Some deliveries were given up without an attempt that ended. This keeps the error that the ledger has for them, under the
+    /// number of attempts in the ledger.
     pub(super) async fn keep_last_errors(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
         let dialect = self.dialect();
         let keep = format!(

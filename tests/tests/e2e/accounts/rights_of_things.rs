@@ -136,7 +136,7 @@ on_both_engines! {
             assert_eq!((copies().await, suspended().await["reason"].clone()), (1, json!("rights_lost")));
             keeper.post("/api/v1/events/subscriptions/copies/adopt", json!({})).await.expect_error(403, "forbidden");
             keeper.delete("/api/v1/events/subscriptions/copies").await.expect_error(403, "forbidden");
-            // What is back goes on.
+            // When the rights are back, the subscription continues.
             grant(&admin, "keeper", whole.clone()).await;
             assert_eq!(suspended().await, Value::Null);
         }

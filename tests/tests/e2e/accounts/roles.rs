@@ -189,7 +189,7 @@ on_both_engines! {
             admin.patch(&path, json!({ "banned": true })).await.expect_error(409, "conflict");
         };
         refused().await;
-        // One who is banned, or cannot sign in, is not another admin.
+        // A user who is banned or cannot sign in does not count as another admin.
         let (_, second_id) = user(&admin, "second", Some("admin")).await;
         let second_path = format!("/api/v1/users/{second_id}");
         assert_eq!(admin.patch(&second_path, json!({ "banned": true })).await.status, 200);

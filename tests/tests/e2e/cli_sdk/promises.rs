@@ -33,7 +33,8 @@ pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     .await;
 }
 
-/// The block of a template, whose handler takes the events of any record that an object `task` may have: `events` of those that happen.
+/// The handler of a template's block accepts the events of any record that an object `task` may have. It gets `events` of the
+/// events that happen here.
 pub(crate) async fn any_record(server: &Server, consumer: &str, file: Vec<u8>, events: usize) {
     let admin = server.admin().await;
     admin.define("task", json!([{ "name": "name", "type": "text" }])).await;

@@ -251,7 +251,7 @@ on_both_engines! {
             "consumer": "webhook:old", "pending": 10, "delivered": 9_990, "failed": 0, "dead": 0,
             "oldestPendingAt": "2023-11-14T22:21:55.000Z",
         })]);
-        // `until` moves the window, so that it is about the time that was asked for.
+        // `until` moves the window to the time that was asked for.
         let before = counts(&admin, "consumer=webhook:old&until=2023-11-14T22:21:50Z").await;
         assert_eq!((&before[0]["delivered"], &before[0]["pending"]), (&json!(10_000), &json!(0)));
         let between = counts(&admin, "consumer=webhook:old&since=2023-11-14T22:21:45Z&until=2023-11-14T22:21:50Z").await;

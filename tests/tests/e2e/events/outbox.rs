@@ -58,7 +58,7 @@ on_both_engines! {
                 assert_eq!(payload["diff"], json!({ "n": { "before": n, "after": n + 1 } }));
             }
         }
-        // Many at once take another way into the outbox on Postgres.
+        // On Postgres, several events at once are written by another statement.
         let many: Vec<_> = (0..3).map(|n| json!({ "n": n, "text": text })).collect();
         assert_eq!(admin.post("/api/v1/data/big/bulk", json!({ "data": many })).await.status, 201);
         let events = admin.get("/api/v1/events?topic=data.big.created&limit=3").await.data();

@@ -77,7 +77,7 @@ on_both_engines! {
         admin.define("audit", json!([{ "name": "title", "type": "json" }, { "name": "op", "type": "enum", "options": ["created"] }])).await;
         let config = json!({ "object": "audit", "map": { "op": "payload.op" } });
         assert_eq!(admin.post(PATH, json!({ "event": "data.task.#", "consumer": "audit", "handler": "persist_event", "config": config })).await.status, 201);
-        // Several of one batch, of which some do not fit.
+        // One batch has several events, and some of them do not fit the object.
         let id = admin.make("task", json!({ "title": "a" })).await;
         for number in 0..3 {
             admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "title": format!("{number}") })).await.data();

@@ -135,7 +135,7 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
         }
-        // What is sent once and stands often counts each time; so do filters.
+        // A variable that is sent once and used often counts for each use. So do filters.
         let often = format!("query($v: JSON) {{ task(filter: [{{ field: \"title\", value: [{}] }}]) {{ data {{ id }} }} }}", "$v ".repeat(1000));
         assert_eq!(codes(&server, Some(&admin.token), &often, json!({ "v": "x".repeat(1_000_000) })).await, ["invalid_request"]);
         let filters: Vec<Value> = (0..101).map(|_| json!({ "field": "title", "value": 1 })).collect();

@@ -222,7 +222,7 @@ on_both_engines! {
         let refused = refused["id"].as_str().unwrap();
         assert_eq!(stream.frame().await, format!("event: complete\ndata: {{\"id\":\"{refused}\"}}\n\n"));
 
-        // One that its client ends gives its turn to others, and the bytes of its variables.
+        // If the client ends an operation, its turn and the bytes of its variables are free for others.
         let napping: Vec<&str> = ["large", "second", "third"].into_iter().filter(|id| *id != refused).collect();
         assert_eq!(begin("none", "{ svc_objects }", Value::Null).await.status, 202);
         assert!(stream.frame().await.contains("\"code\":\"unavailable\""));

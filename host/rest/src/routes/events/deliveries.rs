@@ -18,7 +18,7 @@ use crate::request::extract::{PathParts, QueryPairs};
 const EVENTS_DEFAULT: usize = 50;
 const EVENTS_MAX: usize = 500;
 
-/// One delivery, by `eventId` and `consumer`; or with `dead` all dead ones that the rest finds.
+/// One delivery, by `eventId` and `consumer`. With `dead`, all dead deliveries that the other members match.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RetryBody {

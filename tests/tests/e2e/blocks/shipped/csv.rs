@@ -264,7 +264,7 @@ on_both_engines! {
         import(&ann, "sku,name\nb,B\n", json!({})).await.expect_error(403, "forbidden");
         import(&ann, "sku,name\na,B\n", json!({ "onConflict": ["sku"] })).await.expect_error(403, "forbidden");
         assert_eq!(call(&ann, "export", export.clone()).await.data()["rows"], 1);
-        // One's own rows: what is another's is neither seen nor changed, and what is made is one's own.
+        // With a right to own rows, Ben neither sees nor changes the rows of others, and the rows that he makes are his.
         let own = json!({ "resource": "product", "actions": ["manage"], "rowPolicy": "own" });
         let ben = user_with(&server, &admin, "ben", json!([all, own])).await;
         assert_eq!(import(&ben, "sku,name\nb,B\n", json!({})).await.data(), done(1, 0));

@@ -91,7 +91,7 @@ impl Limit for SmallFiles {
         SmallFiles::bound(server, "unlimited");
     }
 
-    /// SQLite reports an I/O error, as it does for a broken disk. Which of the two it was, it does not say.
+    /// SQLite reports an I/O error, as it does for a broken disk. It does not say which of the two it was.
     fn refusal(&self) -> (u16, &'static str) {
         (503, "unavailable")
     }
