@@ -279,8 +279,17 @@ impl Reader<'_> {
             Operand::Ordered | Operand::Value | Operand::Text => self.operand(raw)?,
         };
         let value = RawValue::from_string(value.into_owned()).map_err(Error::internal)?;
-        let filter = Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
-        predicate(object, &filter).map(normal_test).map_err(|error| self.named(error))
+        let filter = |value| Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
+        predicate(object, &filter(value.clone())).map(normal_test).or_else(|error| {
+            // The first item that is refused by itself is the place.
+            let items =
+                if operator.operand() == Operand::List { self.items(value.get(), LIST_ITEMS_MAX, "values")? } else { vec![] };
+            let refused = |item: Box<RawValue>| predicate(object, &filter(item)).is_err();
+            match items.into_iter().position(refused) {
+                Some(index) => self.at(Step::Item(index), |reader| Err(reader.named(error))),
+                None => Err(self.named(error)),
+            }
+        })
     }
 
     /// A single value with its variable resolved.

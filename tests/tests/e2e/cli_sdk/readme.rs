@@ -168,9 +168,10 @@ on_sqlite_first! {
 }
 
 /// Every page that has commands, in an order in which somebody may read them.
-const PAGES: [(&str, &str); 10] = [
+const PAGES: [(&str, &str); 11] = [
     ("README", include_str!("../../../../README.md")),
     ("auth", include_str!("../../../../docs/auth.md")),
+    ("filter", include_str!("../../../../docs/filter.md")),
     ("graphql", include_str!("../../../../docs/graphql.md")),
     ("mcp", include_str!("../../../../docs/mcp.md")),
     ("openapi", include_str!("../../../../docs/openapi.md")),
