@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use blockbase_schema::json::Members;
-use blockbase_schema::{Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
 use serde_json::value::RawValue;
 
 use super::variables::{Meaning, Variables};
@@ -273,11 +273,15 @@ impl Reader<'_> {
             return Err(self.refused(format!("A condition has {LEAVES_MAX} tests at most.")));
         }
         let value = match operator.operand() {
-            Operand::Nothing if raw.trim() == "true" => Cow::Borrowed(raw),
-            Operand::Nothing => return Err(self.refused(format!("`{}` takes `true` alone.", operator.name()))),
-            Operand::List => self.list_operand(raw)?,
-            Operand::Ordered | Operand::Value | Operand::Text => self.operand(raw)?,
+            Operand::Nothing if raw.trim() == "true" => Ok(Cow::Borrowed(raw)),
+            Operand::Nothing => Err(self.refused(format!("`{}` takes `true` alone.", operator.name()))),
+            Operand::List => self.list_operand(raw),
+            Operand::Ordered | Operand::Value | Operand::Text => self.operand(raw),
         };
+        let value = value.map_err(|error| match error.code {
+            Code::InvalidValue => error.with_field(column.name.clone()),
+            _ => error,
+        })?;
         let value = RawValue::from_string(value.into_owned()).map_err(Error::internal)?;
         let filter = |value| Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
         predicate(object, &filter(value.clone())).map(normal_test).or_else(|error| {

@@ -140,6 +140,15 @@ fn routes() -> Vec<Route> {
         guarded(&format!("delete {base}/bulk"), "", json!({ "ids": [format!("<{object}>")] }), &[delete], 200);
         guarded(&format!("get {base}/export"), &format!("{base}/export?format=csv"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/aggregate"), &format!("{base}/aggregate?fn=count"), Value::Null, &[read], 200);
+        guarded(&format!("post {base}/query"), "", json!({ "sort": "-created_at" }), &[read], 200);
+        // A condition on related records needs what reading them needs.
+        let related = json!({ "where": { "tags": { "some": {} } } });
+        guarded(&format!("post {base}/query"), "", related, &[read, (other, "read")], 200);
+        for path in ["?", "/export?format=csv&", "/aggregate?fn=count&"] {
+            let operation = format!("get {base}{}", path.split('?').next().unwrap_or_default());
+            let path = format!("{base}{path}where=%7B%22tags%22:%7B%22none%22:%7B%7D%7D%7D");
+            guarded(&operation, &path, Value::Null, &[read, (other, "read")], 200);
+        }
         guarded(&format!("get {base}/{{id}}"), &one, Value::Null, &[read], 404);
         guarded(&format!("get {base}/{{id}}"), &format!("{one}?expand=tags"), Value::Null, &[read, (other, "read")], 404);
         guarded(&format!("patch {base}/{{id}}"), &one, record_change(object), &[update], 404);
