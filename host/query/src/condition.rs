@@ -35,7 +35,7 @@ use crate::access::Scope;
 use crate::plan::{Comparison, Predicate, Test};
 
 pub use memory::{Image, RelatedRows, image};
-pub(crate) use read::split;
+pub(crate) use read::{read_counted, split};
 pub use read::{Reading, Where, read};
 pub use variables::Variables;
 

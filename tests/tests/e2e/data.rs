@@ -3,6 +3,7 @@
 pub(crate) mod aggregates;
 pub(crate) mod bad_fields;
 pub(crate) mod bulk;
+pub(crate) mod bulk_where;
 pub(crate) mod conditional;
 pub(crate) mod conditions;
 pub(crate) mod exact_values;

@@ -251,7 +251,7 @@ fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, relate
 }
 
 /// The cost of a read, as far as its plan shows it. The length of a text is known only when it is read.
-fn cost(selection: &Selection) -> Cost {
+pub(crate) fn cost(selection: &Selection) -> Cost {
     if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
 }
 

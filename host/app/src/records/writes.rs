@@ -4,6 +4,7 @@
 
 mod bulk;
 mod change;
+mod chosen;
 mod explain;
 mod steps;
 
@@ -31,6 +32,8 @@ use crate::records::versions::{Condition, RecordAnswer};
 use bulk::change_many;
 pub(crate) use bulk::insert_many;
 pub(crate) use change::record_change;
+pub use chosen::Chosen;
+use chosen::Found;
 pub(crate) use steps::create;
 use steps::{run_step, upsert};
 
@@ -226,22 +229,22 @@ impl App {
         .await
     }
 
-    /// Deletes those of `ids` that are there and within the caller's reach: their ids, in the caller's order.
+    /// Deletes those of the chosen records that are there and within the caller's reach: their ids, in the caller's order.
     ///
     /// # Errors
-    /// `invalid_value` for an id that is no uuid; `foreign_key_violation` if one is still referenced; `answer_too_large` if the
+    /// Those of [`App::find_chosen`]; `foreign_key_violation` if one is still referenced; `answer_too_large` if the
     /// records are too large, with those that go along: then none is deleted.
-    pub async fn delete_many(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
+    pub async fn delete_many(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Delete)?;
-            self.check_bulk_size(ids.len())?;
-            let ids = parse_ids(ids)?;
+            let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let scope = access.scope().clone();
             self.store
                 .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
+                        let ids = found.narrowed(connection, &mut context, &object).await?;
                         let gone = delete_records(connection, &mut context, &object, &scope, ids.clone(), None).await?;
                         Ok(BulkAnswer { ids: ids.into_iter().filter(|id| gone.contains(id)).collect() })
                     })
@@ -251,16 +254,16 @@ impl App {
         .await
     }
 
-    /// Changes those of `ids` that are there and within the caller's reach, all in the same way: their ids, in the caller's order.
+    /// Changes those of the chosen records that are there and within the caller's reach, all in the same way: their ids, in the
+    /// caller's order.
     ///
     /// # Errors
-    /// `invalid_value` for an id that is no uuid; `answer_too_large` if the records are too large together; else what the change
+    /// Those of [`App::find_chosen`]; `answer_too_large` if the records are too large together; else what the change
     /// of one of them is refused with: then none is changed.
-    pub async fn update_many(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
+    pub async fn update_many(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Update)?;
-            self.check_bulk_size(ids.len())?;
-            let ids = parse_ids(ids)?;
+            let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let bytes = changes.bytes();
             let change = run_sized(bytes, || Change::new(&object, &access, changes, stamp(&context)))?;
@@ -269,6 +272,7 @@ impl App {
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
+                        let ids = found.narrowed(connection, &mut context, &object).await?;
                         let ids = change_many(connection, &mut context, &object, &scope, (&change, bytes), ids).await?;
                         Ok(BulkAnswer { ids })
                     })
@@ -283,15 +287,14 @@ impl App {
     ///
     /// # Errors
     /// As [`App::update_many`], but for what only the change itself meets.
-    pub async fn update_many_dry(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
+    pub async fn update_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Update)?;
-            self.check_bulk_size(ids.len())?;
-            let ids = parse_ids(ids)?;
+            let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             // It writes nothing, so it does not count as a write.
             let stamp = stamp(&self.context_of(caller, &registry, false));
             run_sized(changes.bytes(), || Change::new(&object, &access, changes, stamp))?;
-            self.reached(caller, &registry, object, access, ids).await
+            self.reached(caller, &registry, object, access, found).await
         })
         .await
     }
@@ -300,23 +303,23 @@ impl App {
     ///
     /// # Errors
     /// As [`App::delete_many`], but for what only the deletion itself meets.
-    pub async fn delete_many_dry(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
+    pub async fn delete_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Delete)?;
-            self.check_bulk_size(ids.len())?;
-            self.reached(caller, &registry, object, access, parse_ids(ids)?).await
+            let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
+            self.reached(caller, &registry, object, access, found).await
         })
         .await
     }
 
-    /// Those of `ids` that are there and within the caller's reach.
+    /// Those of the records found that are there and within the caller's reach.
     async fn reached(
         &self,
         caller: &Caller,
         registry: &Registry,
         object: Arc<Object>,
         access: Access,
-        ids: Vec<Uuid>,
+        Found { ids, .. }: Found,
     ) -> Result<BulkAnswer> {
         self.store
             .read_rows(self.by(caller), Some(registry.version), move |connection| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{Action, AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized};
+use blockbase_app::{Chosen, Action, AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized};
 use serde::Deserialize;
 
 use super::guest_error;
@@ -115,7 +115,7 @@ async fn create_many(service: &Service, object: &str, values: &str) -> Result<St
 }
 
 async fn delete_many(service: &Service, object: &str, ids: Vec<String>) -> Result<Vec<String>> {
-    let deleted = service.app.delete_many(&service.caller, object, &ids).await?;
+    let deleted = service.app.delete_many(&service.caller, object, &Chosen::Ids(ids)).await?;
     Ok(deleted.ids.iter().map(ToString::to_string).collect())
 }
 

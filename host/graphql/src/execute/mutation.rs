@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_members};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{LinkChange, run_sized};
+use blockbase_app::{Chosen, LinkChange, run_sized};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -95,7 +95,7 @@ impl<'d> Execution<'d> {
     ) -> Result<()> {
         let changes = changes(arguments)?;
         let ids: Vec<String> = arguments.read("ids")?.unwrap_or_default();
-        let written = self.app.update_many(self.caller, object.name(), &ids, &changes).await?;
+        let written = self.app.update_many(self.caller, object.name(), &Chosen::Ids(ids), &changes).await?;
         let begun = answer.json.len();
         answer.json.push(b'{');
         for field in self.context().collect(&selected.sets, WRITTEN_NAME) {

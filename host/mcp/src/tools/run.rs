@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::Members;
 use blockbase_app::schema::{Error, Result};
-use blockbase_app::{AggregateRequest, App, Caller, LinkChange, ListParameter, ListRequest, expand_paths, write_warnings};
+use blockbase_app::{Chosen, AggregateRequest, App, Caller, LinkChange, ListParameter, ListRequest, expand_paths, write_warnings};
 use serde_json::value::RawValue;
 
 use super::arguments::{Arguments, NONE};
@@ -122,9 +122,10 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             let object: String = arguments.required("object_name")?;
             let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
             let changes: Members = arguments.required("data")?;
+            let chosen = Chosen::Ids(ids);
             let updated = match arguments.optional("dry_run")?.unwrap_or(false) {
-                true => app.update_many_dry(caller, &object, &ids, &changes).await?,
-                false => app.update_many(caller, &object, &ids, &changes).await?,
+                true => app.update_many_dry(caller, &object, &chosen, &changes).await?,
+                false => app.update_many(caller, &object, &chosen, &changes).await?,
             };
             Ok(updated.json())
         }
@@ -132,7 +133,7 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             let mut arguments = take(&["object_name", "ids"])?;
             let object: String = arguments.required("object_name")?;
             let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
-            Ok(app.delete_many(caller, &object, &ids).await?.json())
+            Ok(app.delete_many(caller, &object, &Chosen::Ids(ids)).await?.json())
         }
         Tool::LinkRecords | Tool::UnlinkRecords => {
             let change = if tool == Tool::LinkRecords { LinkChange::Add } else { LinkChange::Remove };

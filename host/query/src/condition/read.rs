@@ -65,8 +65,14 @@ pub(crate) fn split<'a>(object: &Object, wheres: &'a [Where]) -> Result<(Vec<Fil
 /// `invalid_request`, `unknown_field` or `invalid_value`, each with the path in its message; what [`Reading::decide`] says of an
 /// object that the caller may not read.
 pub fn read(object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condition> {
+    read_counted(object, text, reading).map(|(condition, _)| condition)
+}
+
+/// The same, with how many tests were sent.
+pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
     let mut reader = Reader { reading, variables: None, leaves: 0, steps: 0, path: ListParameter::Where.name().to_owned() };
-    reader.condition(object, text, Place { level: 1, depth: 0 })
+    let condition = reader.condition(object, text, Place { level: 1, depth: 0 })?;
+    Ok((condition, reader.leaves))
 }
 
 /// How far inside a part of the condition stands.

@@ -108,13 +108,27 @@ impl Selection {
         wheres: &[Where],
         reading: &Reading<'_>,
     ) -> Result<Selection> {
+        Selection::counted(object, access, search, filters, wheres, reading).map(|(selection, _)| selection)
+    }
+
+    /// The same, with how many tests were sent.
+    fn counted(
+        object: &Object,
+        access: &Access,
+        search: Option<String>,
+        filters: &[Filter],
+        wheres: &[Where],
+        reading: &Reading<'_>,
+    ) -> Result<(Selection, usize)> {
         let (named, wheres) = condition::split(object, wheres)?;
         let filters = filters.iter().chain(&named);
         let predicates: Vec<Predicate> = filters.map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
+        let mut tests = predicates.len();
         let mut items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
         let mut conditions: Vec<Condition> = gathered(predicates).into_iter().map(Condition::Test).collect();
         if let Some(asked) = wheres {
-            let asked = condition::read(object, asked, reading)?;
+            let (asked, leaves) = condition::read_counted(object, asked, reading)?;
+            tests += leaves;
             items += asked.values();
             conditions = match Condition::all(conditions.into_iter().chain([asked]).collect()) {
                 Condition::All(parts) => parts,
@@ -124,7 +138,22 @@ impl Selection {
         if items > FILTER_VALUES_MAX {
             return Err(Error::invalid_request(format!("The filters of a request hold {FILTER_VALUES_MAX} values at most.")));
         }
-        Ok(Selection { scope: access.scope().clone(), search, conditions, search_by: SearchBy::Index })
+        Ok((Selection { scope: access.scope().clone(), search, conditions, search_by: SearchBy::Index }, tests))
+    }
+
+    /// The rows that a write is for.
+    ///
+    /// # Errors
+    /// Those of [`Selection::new`]; `invalid_request` for a condition that every record meets, or that tests nothing.
+    pub fn to_write(object: &Object, access: &Access, wheres: &[Where], reading: &Reading<'_>) -> Result<Selection> {
+        let (selection, tests) = Selection::counted(object, access, None, &[], wheres, reading)?;
+        match tests > 0 && !selection.conditions.is_empty() {
+            true => Ok(selection),
+            false => {
+                let message = "The condition of a call for many records has to test something. This one is the same for every record.";
+                Err(Error::invalid_request(message))
+            }
+        }
     }
 
     /// The tests that every row meets.

@@ -87,6 +87,27 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
     writer.finish()
 }
 
+/// The ids of `most` rows of the selection at most, in their order; among `ids`, if they were found before. Those are locked, where
+/// the engine has row locks: they are looked at again to be changed.
+pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Option<Vec<uuid::Uuid>>, most: usize) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    let is_locked = among.is_some() && dialect == Dialect::Postgres;
+    let mut tests = Vec::new();
+    if let Some(among) = among {
+        let list = writer.bind(Param::UuidList(among));
+        tests.push(dialect.among("\"id\"", &list));
+    }
+    tests.extend(writer.selection_tests(object, selection));
+    writer.wherever(&tests);
+    let most = writer.bind(Param::from(i64::try_from(most).unwrap_or(i64::MAX)));
+    writer.sql.push_str(&format!(" ORDER BY \"id\" LIMIT {most}"));
+    if is_locked {
+        writer.sql.push_str(" FOR UPDATE");
+    }
+    writer.finish()
+}
+
 /// The rows that the search index of SQLite takes for matches, `most` at most; `None` if the index cannot answer the search.
 pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
     let (Dialect::Sqlite, SearchBy::Index) = (dialect, &selection.search_by) else { return None };

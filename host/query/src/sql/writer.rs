@@ -142,6 +142,11 @@ impl Writer {
 
     /// ` WHERE …`: the row policy first, then what the caller asked for.
     pub(super) fn selection(&mut self, object: &Object, selection: &Selection) {
+        let tests = self.selection_tests(object, selection);
+        self.wherever(&tests);
+    }
+
+    pub(super) fn selection_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let mut tests = self.scope(object, &selection.scope);
         for condition in &selection.conditions {
             let test = self.condition(&Place::of(object), condition);
@@ -151,7 +156,7 @@ impl Writer {
             tests.push(self.search(object, term));
         }
         tests.extend(self.candidates(object, selection));
-        self.wherever(&tests);
+        tests
     }
 
     pub(super) fn record(&mut self, plan: &RecordPlan) {

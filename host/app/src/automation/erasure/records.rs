@@ -5,6 +5,7 @@ use blockbase_schema::{Code, Error, Result};
 use blockbase_store::ReadCost;
 
 use crate::App;
+use crate::records::writes::Chosen;
 use crate::caller::Caller;
 use crate::records::deletion::{Step, StepSize, delete_some};
 use crate::records::read::record_id;
@@ -60,7 +61,7 @@ impl App {
     async fn delete_in_parts(&self, caller: &Caller, object: &str, ids: Vec<String>, deleted: &mut usize) -> Result<()> {
         let mut parts = vec![ids];
         while let Some(mut part) = parts.pop() {
-            match self.delete_many(caller, object, &part).await {
+            match self.delete_many(caller, object, &Chosen::Ids(part.clone())).await {
                 Ok(answer) => *deleted += answer.ids.len(),
                 Err(error) if error.code == Code::AnswerTooLarge && part.len() > 1 => {
                     parts.push(part.split_off(part.len() / 2));

@@ -1,11 +1,12 @@
 //! `POST`, `PATCH` and `DELETE /api/v1/data/:object/bulk`: many records, all or none.
 
-use axum::extract::State;
+use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::run_sized;
+use blockbase_app::{Chosen, ListParameter, Where, run_sized};
 use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{Members, parse_list, parse_object};
+use http_body::Body as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,7 +14,7 @@ use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
 use crate::request::admission::{Create, Delete, Granted, Records, Update};
-use crate::request::body::{Ids, JsonText};
+use crate::request::body::JsonText;
 use crate::request::extract::{PathParts, QueryPairs};
 
 #[derive(Deserialize)]
@@ -39,16 +40,35 @@ pub(crate) async fn create(
     Ok(render::json_bytes(StatusCode::CREATED, created.json().into_bytes()))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChangeBody<'a> {
+/// The records of a call, and what it sets in them: `ids` or `where`, and `values`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ChosenBody<'a> {
     #[serde(borrow)]
-    ids: &'a RawValue,
-    values: Members,
+    ids: Option<&'a RawValue>,
+    r#where: Option<Box<RawValue>>,
+    values: Option<Members>,
+}
+
+impl ChosenBody<'_> {
+    /// The records, which either the body or the query names.
+    fn chosen(&mut self, state: &AppState, query: &QueryPairs) -> Result<Chosen, Error> {
+        let name = ListParameter::Where.name();
+        let mut wheres: Vec<Where> = self.r#where.take().map(Where::Json).into_iter().collect();
+        for (_, text) in query.iter().filter(|(known, _)| *known == name) {
+            let raw = RawValue::from_string(text.to_owned());
+            wheres.push(raw.map(Where::Json).map_err(|error| Error::invalid_request(format!("`{name}` is not JSON: {error}.")))?);
+        }
+        match (self.ids, wheres.pop()) {
+            (Some(ids), None) => Ok(Chosen::Ids(parse_list(ids.get(), state.app.settings().bulk_records_max)?)),
+            (None, Some(asked)) if wheres.is_empty() => Ok(Chosen::Where(asked)),
+            _ => Err(Error::invalid_request(format!("Name the records either by `ids` or by one `{name}`."))),
+        }
+    }
 }
 
 /// `{ "ids": [uuid], "values": record }` → 200 `{ count, ids }` of those that were changed; with `?dryRun=true` of those that would
-/// be.
+/// be. `where` names the records instead of `ids`, in the body or in the query.
 pub(crate) async fn update(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Update>>,
@@ -57,30 +77,45 @@ pub(crate) async fn update(
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     let is_dry = query.flag("dryRun")?;
-    let (ids, values) = run_sized(text.len(), || {
-        let ChangeBody { ids, values } = parse_object(&text)?;
-        let ids: Vec<String> = parse_list(ids.get(), state.app.settings().bulk_records_max)?;
-        Ok::<_, Error>((ids, values))
+    let (chosen, values) = run_sized(text.len(), || {
+        let mut body: ChosenBody<'_> = parse_object(&text)?;
+        let values = body.values.take().ok_or_else(|| Error::invalid_request("The body lacks `values`."))?;
+        Ok::<_, Error>((body.chosen(&state, &query)?, values))
     })?;
     drop(text);
     let changed = match is_dry {
-        true => state.app.update_many_dry(&caller, &object, &ids, &values).await?,
-        false => state.app.update_many(&caller, &object, &ids, &values).await?,
+        true => state.app.update_many_dry(&caller, &object, &chosen, &values).await?,
+        false => state.app.update_many(&caller, &object, &chosen, &values).await?,
     };
     Ok(render::json_bytes(StatusCode::OK, changed.json().into_bytes()))
 }
 
-/// `{ "ids": [uuid] }` → 200 `{ count, ids }` of those that were deleted; with `?dryRun=true` of those that would be.
+/// `{ "ids": [uuid] }` → 200 `{ count, ids }` of those that were deleted; with `?dryRun=true` of those that would be. `where` names
+/// the records instead of `ids`. If it stands in the query, no body is needed.
 pub(crate) async fn delete(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Delete>>,
     PathParts(object): PathParts<String>,
     query: QueryPairs,
-    Ids(ids): Ids,
+    request: Request,
 ) -> Result<Response, ApiError> {
-    let deleted = match query.flag("dryRun")? {
-        true => state.app.delete_many_dry(&caller, &object, &ids).await?,
-        false => state.app.delete_many(&caller, &object, &ids).await?,
+    let is_dry = query.flag("dryRun")?;
+    let needs_no_body = query.get(ListParameter::Where.name()).is_some() && request.body().is_end_stream();
+    let text = match needs_no_body {
+        true => "{}".to_owned(),
+        false => JsonText::from_request(request, &state).await?.0,
+    };
+    let chosen = run_sized(text.len(), || {
+        let mut body: ChosenBody<'_> = parse_object(&text)?;
+        match body.values {
+            Some(_) => Err(Error::invalid_request("A deletion takes no `values`.")),
+            None => body.chosen(&state, &query),
+        }
+    })?;
+    drop(text);
+    let deleted = match is_dry {
+        true => state.app.delete_many_dry(&caller, &object, &chosen).await?,
+        false => state.app.delete_many(&caller, &object, &chosen).await?,
     };
     Ok(render::json_bytes(StatusCode::OK, deleted.json().into_bytes()))
 }

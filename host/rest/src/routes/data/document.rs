@@ -222,12 +222,23 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
             checked.";
         query_parameter("dryRun", text, json!({ "type": "boolean", "default": false }))
     };
-    let mut changes = described.ids();
-    changes["properties"]["values"] = described.updates();
-    changes["required"] = json!(["ids", "values"]);
+    let chosen = |more: Value| {
+        let condition = where_document::condition(type_name);
+        let by_ids = described.ids()["properties"]["ids"].clone();
+        let one_of = |name: &str, value: Value| {
+            let mut properties = more.clone();
+            properties[name] = value;
+            exact_object(properties)
+        };
+        json!({ "oneOf": [one_of("ids", by_ids), one_of("where", condition)] })
+    };
+    let changes = chosen(json!({ "values": described.updates() }));
     let update = described
         .operation("bulkUpdate", format!("Change many records of {name}"))
-        .describe("Gives all records the same values, or changes none. Unknown ids are skipped.")
+        .describe(
+            "Gives all records the same values, or changes none. Unknown ids are skipped. `where` names the records that meet a \
+            condition and that the caller may read.",
+        )
         .parameter(dry_run())
         .json_body(changes)
         .problems(&[409])
@@ -235,9 +246,12 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     paths.add("patch", path.clone(), update);
     let delete = described
         .operation("bulkDelete", format!("Delete many records of {name}"))
-        .describe("Unknown ids are skipped. If one of the records is still referenced, none is deleted.")
+        .describe(
+            "Unknown ids are skipped. If one of the records is still referenced, none is deleted. `where` names the records that meet a \
+            condition and that the caller may read.",
+        )
         .parameter(dry_run())
-        .json_body(described.ids())
+        .json_body(chosen(json!({})))
         .problems(&[409])
         .answers(200, "Ids of the records that were deleted.", of::<WrittenAnswer<'_>>());
     paths.add("delete", path, delete);

@@ -149,9 +149,14 @@ fn schema_name(type_name: &str) -> String {
     format!("{type_name}_Where")
 }
 
+/// A condition on an object's records.
+pub(crate) fn condition(type_name: &str) -> Value {
+    schema(&schema_name(type_name))
+}
+
 /// Adds the schema of an object's conditions.
 pub(crate) fn describe(components: &mut Components, object: &Object, type_name: &str, relations: &[Related<'_>]) {
-    let own = || schema(&schema_name(type_name));
+    let own = || condition(type_name);
     let list = |what: &str| json!({ "type": "array", "items": own(), "maxItems": PARTS_MAX, "description": what });
     let mut properties = Map::new();
     properties.insert("_and".to_owned(), list("Each of these holds."));
@@ -161,7 +166,7 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
         properties.insert(name.clone(), schema(Kind::of(*ty).schema_name()));
     }
     for related in relations {
-        let condition = || schema(&schema_name(&related.type_name));
+        let condition = || condition(&related.type_name);
         let asked = match related.is_single {
             true => condition(),
             false => {
@@ -190,7 +195,7 @@ pub(crate) fn parameter(object: &Object, type_name: &str) -> Option<Value> {
             "name": name,
             "in": "query",
             "description": "A condition as JSON, with and, or, not and relations. Records must also match the filters and the search.",
-            "content": { "application/json": { "schema": schema(&schema_name(type_name)) } },
+            "content": { "application/json": { "schema": condition(type_name) } },
         })
     })
 }
@@ -209,7 +214,7 @@ pub(crate) fn query_body(type_name: &str, parameters: &[Value]) -> Value {
     for parameter in ListParameter::ALL {
         let name = parameter.name();
         let value = match parameter {
-            ListParameter::Where => schema(&schema_name(type_name)),
+            ListParameter::Where => condition(type_name),
             _ => {
                 let Some(known) = parameters.iter().find(|known| known["name"] == name) else { continue };
                 let mut value = known["schema"].clone();

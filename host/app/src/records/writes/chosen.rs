@@ -1,0 +1,102 @@
+//! The records of a bulk call: those that it names, or those that meet a condition.
+
+use std::sync::Arc;
+
+use blockbase_query::plan::Selection;
+use blockbase_query::{Access, Action, Where, sql};
+use blockbase_schema::{Error, Object, Registry, Result};
+use blockbase_store::{Connection, Read};
+use uuid::Uuid;
+
+use super::parse_ids;
+use crate::App;
+use crate::caller::Caller;
+use crate::outbox::record_events::WriteContext;
+use crate::records::read::{cost, with_reading};
+
+/// How a bulk call says which records it is for.
+#[derive(Clone, Debug)]
+pub enum Chosen {
+    Ids(Vec<String>),
+    /// Those that meet a condition and that the caller may read, `SVC_MAX_BULK` at most.
+    Where(Where),
+}
+
+/// The records that were found, and what they have to meet still when they are written.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) ids: Vec<Uuid>,
+    selection: Option<Arc<Selection>>,
+}
+
+impl Found {
+    /// Those that meet the condition in this transaction, too. Nobody changes them until it ends.
+    pub(super) async fn narrowed(
+        self,
+        connection: &mut Connection,
+        context: &mut WriteContext,
+        object: &Arc<Object>,
+    ) -> Result<Vec<Uuid>> {
+        let Found { ids, selection } = self;
+        let Some(selection) = selection else { return Ok(ids) };
+        for related in selection.related_objects() {
+            context.hold(connection, &related).await?;
+        }
+        let most = ids.len();
+        fetch(connection, object, &selection, Some(ids), most).await
+    }
+}
+
+async fn fetch(
+    connection: &mut Connection,
+    object: &Object,
+    selection: &Selection,
+    among: Option<Vec<Uuid>>,
+    most: usize,
+) -> Result<Vec<Uuid>> {
+    let statement = sql::ids(connection.dialect(), object, selection, among, most);
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+    rows.iter().map(|row| row.uuid(0).map_err(Error::from)).collect()
+}
+
+impl App {
+    /// Finds the records of a bulk call. A condition is looked up before the write, which would make others wait for it.
+    ///
+    /// # Errors
+    /// `invalid_request` for more than `SVC_MAX_BULK` records, or a condition that is wrong or tests nothing; `invalid_value` for an
+    /// id that is no uuid; `forbidden` without read, for a condition.
+    pub(super) async fn find_chosen(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: &Arc<Object>,
+        access: &Access,
+        chosen: &Chosen,
+    ) -> Result<Found> {
+        let asked = match chosen {
+            Chosen::Ids(ids) => {
+                self.check_bulk_size(ids.len())?;
+                return Ok(Found { ids: parse_ids(ids)?, selection: None });
+            }
+            Chosen::Where(asked) => asked,
+        };
+        let (_, reads) = caller.object(registry, object.name(), Action::Read)?;
+        let selection = with_reading(caller, registry, self.clock.now(), |reading| {
+            Selection::to_write(object, &reads.and(access), std::slice::from_ref(asked), reading)
+        })?;
+        let selection = Arc::new(selection);
+        let most = self.settings.bulk_records_max;
+        let read = Read { schema: registry.version, cost: cost(&selection), tables_of_one_moment: None };
+        let sought = (Arc::clone(object), Arc::clone(&selection));
+        let ids = self
+            .read_metered(caller, read, move |connection| {
+                let (object, selection) = sought.clone();
+                Box::pin(async move { fetch(connection, &object, &selection, None, most.saturating_add(1)).await })
+            })
+            .await?;
+        if ids.len() > most {
+            return Err(Error::invalid_request(format!("More than {most} records meet the condition, and one call is for {most} at most.")));
+        }
+        Ok(Found { ids, selection: Some(selection) })
+    }
+}

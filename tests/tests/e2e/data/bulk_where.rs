@@ -1,0 +1,163 @@
+//! Bulk calls whose records are named by a condition.
+
+use blockbase_tests::{Admin, ServerBuilder, on_both_engines};
+use serde_json::{Value, json};
+
+const BULK: &str = "/api/v1/data/ticket/bulk";
+
+async fn define(admin: &Admin<'_>) {
+    admin.define("desk", json!([{ "name": "name", "type": "text" }])).await;
+    admin
+        .define("ticket", json!([
+            { "name": "title", "type": "text" },
+            { "name": "state", "type": "enum", "options": ["free", "taken", "done"] },
+            { "name": "points", "type": "integer", "max": 100 },
+        ]))
+        .await;
+    admin.relate(json!({ "name": "desk", "kind": "many_to_one", "source": "ticket", "target": "desk" })).await;
+}
+
+/// The titles of the tickets, in their order, that a query finds.
+async fn titles(admin: &Admin<'_>, query: &str) -> Vec<String> {
+    let listed = admin.get(&format!("/api/v1/data/ticket?sort=title&pageSize=100&{query}")).await.json();
+    listed["data"].as_array().unwrap().iter().map(|row| row["title"].as_str().unwrap().to_owned()).collect()
+}
+
+on_both_engines! {
+    async fn a_condition_names_the_records_of_a_bulk_call(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let desk = admin.make("desk", json!({ "name": "front" })).await;
+        for (title, state, points, desk) in [
+            ("a", "free", json!(1), json!(desk)),
+            ("b", "free", json!(2), Value::Null),
+            ("c", "taken", json!(3), json!(desk)),
+            ("d", "done", Value::Null, Value::Null),
+        ] {
+            admin.make("ticket", json!({ "title": title, "state": state, "points": points, "desk_id": desk })).await;
+        }
+        let change = json!({ "where": { "desk.name": "front" }, "values": { "points": { "$inc": 10 } } });
+        let dry = admin.patch(&format!("{BULK}?dryRun=true"), change.clone()).await.json();
+        assert_eq!(dry["count"], 2);
+        assert_eq!(titles(&admin, "points%5Bgte%5D=10").await, Vec::<String>::new());
+        let changed = admin.patch(BULK, change).await;
+        assert_eq!((changed.status, changed.json()["ids"].clone()), (200, dry["ids"].clone()), "{}", changed.text);
+        assert_eq!(titles(&admin, "points%5Bgte%5D=10").await, ["a", "c"]);
+        let updated = admin.outbox("ticket").await.into_iter().filter(|(topic, _)| topic == "data.ticket.updated").count();
+        assert_eq!(updated, 2);
+
+        // The same in the query; the body has the rest.
+        let query = format!("{BULK}?where=%7B%22_or%22:[%7B%22title%22:%22b%22%7D,%7B%22points%22:null%7D]%7D");
+        assert_eq!(admin.patch(&query, json!({ "values": { "state": "free" } })).await.json()["count"], 2);
+        assert_eq!(titles(&admin, "state=free").await, ["a", "b", "d"]);
+        let gone = admin.delete(&format!("{query}&dryRun=true")).await;
+        assert_eq!((gone.status, gone.json()["count"].clone()), (200, json!(2)), "{}", gone.text);
+        assert_eq!(admin.delete(&query).await.json()["count"], 2);
+        assert_eq!(titles(&admin, "").await, ["a", "c"]);
+        let none = admin.delete_with(BULK, json!({ "where": { "title": { "in": [] } } })).await;
+        assert_eq!((none.status, none.json()), (200, json!({ "count": 0, "ids": [] })));
+        // A value that one of them cannot take leaves all as they are.
+        let refused = admin.patch(BULK, json!({ "where": { "title": { "gte": "a" } }, "values": { "points": { "$inc": 89 } } })).await;
+        refused.expect_error(400, "CONSTRAINT_VIOLATION");
+        assert_eq!(titles(&admin, "points%5Blt%5D=14").await, ["a", "c"]);
+    }
+
+    async fn a_bulk_call_without_a_test_is_refused(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.make("ticket", json!({ "title": "a", "state": "free" })).await;
+        for chosen in [
+            json!({}),
+            json!({ "where": {} }),
+            json!({ "where": { "_and": [] } }),
+            json!({ "where": { "_or": [] } }),
+            json!({ "where": { "desk": {} } }),
+            json!({ "where": { "_or": [{ "title": "a" }, {}] } }),
+            json!({ "where": { "title": { "nin": [] } } }),
+            json!({ "where": null }),
+            json!({ "where": "x" }),
+            json!({ "where": { "title": "a" }, "ids": [] }),
+        ] {
+            let mut change = chosen.clone();
+            change["values"] = json!({ "state": "done" });
+            admin.patch(BULK, change).await.expect_error(400, "invalid_request");
+            admin.delete_with(BULK, chosen).await.expect_error(400, "invalid_request");
+        }
+        for query in ["where=%7B%7D", "where=x", "where=%7B%22title%22:%22a%22%7D&where=%7B%22title%22:%22a%22%7D"] {
+            admin.delete(&format!("{BULK}?{query}")).await.expect_error(400, "invalid_request");
+        }
+        admin.delete_with(BULK, json!({ "where": { "nothing": 1 } })).await.expect_error(400, "unknown_field");
+        admin.delete_with(BULK, json!({ "where": { "points": "x" } })).await.expect_error(400, "invalid_value");
+        admin.delete_with(BULK, json!({ "where": { "title": "a" }, "values": {} })).await.expect_error(400, "invalid_request");
+        admin.patch(BULK, json!({ "where": { "title": "a" } })).await.expect_error(400, "invalid_request");
+        assert_eq!(titles(&admin, "state=free").await, ["a"]);
+        assert_eq!(admin.outbox("ticket").await.len(), 1);
+    }
+
+    async fn a_bulk_call_reaches_what_its_caller_may_read_and_write(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.make("ticket", json!({ "title": "of the admin", "state": "free" })).await;
+        let user = async |name: &str, permissions: Value| {
+            let role = admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.data();
+            let user = server.with_token(server.sign_up(name).await);
+            let id = user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+            let path = format!("/api/v1/users/{id}/roles");
+            assert_eq!(admin.post(&path, json!({ "roleId": role["id"] })).await.status, 200);
+            user
+        };
+        let own = json!([
+            { "resource": "ticket", "actions": ["read", "create"] },
+            { "resource": "ticket", "actions": ["update", "delete"], "rowPolicy": "own" },
+        ]);
+        let ann = user("ann", own).await;
+        ann.make("ticket", json!({ "title": "of ann", "state": "free" })).await;
+        let change = json!({ "where": { "state": "free" }, "values": { "state": "taken" } });
+        assert_eq!(ann.patch(&format!("{BULK}?dryRun=true"), change.clone()).await.json()["count"], 1);
+        assert_eq!(ann.patch(BULK, change.clone()).await.json()["count"], 1);
+        assert_eq!(titles(&admin, "state=free").await, ["of the admin"]);
+        // The object at the other end is not hers to read.
+        ann.patch(BULK, json!({ "where": { "desk.name": "front" }, "values": {} })).await.expect_error(403, "forbidden");
+
+        let writer = json!([{ "resource": "ticket", "actions": ["create", "update", "delete"] }]);
+        let ben = user("ben", writer).await;
+        ben.patch(BULK, change.clone()).await.expect_error(403, "forbidden");
+        ben.delete_with(BULK, json!({ "where": { "state": "free" } })).await.expect_error(403, "forbidden");
+        let reader = json!([
+            { "resource": "ticket", "actions": ["update", "delete"] },
+            { "resource": "ticket", "actions": ["read"], "rowPolicy": "own" },
+        ]);
+        let eve = user("eve", reader).await;
+        assert_eq!(eve.patch(BULK, change).await.json()["count"], 0);
+        assert_eq!(titles(&admin, "state=free").await, ["of the admin"]);
+    }
+
+    async fn each_record_is_taken_once(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let records: Vec<Value> = (0..40).map(|number| json!({ "title": format!("t{number:02}"), "state": "free" })).collect();
+        assert_eq!(admin.post(BULK, json!({ "data": records })).await.status, 201);
+        let take = || admin.patch(BULK, json!({ "where": { "state": "free" }, "values": { "state": "taken", "points": { "$inc": 1 } } }));
+        let answers = futures_util::future::join_all((0..12).map(|_| take())).await;
+        let counts: Vec<u64> = answers.iter().map(|answer| answer.json()["count"].as_u64().unwrap_or_default()).collect();
+        assert!(answers.iter().all(|answer| answer.status == 200), "{:?}", answers.iter().map(|answer| &answer.text).collect::<Vec<_>>());
+        assert_eq!(counts.iter().sum::<u64>(), 40, "{counts:?}");
+        let updated = admin.outbox("ticket").await.into_iter().filter(|(topic, _)| topic == "data.ticket.updated").count();
+        assert_eq!(updated, 40);
+    }
+
+    async fn more_records_than_one_call_takes_are_refused(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_BULK", "3").start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        for number in 0..4 {
+            admin.make("ticket", json!({ "title": format!("t{number}"), "state": "free" })).await;
+        }
+        let all = json!({ "where": { "state": "free" } });
+        admin.delete_with(BULK, all.clone()).await.expect_error(400, "invalid_request");
+        admin.delete_with(&format!("{BULK}?dryRun=true"), all.clone()).await.expect_error(400, "invalid_request");
+        assert_eq!(titles(&admin, "").await.len(), 4);
+        assert_eq!(admin.delete_with(BULK, json!({ "where": { "title": "t0" } })).await.json()["count"], 1);
+        assert_eq!(admin.delete_with(BULK, all).await.json()["count"], 3);
+    }
+}
