@@ -154,6 +154,7 @@ on_both_engines! {
             (r#"{ "_or": [{ "title": "a" }, { "title": "b", "done": false }] }"#, "ab"),
             (r#"{ "_and": [{ "_or": [{ "title": "a" }, { "title": "b" }] }, { "_not": { "title": "a" } }] }"#, "b"),
             // Operators, their other names, several on one field.
+            (r#"{ "title": { "eq": "a", "==": "b" } }"#, ""),
             (r#"{ "amount": { "gte": -0.05, "lt": 1.1 } }"#, "b"),
             (r#"{ "amount": { ">=": "-0.05", "<=": "1.10" } }"#, "ab"),
             (r#"{ "amount": { "GT": -0.05 } }"#, "a"),
@@ -293,7 +294,7 @@ on_both_engines! {
         let public = json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] });
         assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
         let address = format!("/api/v1/data/task?where={}", encoded(r#"{ "created_by": "$user.id" }"#));
-        assert_eq!(server.call("GET", &address, None).await.expect_error(400, "invalid_value")["field"], "created_by");
+        server.call("GET", &address, None).await.expect_error(400, "invalid_value");
         let address = format!("/api/v1/data/task?where={}", encoded(r#"{ "title": "$$x" }"#));
         assert_eq!(server.call("GET", &address, None).await.data().as_array().unwrap().len(), 1);
     }
@@ -323,6 +324,7 @@ on_both_engines! {
             // Keys that come twice.
             (r#"{ "title": "a", "title": "a" }"#, invalid, "where"),
             (r#"{ "title": { "eq": "a", "eq": "a" } }"#, invalid, "where.title"),
+            (r#"{ "title": "a", "\u0074itle": "a" }"#, invalid, "where"),
             (r#"{ "_and": [], "_and": [] }"#, invalid, "where"),
             (r#"{ "_or": [{ "tags": { "some": {}, "some": {} } }] }"#, invalid, "where._or[0].tags"),
             // Fields and relations.
@@ -374,6 +376,10 @@ on_both_engines! {
         for (condition, path, field) in [
             (r#"{ "title": 1 }"#, "where.title`", "title"),
             (r#"{ "title": { "eq": true } }"#, "where.title.eq`", "title"),
+            (r#"{ "title": "\u0000" }"#, "where.title`", "title"),
+            (r#"{ "title": { "like": "a\u0000" } }"#, "where.title.like`", "title"),
+            (r#"{ "amount": { "lt": 1e400 } }"#, "where.amount.lt`", "amount"),
+            (r#"{ "count": 1.5 }"#, "where.count`", "count"),
             (r#"{ "amount": "x" }"#, "where.amount`", "amount"),
             (r#"{ "amount": true }"#, "where.amount`", "amount"),
             (r#"{ "amount": { "in": [1, "x"] } }"#, "where.amount.in", "amount"),

@@ -38,7 +38,7 @@ const KINDS_OF_ALL: usize = 3;
 const ROWS: std::ops::Range<usize> = 18..30;
 
 pub(super) const OPTIONS: [&str; 6] = ["red", "Red", "Grün", "a,b", "null", "$free"];
-const WORDS: [&str; 36] = [
+const WORDS: [&str; 38] = [
     "",
     "a",
     "A",
@@ -73,6 +73,8 @@ const WORDS: [&str; 36] = [
     "😀",
     "a😀b",
     "back\\slash \"quoted\"",
+    "O'Brien",
+    "{\"a\": 1}",
     "admin",
     "reader_ann",
 ];
@@ -345,8 +347,8 @@ impl<'a> Generator<'a> {
             }
             22..32 if !is_deep => Some(("_not".to_owned(), Value::Object(self.object(object, reader, level + 1, depth)))),
             32..66 if self.steps > 0 && depth < DEPTH_MAX && level + 2 <= LEVELS_MAX => {
+                let Some(end) = self.random.choice(self.world.ends(object)) else { return self.leaf(object, reader, level) };
                 self.steps -= 1;
-                let end = pick(&mut self.random, &self.world.ends(object)).clone();
                 Some(self.relation(&end, reader, level, depth + 1))
             }
             _ => self.leaf(object, reader, level),
