@@ -9,6 +9,7 @@ mod random;
 mod reference;
 mod setup;
 mod shrink;
+mod worlds;
 
 use std::collections::BTreeSet;
 
