@@ -1,7 +1,7 @@
 //! What blocks cost, by the language that they are written in: what a call adds to a plain handler, records read by a block,
 //! memory of calls that run, installs, many blocks that idle, and what spinning blocks take from others.
 //!
-//! All that is compared takes short turns in one run, forth and back, so that a drift of the machine meets each.
+//! The compared variants take short turns in one run, forth and back, so that a drift of the machine affects all of them.
 
 mod added;
 mod data;

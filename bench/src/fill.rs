@@ -28,7 +28,7 @@ pub(crate) fn priorities(rows: u32) -> u32 {
     (rows / ROWS_OF_A_PRIORITY).max(1)
 }
 
-/// A word that one row alone has in its title; numbers themselves would share most of their trigrams.
+/// A word that only one row has in its title. Plain numbers would share most of their trigrams.
 pub(crate) fn reference(number: u32) -> String {
     format!("{:08x}", number.wrapping_mul(0x9E37_79B1))
 }

@@ -35,7 +35,7 @@ impl Contender {
         [all.a_second, all.p50_us as f64, all.p99_us as f64].map(grouped)
     }
 
-    /// The median of what a number of a turn makes beside the other's in the same turn.
+    /// Compares each turn with the other contender's turn at the same time, and returns the median.
     pub(crate) fn beside(&self, other: &Contender, compare: impl Fn(&Measured, &Measured) -> f64) -> f64 {
         median(self.turns.iter().zip(&other.turns).map(|(ours, theirs)| compare(ours, theirs)).collect())
     }

@@ -217,14 +217,14 @@ extern const size_t bb_handlers_count;
 
 // ---- Records. Each call is checked against `permissions.data` of block.json. ----
 
-// Lists records: `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`
-// to `{ data, pagination }`. `query` may be NULL.
+// Lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, select?,
+// expand?, count? }` to `{ data, pagination }`. `where` is a condition, with and, or, not and relations. `query` may be NULL.
 bb_result bb_data_query(const char *object, bb_json query);
 // One record; an error with the code "not_found" where there is none that the block may see.
 bb_result bb_data_get(const char *object, const char *id);
 // The same with related records: `expand` names relation keys, comma-separated.
 bb_result bb_data_get_expanded(const char *object, const char *id, const char *expand);
-// `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters? }` to `{ value, filteredCount }`.
+// `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters?, where? }` to `{ value, filteredCount }`.
 bb_result bb_data_aggregate(const char *object, bb_json query);
 // The new record.
 bb_result bb_data_create(const char *object, bb_json values);

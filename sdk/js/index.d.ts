@@ -136,9 +136,44 @@ export namespace data {
     value?: unknown;
   }
 
+  /** The operators of one field, ANDed. */
+  interface Test {
+    eq?: unknown;
+    neq?: unknown;
+    gt?: unknown;
+    gte?: unknown;
+    lt?: unknown;
+    lte?: unknown;
+    like?: string;
+    ilike?: string;
+    in?: unknown[] | "$user.roles";
+    nin?: unknown[] | "$user.roles";
+    is_null?: true;
+    is_not_null?: true;
+  }
+
+  /**
+   * A condition on records: a field with a value or a `Test`, a relation to one record with a condition on that, a relation to many
+   * with `some`, `none` or `every`. Members are ANDed.
+   */
+  type Condition = {
+    _and?: Condition[];
+    _or?: Condition[];
+    _not?: Condition;
+  } & { [name: string]: Value | Test | Condition | Quantified | Condition[] | undefined };
+
+  type Value = string | number | boolean | null;
+
+  interface Quantified {
+    some?: Condition;
+    none?: Condition;
+    every?: Condition;
+  }
+
   interface Query {
     search?: string;
     filters?: Filter[];
+    where?: Condition;
     sort?: unknown;
     page?: number;
     pageSize?: number;
@@ -167,6 +202,7 @@ export namespace data {
     field?: string;
     search?: string;
     filters?: Filter[];
+    where?: Condition;
   }
 
   type Operation =
@@ -198,7 +234,7 @@ export namespace data {
   /** Several writes, all or none; their results in order: a record, true for a deleted one, null for one that is missing. */
   function batch(operations: Operation[]): any[];
   export { query, get, aggregate, create, createMany, update, upsert, deleteMany, link, unlink, batch };
-  export type { Row, Filter, Query, Page, AggregateQuery, Operation };
+  export type { Row, Filter, Test, Value, Quantified, Condition, Query, Page, AggregateQuery, Operation };
 }
 
 export namespace config {

@@ -122,9 +122,9 @@ def _answered(work: Callable[[], Any]) -> Any:
 
 
 def _begin() -> None:
-    """Makes anew what must not come from the build's memory."""
+    """Replaces the state that must not come from the build's memory."""
     random.seed()
-    # Whoever waits for a call that is stopped still gets the lines before.
+    # If a call is stopped, its log still has the lines from before.
     sys.stdout.reconfigure(line_buffering=True)
 
 

@@ -71,7 +71,7 @@ pub(crate) fn build_block(blockbase: &Path, target: &str, folder: &str, name: &s
     std::fs::read(out).expect("a packed block")
 }
 
-/// Packs a component anew with another manifest.
+/// Packs a component again, with another manifest.
 ///
 /// # Errors
 /// What the command line says.

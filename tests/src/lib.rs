@@ -1,4 +1,4 @@
-//! What end-to-end tests stand on: the real binary on either engine, a Postgres of their own, built blocks.
+//! The base of the end-to-end tests: the real binary on either engine, a private Postgres, built blocks.
 //!
 //! Everything is started here, on free loopback ports, and ends with the test process.
 #![forbid(unsafe_code)]

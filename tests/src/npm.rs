@@ -5,8 +5,8 @@ use std::process::Command;
 
 use crate::{lock, target_directory};
 
-/// Files of a package, `package-lock.json` among them, in a directory of their own among what cargo builds; what they name is
-/// installed once for a lock file.
+/// Writes the files of a package, `package-lock.json` among them, into a separate folder of cargo's target folder. The packages
+/// that they name are installed once for each lock file.
 pub fn npm_package(name: &str, files: &[(&str, &str)]) -> PathBuf {
     // One at a time: several tests want the same.
     let _installing = lock(name);

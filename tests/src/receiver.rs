@@ -45,7 +45,7 @@ pub enum Reply {
     /// With a body.
     Text(u16, String),
     Redirect(String),
-    /// After a while, 200.
+    /// 200, after this time.
     After(Duration),
     /// Never.
     Hang,
@@ -63,7 +63,7 @@ pub struct Receiver {
     pub url: String,
     port: u16,
     shared: Arc<Shared>,
-    /// It has threads of its own: with it end the connections that are open.
+    /// It has its own threads, so the open connections end with it.
     runtime: Option<Runtime>,
 }
 
@@ -107,7 +107,7 @@ impl Receiver {
         *self.shared.script.lock().expect("no poison") = Arc::new(script);
     }
 
-    /// Ends, as a machine does that is switched off: nothing listens any more, and open connections are gone.
+    /// Ends like a machine that is switched off: nothing listens any more, and open connections are gone.
     pub async fn stop(mut self) -> u16 {
         self.go_away().await;
         self.port

@@ -33,7 +33,7 @@ pub fn is_long() -> bool {
 
 /// What all test processes of one run share.
 pub struct Fixtures {
-    /// Where what is made once is kept.
+    /// The folder for things that are made once.
     directory: PathBuf,
     binary: PathBuf,
     postgres_port: u16,

@@ -1,4 +1,4 @@
-//! The real binary as a process of its own, and a client for it.
+//! The real binary as a separate process, and a client for it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,8 @@ pub fn blockbase() -> &'static Path {
         }
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--package", "blockbase-server"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        // Build scripts that look at what cargo says of this package would run anew, and what depends on them be built anew.
+        // Build scripts that read cargo's variables of this package would run again, and the crates that depend on them would be
+        // built again.
         let of_this_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars().filter(|(name, _)| of_this_package(name)) {
             build.env_remove(name);

@@ -77,7 +77,7 @@ impl Instants {
         self.all.iter().filter(|instant| instant.load(Ordering::Relaxed) == NONE).count()
     }
 
-    /// How long after `earlier` these are, from the write of this number on. What was before it counts as no time.
+    /// How long after `earlier` these are, from the write of this number on. A negative time counts as zero.
     pub(crate) fn after(&self, earlier: &Instants, from: usize) -> Histogram<u64> {
         let mut histogram = Histogram::new(3).unwrap();
         for number in from..self.all.len() {

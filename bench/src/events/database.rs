@@ -1,4 +1,5 @@
-//! What the benchmark asks a server's database itself, since the ledger's own route counts what it lists.
+//! Queries of the benchmark to a server's database. The ledger's own route would count what it lists, and so disturb the
+//! measurement.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -76,7 +76,7 @@ async fn one(options: &Options, cluster: Option<&Cluster>, objects: usize) -> Ve
         tokio::time::sleep(Duration::from_millis(700)).await;
         let field = json!({ "name": format!("other{number}"), "type": "integer" });
         side.post("/api/v1/objects/project/fields", &field).await;
-        // Asked for by the change itself.
+        // The request selects the field that the change added.
         fresh.push(
             timed(&side, &mut stream, &format!("{{ project(limit: 5) {{ data {{ other{number} }} }} }}")).await.as_secs_f64()
                 * 1e6,

@@ -228,7 +228,7 @@ impl App {
         caller.require(Resource::Blocks, Action::Update)?;
         let block = self.installed(name)?;
         let config = match config {
-            // What is stored is what was set: a later version's defaults hold for the rest.
+            // Only the given values are stored, so that the defaults of a later version apply to the rest.
             Some(config) => {
                 self.runtime()?.validate_config(&block.manifest, config.clone())?;
                 Some(config.to_string())

@@ -55,7 +55,7 @@ pub struct Caller {
 pub enum Authority {
     /// Roles.
     Own(Arc<Permissions>),
-    /// A block's consented permissions; those "as caller" only where the invoking caller holds them too.
+    /// A block's consented permissions. Those "as caller" apply only if the invoking caller holds them too.
     Block { plain: Arc<Permissions>, as_caller: Arc<Permissions>, caller: Arc<Permissions> },
 }
 
@@ -72,7 +72,7 @@ impl Caller {
         }
     }
 
-    /// Somebody without a credential, who has what everybody has.
+    /// A caller without a credential, who has the rights of `public`.
     pub(crate) fn anonymous(public: Arc<Held>) -> Caller {
         Caller { authority: Authority::Own(Arc::clone(&public.rights)), judged: Judged::as_everybody(public), ..Caller::system() }
     }
@@ -186,7 +186,7 @@ impl Caller {
         })
     }
 
-    /// Demands a right on a resource that has no rows of its own: a grant for own rows is none on it.
+    /// Demands a right on a resource without rows. A grant for own rows has no effect there.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.

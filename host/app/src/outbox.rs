@@ -30,7 +30,7 @@ impl App {
         self.store.read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.feed_mark().await?) })).await
     }
 
-    /// The oldest transaction that is under way, on Postgres; the next one to come where none is.
+    /// The oldest transaction that is under way on Postgres. If no transaction is, the next one to come.
     ///
     /// # Errors
     /// The database does not answer.
@@ -62,7 +62,7 @@ impl App {
             .await
     }
 
-    /// Hears the hints of the other instances; `None` if there can be none.
+    /// Listens to the hints of the other instances. `None` if no other instance can exist.
     ///
     /// # Errors
     /// The database does not answer.

@@ -129,7 +129,7 @@ impl Draft<'_> {
         Ok(relationship)
     }
 
-    /// Forgets a relationship that the catalogue has no more.
+    /// Forgets a relationship that is not in the catalogue any more.
     async fn forget_relationship(&mut self, id: i64) -> Result<()> {
         match self.mode {
             Mode::Apply => Ok(self.connection.delete_relationship(id).await?),
@@ -138,7 +138,7 @@ impl Draft<'_> {
     }
 }
 
-/// An edit that was made of the catalogue alone, with what it was before. The whole of it is checked.
+/// An edit that was made in the catalogue only, with the catalogue from before. The whole catalogue is checked.
 struct Drafted<T> {
     before: Registry,
     next: Catalogue,
@@ -375,7 +375,7 @@ impl App {
             return self.plan_schema(caller, objects, edit).await.map(Change::Planned);
         }
         let _gate = self.schema_gate.write().await;
-        // Readers lock their tables in another order than a change needs them, so that one of them may have to begin anew.
+        // Readers lock tables in another order than a change does, so one of them may have to start again.
         let answer = self.until_uncontended(|| self.try_change_schema(caller, edit.clone())).await;
         if let Err(error) = self.refresh_registry().await {
             // The change stands; the next comparison with the database serves it.

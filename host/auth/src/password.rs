@@ -60,7 +60,7 @@ pub enum HashError {
 pub struct PasswordHasher {
     permits: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
-    /// The hash of nobody's password: verified against where there is no user, so that both cases take the same time.
+    /// The hash of a password that nobody has. It is verified if there is no user, so that both cases take the same time.
     decoy: Arc<str>,
 }
 

@@ -21,7 +21,7 @@ pub fn described(component: &[u8], mut manifest: Value) -> Result<Value, String>
     Ok(manifest)
 }
 
-/// The array under a key, made where there is none.
+/// The array under a key. It is made if it does not exist.
 fn list<'a>(holder: &'a mut Value, key: &str) -> Result<&'a mut Vec<Value>, String> {
     let members = holder.as_object_mut().ok_or_else(|| format!("What holds `{key}` in block.json is no object."))?;
     let entry = members.entry(key).or_insert_with(|| Value::Array(Vec::new()));

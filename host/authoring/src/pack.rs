@@ -65,7 +65,8 @@ fn append(component: &mut Vec<u8>, name: &str, data: &[u8]) {
 /// Sections that packing replaces.
 const OWN_SECTIONS: [&str; 7] = [MANIFEST_SECTION, "component-name", "version", "description", "authors", "licenses", "source"];
 
-/// The component without the outermost sections that packing writes, so that packing twice is packing once.
+/// The component without the outermost sections that packing writes, so that packing it twice gives the same file as packing it
+/// once.
 fn without_sections(component: &[u8]) -> Result<Vec<u8>, PackError> {
     let broken = |error: wasmparser::BinaryReaderError| PackError(format!("The component cannot be read: {}.", error.message()));
     // The preamble: magic, version, layer.

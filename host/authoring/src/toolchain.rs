@@ -127,7 +127,7 @@ fn output(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs a tool; what it prints to standard output goes to standard error, which is for people.
+/// Runs a tool. Its standard output goes to standard error, which is for people.
 fn run(command: &mut Command, what: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command

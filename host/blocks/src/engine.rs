@@ -99,7 +99,7 @@ impl Ticker {
                 }
                 idle = 0;
                 resting.store(true, Ordering::SeqCst);
-                // A call that began meanwhile has seen no rest, and wakes nobody.
+                // A call that began in between did not see the ticker at rest, so it does not wake it.
                 if runs.load(Ordering::SeqCst) == 0 {
                     std::thread::park();
                 }

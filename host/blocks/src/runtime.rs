@@ -74,9 +74,9 @@ struct Inner {
     ticker: Ticker,
     /// Ready components by digest.
     loaded: RwLock<HashMap<String, Arc<Loaded>>>,
-    /// Loads that are under way, by digest: a cold block is compiled once, and to the end, whoever stops waiting for it.
+    /// Loads that are under way, by digest. A cold block is compiled once, and to the end, even if a caller stops waiting for it.
     loading: Mutex<HashMap<String, Loading>>,
-    /// How many installs are about a digest, whose compiled code is not to be dropped meanwhile.
+    /// How many installs of a digest are under way. Its compiled code must not be dropped until they end.
     preparing: Arc<Mutex<HashMap<String, usize>>>,
     validators: RwLock<HashMap<(String, String), Arc<BoundedSchema>>>,
 }
@@ -156,14 +156,14 @@ impl Inner {
         self.loaded.read().get(digest).cloned()
     }
 
-    /// The block's component, from memory, from the cache on disk, or compiled anew from its file.
+    /// The block's component, from memory, from the cache on disk, or compiled again from its file.
     async fn load(self: &Arc<Self>, block: &Arc<InstalledBlock>) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.loaded(&block.digest) {
             return Ok(loaded);
         }
         let loading = self.begin_loading(block);
         loading.await.map_err(|error| match error.code {
-            // What was a fault of an upload is one of the server here: it took the file once.
+            // At an upload this is a fault of the file. Here it is a fault of the server, which has accepted the file before.
             Code::InvalidBlock => Error { code: Code::ActionFailed, ..error.shared() },
             _ => error.shared(),
         })
@@ -196,7 +196,7 @@ impl Inner {
             None => {
                 let file = Bytes::from(self.app()?.block_file(block).await?);
                 let (_, actual) = looked_at(file.clone()).await?;
-                // Another file may have been installed under the name and version meanwhile.
+                // Another file may have been installed under the name and version in between.
                 if actual != *digest {
                     let message = "The block was replaced while the call waited. Try again.";
                     return Err(Error::new(Code::Unavailable, message));

@@ -155,8 +155,8 @@ impl Dispatcher {
         });
     }
 
-    /// Whether whoever a group calls did not answer the last few times, or was not called yet: a hundred that hang are then asked
-    /// a hundred times at once, and not sixteen times as often.
+    /// Whether the receiver of a group did not answer the last few times, or was not called yet. A hundred receivers that hang
+    /// then get a hundred requests at once, and not sixteen times as many.
     pub(crate) fn is_away(&self, consumer: &str) -> bool {
         self.unanswered.lock().get(consumer).is_none_or(|unanswered| *unanswered >= UNANSWERED_MAX)
     }

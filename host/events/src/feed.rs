@@ -1,4 +1,5 @@
-//! The feed of Postgres: the outbox read in the order of its numbers, up to where nothing is under way.
+//! The feed of Postgres: it reads the outbox in the order of its numbers, and stops before the first number that an open
+//! transaction may still use.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use blockbase_app::App;
 use blockbase_app::schema::Result;
 use blockbase_store::{EventPage, FeedMark};
 
-/// How often the outbox is looked at. Commits are seen within this time, on every instance.
+/// How often the outbox is read. Every instance sees commits within this time.
 const POLL: Duration = Duration::from_millis(20);
 /// The same while there are more events than one page.
 const BREATH: Duration = Duration::from_millis(5);
@@ -22,10 +23,10 @@ const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// Up to which number the outbox is settled.
 ///
-/// A mark names a number and a transaction that began after the number was given: whoever drew it, or an earlier one, had begun
-/// before. Once the oldest transaction under way is a later one, they have all ended, and no event with such a number is still to
-/// come. So all instances see the events in the order of their numbers. Those of one record are numbered in the order of their
-/// commits: a number is drawn while the record's lock is held.
+/// A mark names a number and a transaction that began after the number was given. A transaction that drew this number, or an
+/// earlier one, had begun before. Once the oldest transaction under way is a later one, they have all ended, and no event with
+/// such a number is still to come. So all instances see the events in the order of their numbers. Those of one record are
+/// numbered in the order of their commits: a number is drawn while the record's lock is held.
 #[derive(Default)]
 struct Settled {
     marks: VecDeque<(FeedMark, Instant)>,
@@ -69,7 +70,7 @@ pub(crate) async fn follow(app: Arc<App>) {
         let pause = match next(&app, &mut settled, after).await {
             Ok(page) => {
                 if let (None, Some(up_to)) = (after, settled.up_to) {
-                    // What happened before the feed began is not its business.
+                    // Events from before the feed began are skipped.
                     app.feed().start_at(up_to);
                 }
                 after = page.last.or(settled.up_to);
@@ -97,7 +98,7 @@ pub(crate) async fn follow(app: Arc<App>) {
     }
 }
 
-/// Brings what is settled up to this moment: the next events.
+/// Updates the settled part of the outbox to this moment, and returns the next events.
 async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<EventPage> {
     let last_seq = app.last_event_seq().await?;
     if settled.is_behind(last_seq) {

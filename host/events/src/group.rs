@@ -325,7 +325,7 @@ async fn persist(
     }
 }
 
-/// A batch is one transaction: each of its events took a share of it.
+/// A batch is one transaction, so each of its events counts with an equal share of its time.
 fn count_persisted(group: &Group, subscription: &Subscription, deliveries: &[ClaimedDelivery], ended: &[Ended], took: Duration) {
     let share = took / u32::try_from(deliveries.len().max(1)).unwrap_or(u32::MAX);
     let topics: HashMap<i64, &str> =

@@ -65,7 +65,7 @@ async fn follow(dispatcher: Arc<Dispatcher>, subscription: Arc<Subscription>) {
         }
         let Err(failed) = deliver(&dispatcher, &subscription, event.clone(), 0).await else { continue };
         tracing::warn!(event.id = event.id, event.consumer = consumer, "a delivery on this instance failed: {}", failed.problem);
-        // The next events go on meanwhile.
+        // The next events continue during the retries.
         let Ok(place) = Arc::clone(&retries).try_acquire_owned() else {
             tracing::error!(event.id = event.id, event.consumer = consumer, "too many deliveries wait; this one is given up");
             continue;

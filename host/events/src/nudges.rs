@@ -70,7 +70,7 @@ impl Nudges {
     }
 }
 
-/// Tells other instances of commits here, a few times a second at most, and hears of theirs.
+/// Tells other instances about commits here, a few times a second at most, and listens to theirs.
 pub(crate) fn share(app: Arc<App>, nudges: Nudges) {
     let instance = Uuid::new_v4().to_string();
     tokio::spawn(tell(Arc::clone(&app), nudges.clone(), instance.clone()));

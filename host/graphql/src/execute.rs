@@ -147,8 +147,9 @@ impl<'d> Execution<'d> {
         is_last: bool,
         answer: &mut Answer,
     ) -> Result<(), PlacedError> {
-        let mut arguments =
-            run_sized(self.variables.bytes(), || Arguments::of(root.arguments(), &selected.field.arguments, self.variables))?;
+        let mut arguments = run_sized(self.variables.bytes(), || {
+            Arguments::of(root.arguments(self.view), &selected.field.arguments, self.variables)
+        })?;
         if is_last {
             self.variables.forget_large();
         }

@@ -9,7 +9,7 @@ pub(crate) mod schema;
 pub(crate) mod types;
 pub(crate) mod views;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use async_graphql::dynamic::Schema;
@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 
 use crate::view::documents::Documents;
 use crate::view::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
-use crate::view::types::{Input, Scalar, enum_values};
+use crate::view::types::{Input, Related, Scalar, Shown, Test, enum_values};
 
 /// See the module.
 pub(crate) struct View {
@@ -27,7 +27,7 @@ pub(crate) struct View {
     pub(crate) blocks_version: i64,
     /// Names of the objects that are shown, in order.
     names: Vec<String>,
-    shown: HashSet<String>,
+    shown: Arc<Shown>,
     /// Actions by the names that they have as mutations, with their descriptions.
     actions: Vec<(Root, String)>,
     pub(crate) has_events: bool,
@@ -45,9 +45,9 @@ impl View {
             (Root::Action(block.name().to_owned(), action.name.clone()), action.description.clone())
         });
         View {
+            shown: Arc::new(Shown { registry: Arc::clone(&visible.registry), names: names.iter().cloned().collect() }),
             registry: visible.registry,
             blocks_version: visible.blocks_version,
-            shown: names.iter().cloned().collect(),
             names,
             actions: actions.collect(),
             has_events,
@@ -72,7 +72,12 @@ impl View {
     }
 
     pub(crate) fn shows(&self, object: &str) -> bool {
-        self.shown.contains(object)
+        self.shown.names.contains(object)
+    }
+
+    /// An object with those that conditions on its records can lead to.
+    pub(crate) fn related(&self, object: &Arc<Object>) -> Related {
+        Related { object: Arc::clone(object), shown: Arc::clone(&self.shown) }
     }
 
     pub(crate) fn actions(&self) -> impl Iterator<Item = (&Root, &str)> {
@@ -161,6 +166,15 @@ impl View {
         }
         let fixed = [Input::filter_operator(), Input::sort_direction(), Input::aggregate_function(), Input::Filter, Input::Sort];
         if let Some(input) = fixed.into_iter().find(|input| input.name() == name) {
+            return Some(input);
+        }
+        if let Some(test) = Test::ALL.into_iter().map(Input::Test).find(|input| input.name() == name) {
+            return Some(test);
+        }
+        let condition = |suffix: &str, input: fn(Related) -> Input| {
+            Some(input(self.related(self.object_of_type(name.strip_suffix(suffix)?)?)))
+        };
+        if let Some(input) = condition("_Where", Input::Where).or_else(|| condition("_WhereMany", Input::WhereMany)) {
             return Some(input);
         }
         if let Some((ty, column)) = name.split_once('_') {

@@ -19,7 +19,7 @@ impl Resolve for CheckedResolver {
             match (allowed.is_empty(), resolved.first()) {
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
                 (true, Some(address)) => {
-                    // Whoever reads the ledger is not told what addresses there are inside.
+                    // Readers of the ledger must not learn the addresses of the inner network, so only the log has it.
                     tracing::debug!(outbound.name = name, outbound.address = %address.ip(), "a name leads to an address that is refused");
                     Err(Refused::Private(name).into())
                 }

@@ -19,7 +19,7 @@
 //! nowhere but at single tests that have no opposite, constants are folded, equal parts stand once, and what is asked of one
 //! related row stands in one place. The filters of a query string are tests of the same tree.
 //!
-//! **Bounds.** [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`] relation keys, [`DEPTH_MAX`] relations inside
+//! **Bounds** (the table in `docs/filter.md` has the same). [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`] relation keys, [`DEPTH_MAX`] relations inside
 //! each other, and [`PARTS_MAX`] conditions of one list.
 
 mod memory;

@@ -1,6 +1,6 @@
 //! The filter operators: the one list of them.
 //!
-//! Parsing takes names and aliases from here. The documents of REST, GraphQL and MCP, the tables in `docs/data.md` and the console's
+//! Parsing takes names and aliases from here. The documents of REST, GraphQL and MCP, the tables in `docs/filter.md` and the console's
 //! filters iterate over [`Operator::ALL`]. Every `match` is total, so the compiler names each place that a new operator has to have.
 
 use blockbase_schema::{ColumnType, Error, FieldType, Result, enumerated, listed};
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_operator_with_its_aliases_and_types() {
-        let rows = table_rows(include_str!("../../../docs/data.md"), "| operator | aliases |");
+        let rows = table_rows(include_str!("../../../docs/filter.md"), "| operator | aliases |");
         let wanted: Vec<String> = Operator::ALL
             .iter()
             .map(|operator| {
@@ -226,7 +226,7 @@ mod tests {
                     .replace("|  |", "| |")
             })
             .collect();
-        assert_eq!(rows, wanted, "the table of operators in docs/data.md");
+        assert_eq!(rows, wanted, "the table of operators in docs/filter.md");
     }
 
     #[test]

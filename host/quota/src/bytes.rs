@@ -33,7 +33,7 @@ pub struct BytesRule {
 #[derive(Debug)]
 pub struct ByteQuota {
     rule: BytesRule,
-    /// The bytes of all owners once more: while they are few, nobody's share has to be looked at.
+    /// The bytes of all owners together. While they are few, the shares need not be checked.
     total: AtomicUsize,
     state: Mutex<State>,
     freed: Notify,

@@ -15,7 +15,7 @@ pub fn network_of(address: IpAddr) -> IpAddr {
 /// The owner of the share that a request uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QuotaOwner {
-    /// The service itself: background work and reads of its own tables. It has places of its own.
+    /// The service itself: background work and reads of its own tables. It has separate places.
     Service,
     /// A signed-in user, whatever the number of their sessions, and of the keys that they made for themselves.
     User(Arc<str>),

@@ -1,7 +1,7 @@
 //! Places that owners share: a number in all, a share for each, and a bounded queue that serves owners in turn.
 //!
-//! Where an owner may have all places, an eighth is left to others: somebody who comes later is served at once and does not wait until a
-//! place is given back. While others wait, an owner gets further places only below half of all.
+//! If the share of an owner is all places, an eighth still stays free for others. So an owner who comes later is served at once
+//! and does not wait until a place is given back. While others wait, an owner gets further places only below half of all.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -188,7 +188,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
             if state.waiting.len_of(owner) >= self.rule.waiting_each {
                 return Err(Busy);
             }
-            // Where many wait, an owner of whom nobody waits takes the place of the last one of whoever has most in the queue.
+            // If the queue is full, an owner without an entry in it replaces the last entry of the owner who has most.
             if state.waiting.len() >= self.rule.waiting {
                 let has_turn = state.waiting.len_of(owner) == 0;
                 displaced = if has_turn { state.waiting.pop_last_of_longest() } else { None };
@@ -204,7 +204,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
             Places::serve(self, state);
             Waits { places: Arc::clone(self), owner: owner.clone(), number, promised }
         };
-        // Whoever it was learns that there is no place.
+        // The request that was replaced learns that there is no place.
         drop(displaced);
         match timeout_at(deadline, &mut waits.promised).await {
             Ok(Ok(place)) => Ok(place),

@@ -73,7 +73,7 @@ impl<K: Clone + Eq + Hash, T> Turns<K, T> {
         self.order.iter().find(|owner| may_be_served(owner))
     }
 
-    /// Takes out the item that came last of the owner who has most, if that is more than one.
+    /// Removes the last item of the owner with the most items, if the owner has more than one.
     pub fn pop_last_of_longest(&mut self) -> Option<(K, T)> {
         let owner = self.order.iter().max_by_key(|owner| self.len_of(owner)).cloned()?;
         let queue = self.queues.get_mut(&owner).filter(|queue| queue.len() > 1)?;

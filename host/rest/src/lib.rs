@@ -9,12 +9,12 @@ mod edge;
 mod openapi;
 mod request;
 mod routes;
+mod routing;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
 use blockbase_app::App;
 use tokio::sync::watch;
 
@@ -91,12 +91,8 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         leaving: stopping.leaving,
         draining: stopping.draining,
     }));
-    let router = routes::all();
-    let router = match state.settings.metrics {
-        Some(_) => router.route("/metrics", get(routes::service::metrics::handle)),
-        None => router,
-    };
-    router
+    routes::all(state.settings.metrics.is_some())
+        .into_router()
         .fallback(answer::error::no_route)
         .method_not_allowed_fallback(answer::error::no_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::admit))

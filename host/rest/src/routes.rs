@@ -13,12 +13,10 @@ pub(crate) mod service;
 pub(crate) mod surfaces;
 pub(crate) mod tasks;
 
-use axum::Router;
+use crate::routing::Routes;
 
-use crate::AppState;
-
-/// All routes that a server always has.
-pub(crate) fn all() -> Router<AppState> {
+/// All routes of a server. It has `/metrics` if telemetry is on.
+pub(crate) fn all(has_metrics: bool) -> Routes {
     let areas = [
         data::routes(),
         schema::routes(),
@@ -28,9 +26,73 @@ pub(crate) fn all() -> Router<AppState> {
         openapi::routes(),
         accounts::routes(),
         tasks::routes(),
-        service::routes(),
+        service::routes(has_metrics),
         me::routes(),
         auth::routes(),
     ];
-    areas.into_iter().fold(Router::new(), Router::merge)
+    areas.into_iter().fold(Routes::new(), Routes::merge)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use blockbase_app::schema::{Registry, Relationship, StoredObject};
+    use blockbase_app::{ActionDeclaration, Visible};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Routes that the document leaves out: people open the pages, and scrapers know the format of the metrics.
+    const OUTSIDE_THE_DOCUMENT: [&str; 5] = ["get /", "get /admin", "get /admin/", "get /admin/{*path}", "get /metrics"];
+
+    fn documented() -> Value {
+        let object = |id, name: &str| StoredObject {
+            id,
+            revision: 1,
+            definition: serde_json::from_value(json!({ "name": name })).expect("a definition"),
+            keys: Vec::new(),
+        };
+        let tags = json!({ "name": "tags", "kind": "many_to_many", "source": "task", "target": "tag" });
+        let tags = Relationship { id: 1, definition: serde_json::from_value(tags).expect("a definition") };
+        let registry = Registry::new(1, vec![object(1, "tag"), object(2, "task")], vec![tags]).expect("a registry");
+        let visible = Visible {
+            registry: Arc::new(registry),
+            blocks_version: 1,
+            objects: vec![("tag".to_owned(), true), ("task".to_owned(), true)],
+            actions: Vec::new(),
+        };
+        let action: ActionDeclaration = serde_json::from_value(json!({ "name": "complete" })).expect("an action");
+        let service = document::Service { require_auth: false, cookie_name: "session", bulk_records_max: 100 };
+        document::build_with_actions(&visible, &[("chores", &action)], &service)
+    }
+
+    #[test]
+    fn every_route_has_its_document_and_every_document_its_route() {
+        let document = documented();
+        let paths = document["paths"].as_object().expect("paths").iter();
+        let described: BTreeSet<String> = paths
+            .filter(|(path, _)| !path.starts_with("/api/v1/data/tag"))
+            .flat_map(|(path, item)| item.as_object().expect("operations").keys().map(move |method| format!("{method} {path}")))
+            .collect();
+        let mut answered = BTreeSet::new();
+        for (method, path) in all(true).list() {
+            let path = path
+                .replace("/data/{object}", "/data/task")
+                .replace("/links/{relation}", "/links/tags")
+                .replace("/blocks/{block}/actions/{action}", "/blocks/chores/actions/complete");
+            answered.insert(format!("{} {path}", method.as_str().to_lowercase()));
+        }
+        for route in OUTSIDE_THE_DOCUMENT {
+            assert!(answered.remove(route), "{route} is no route");
+        }
+        let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| one.difference(other).cloned().collect::<Vec<_>>();
+        let (undescribed, unanswered) = (only(&answered, &described), only(&described, &answered));
+        assert!(
+            undescribed.is_empty() && unanswered.is_empty(),
+            "routes without a document: {undescribed:?}; documents without a route: {unanswered:?}"
+        );
+        assert!(!all(false).list().iter().any(|(_, path)| *path == "/metrics"));
+    }
 }

@@ -27,7 +27,7 @@ pub enum Issue {
 /// Why the same operation may succeed when it is tried again at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// The schema changed after the operation was planned: it has to be planned anew.
+    /// The schema changed after the operation was planned, so the operation has to be planned again.
     SchemaMoved,
     /// The object is not known here; another instance may have made it a moment ago.
     MayBeNew,
@@ -140,8 +140,8 @@ impl Error {
         Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
     }
 
-    /// The error of a record of which `errors` says what is wrong, at most one a field: the first of them, which lists all of
-    /// them as its issues where there are several. `None` if nothing is wrong.
+    /// The error of a record. `errors` has what is wrong, at most one error a field. The result is the first of them, and lists
+    /// all as its issues if there are several. `None` if nothing is wrong.
     pub fn of_record(errors: Vec<Error>) -> Option<Error> {
         let mut issues = Vec::new();
         if errors.len() > 1 {

@@ -121,7 +121,7 @@ fn number(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "number" })
 }
 
-// A member that is left out where there is none is described as its type, without null: `with` says so.
+// A member without a value is left out of the JSON, so its schema is its type without null. `with` sets this.
 /// The definition of a field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

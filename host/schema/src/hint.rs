@@ -40,7 +40,7 @@ pub enum Hint {
     Cascade,
 }
 
-/// How a surface says a hint: whole sentences. `None` where it has no operation that the hint is about.
+/// How a surface says a hint: whole sentences. `None` if the surface lacks the operation that the hint names.
 pub type HintWords = fn(&Hint) -> Option<Cow<'static, str>>;
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ impl<'a> NumberText<'a> {
         fits.then_some(Scaled { scaled: if self.is_negative { -magnitude } else { magnitude }, is_exact })
     }
 
-    /// The number with 28 digits at most, none of them lost; `None` for one that has more.
+    /// The exact number, if it has at most 28 digits. `None` if it has more.
     pub(crate) fn to_decimal(&self) -> Option<Decimal> {
         const DIGITS_MAX: i64 = 28;
         let length = self.digits.len() as i64;

@@ -14,7 +14,7 @@ const MESSAGE_CHARS_MAX: usize = 2000;
 /// What stands where the rest was.
 const REST: &str = "…";
 
-/// The text's beginning, with `…` where it goes on.
+/// The beginning of the text, followed by `…` if the text is longer.
 pub fn excerpt(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(EXCERPT_CHARS_MAX) {
         None => Cow::Borrowed(text),
@@ -27,14 +27,14 @@ pub fn quoted(text: &str) -> String {
     format!("{:?}", excerpt(text))
 }
 
-/// Another crate's message, which may repeat what the caller sent, without most of what it repeats.
+/// The message of another crate, which may repeat what the caller sent. Most of the repeated part is left out.
 pub fn excerpt_of(message: &impl Display) -> String {
     let message = message.to_string();
     let (chars, kept) = (message.chars().count(), EXCERPT_CHARS_MAX + TAIL_CHARS_MAX);
     if chars <= kept {
         return message;
     }
-    // It repeats what it found in quotes, and says then what it expected, or where it was.
+    // The message repeats in quotes what it found, and then says what was expected, or where.
     let begin = message.find(['`', '"']).map_or(0, |quote| quote + 1);
     let ends = ["`, expected", "\", expected", "`, there are no", "` at line ", "\" at line "];
     let end = ends.into_iter().find_map(|end| message.rfind(end)).filter(|end| *end >= begin);

@@ -218,7 +218,7 @@ impl Column {
                 Value::Integer(whole)
             }
             ColumnType::Decimal { scale } => {
-                // A filter compares what it says; it must not find what only rounding makes equal.
+                // A filter compares the exact value. It must not find values that are equal only after rounding.
                 let rounding = if with_rules { Rounding::HalfAwayFromZero } else { Rounding::Down };
                 self.decimal_value(&input, scale, rounding)?
             }

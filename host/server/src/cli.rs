@@ -54,7 +54,7 @@ enum Command {
     CompileComponent { memory_bytes: u64, seconds: u64 },
 }
 
-/// Why a command did not do what it was asked: a line or more for whoever asked.
+/// Why a command did not do what it was asked: one line or more for the person who typed it.
 #[derive(Debug)]
 enum Problem {
     /// The command cannot be understood or done as it stands: exit code 2.

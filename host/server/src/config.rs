@@ -35,7 +35,7 @@ pub(crate) struct Config {
     pub(crate) events_enabled: bool,
     /// Age in days at which settled events are deleted; 0 keeps all.
     pub(crate) events_retention_days: u32,
-    /// `None` where nothing is said: it depends on the disk then.
+    /// `None` if the variable is not set. Then the size depends on the disk.
     pub(crate) events_bytes_max: Option<i64>,
     /// How often the dispatcher looks by itself.
     pub(crate) events_poll: Duration,

@@ -60,7 +60,7 @@ impl DataDir {
 
 #[cfg(unix)]
 mod modes {
-    //! Modes of directories and files, whatever the umask and whoever made them.
+    //! Modes of directories and files, independent of the umask and of who made them.
 
     use std::fs::{Metadata, Permissions, set_permissions, symlink_metadata};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -88,7 +88,7 @@ mod modes {
         let found = std::fs::metadata(path).map_err(explain)?;
         let mode = found.permissions().mode() & 0o7777;
         if mode & OTHERS_WRITE != 0 {
-            // Whoever may write to it could have put a database or a secret of their own there.
+            // Another user who can write to it could have put their own database or secret there.
             return Err(Unusable::OpenToOthers(format!(
                 "The data directory {0} (SVC_DATA_DIR) can be written to by other users of this machine (mode {mode:04o}). \
                  Look whether all that is in it is yours, then run `chmod 700 {0}`.",

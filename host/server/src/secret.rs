@@ -14,7 +14,7 @@ pub(crate) struct Kept {
     pub(crate) is_new: bool,
 }
 
-/// The secret in the file, made if there is none. The file is readable to its owner alone.
+/// The secret in the file. It is made if the file does not exist. Only the owner can read the file.
 pub(crate) fn load_or_generate(file: &Path) -> Result<Kept, String> {
     let explain = |error: std::io::Error| format!("The secret in {} cannot be used: {error}.", file.display());
     let mut options = OpenOptions::new();

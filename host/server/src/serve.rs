@@ -46,7 +46,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) enum Failure {
     /// The configuration is wrong: exit code 2.
     Configuration(String),
-    /// Something else is: exit code 1.
+    /// Something else is wrong: exit code 1.
     Boot(String),
 }
 
@@ -281,7 +281,7 @@ fn wrong_secret(is_configured: bool, file: &std::path::Path) -> String {
     format!("{which} does not open the secrets that are stored in this database: it was made with another one. {what_to_do}.")
 }
 
-/// Says who may make the first account, which becomes admin. Only while there is none.
+/// Says who may make the first account, which becomes admin. It says so only while no account exists.
 fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, setup_token: Option<&str>) {
     let is_local = url::Url::parse(public_url).is_ok_and(|url| blockbase_rest::is_loopback_url(&url));
     match (&config.setup_token, setup_token) {
@@ -297,7 +297,7 @@ fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, set
     }
 }
 
-/// Where people find the console. No browser goes to the address that stands for all addresses.
+/// The address of the console for people. A browser cannot open the unspecified address, so `localhost` replaces it.
 fn console_address(config: &Config, address: SocketAddr, public_url: &str) -> String {
     let base = match config.public_url {
         None if address.ip().is_unspecified() => format!("http://localhost:{}", address.port()),
@@ -338,7 +338,7 @@ fn addresses(config: &Config) -> AddressPolicy {
     AddressPolicy { allow_private: config.allow_private_network }
 }
 
-/// Bytes of the outbox where nothing is said and the disk is not known: that of Postgres, or on a system that does not tell.
+/// Bytes of the outbox if no setting names them and the size of the disk is unknown, as with Postgres.
 const OUTBOX_BYTES_DEFAULT: i64 = 10 << 30;
 /// The outbox's share of the disk that SQLite's file is on.
 const OUTBOX_DISK_SHARE: u64 = 5;
@@ -394,7 +394,7 @@ fn rest_settings(config: &Config, address: SocketAddr, public_url: &str, telemet
             MetricsAccess::ThisMachine { public_url_is_local, hosts: hosts.clone() }
         }
     };
-    // With a listener of their own they are nowhere else.
+    // If the metrics have their own listener, this one does not serve them.
     let telemetry = telemetry.filter(|_| config.metrics_listen.is_none());
     RestSettings {
         body_bytes_max: config.body_bytes_max,
@@ -410,7 +410,8 @@ fn rest_settings(config: &Config, address: SocketAddr, public_url: &str, telemet
     }
 }
 
-/// Who gets the metrics from a listener of their own: whoever has the token, or else whoever reaches it.
+/// Who gets the metrics from their own listener: clients with the token if there is one, or else all clients that reach the
+/// listener.
 fn own_metrics(config: &Config, address: SocketAddr, telemetry: Telemetry) -> Metrics {
     let access = match &config.metrics_token {
         Some(token) => MetricsAccess::Token(token.clone()),

@@ -13,7 +13,8 @@ use crate::config::{Config, LogFormat};
 /// # Errors
 /// A line that names the variable: `SVC_LOG` is no filter, or one of OpenTelemetry's is malformed.
 pub(crate) fn start(config: &Config) -> Result<Option<Telemetry>, String> {
-    // What telemetry has to say while it starts is logged too; the log that stays needs to know first what it got.
+    // Telemetry also logs while it starts, so a first log is set for that time. The final log can be made only after the start,
+    // because it contains telemetry's layer.
     let early = tracing_subscriber::registry().with(filter(config)?).with(log(config));
     let telemetry = match config.telemetry {
         false => None,

@@ -25,7 +25,7 @@ enum Shown {
     All,
     /// Nothing: it is a secret.
     Never,
-    /// An address that may hold a secret: what certainly is none.
+    /// An address that may contain a secret. Only the parts that certainly are not secret are shown.
     Address,
 }
 
@@ -195,7 +195,7 @@ impl Variable {
             is_set: text.is_some(),
             source: if text.is_some() { SettingSource::Environment } else { SettingSource::Default },
             description: match self.default {
-                // What holds is in no value.
+                // The default is not a plain value, so the description says what it is.
                 Told(_) => self.help(),
                 Is(_) | Nothing => self.described(),
             },
@@ -249,7 +249,7 @@ mod tests {
             let listed = variable.listed(Some("hunter2-is-the-password"));
             let may_show = variable.shown == Shown::All;
             assert_eq!(listed.value.is_some(), may_show, "{}", variable.name);
-            // Whoever adds a secret has to say so.
+            // A new variable that holds a secret has to be marked as one.
             let sounds_secret = ["SECRET", "TOKEN", "PASSWORD"].iter().any(|word| variable.name.ends_with(word));
             assert_eq!(listed.secret, sounds_secret, "{}", variable.name);
         }

@@ -55,8 +55,8 @@ pub(crate) fn user(row: &Row, from: usize) -> Result<UserRow, DbError> {
 }
 
 impl Connection {
-    /// Makes decisions about accounts that must not cross each other wait for one another until the transaction ends: who is
-    /// first, who is the last admin, and whether somebody is strong enough to act on somebody else. It comes first in a transaction.
+    /// Locks the accounts until the transaction ends, because some decisions must not run at the same time: who is first, who is
+    /// the last admin, and whether a user is strong enough to act on another. It comes first in a transaction.
     pub async fn lock_accounts(&mut self) -> Result<(), DbError> {
         self.run("UPDATE svc_once SET value = value WHERE name = 'accounts'", Vec::new()).await.map(|_| ())
     }
@@ -116,7 +116,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// The user of an address with the hash of the password, where there is one.
+    /// The user of an address with the hash of the password. `None` if no user has the address and a password.
     pub async fn credential(&mut self, email: &str) -> Result<Option<(UserRow, String)>, DbError> {
         let rows = self
             .fetch(

@@ -74,13 +74,13 @@ pub struct KeptLogLine {
 #[derive(Clone, Debug, Default)]
 pub struct BlockLogFilter {
     pub block: String,
-    /// Of these levels alone; of all, where none is named.
+    /// Only lines of these levels. An empty list means all levels.
     pub levels: Vec<&'static str>,
     /// Whose message or fields contain this, whatever its case.
     pub text: Option<String>,
     /// Logged at this instant or later, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// Numbered above this, the oldest first; else the newest first.
+    /// With it, lines with a higher number, the oldest first. Without it, the newest first.
     pub after: Option<i64>,
     pub limit: i64,
 }
@@ -169,7 +169,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).collect()
     }
 
-    /// Stores the manifest of a version that is kept. `false` if there is none.
+    /// Replaces the manifest of a stored version. `false` if the version is not stored.
     pub async fn set_block_manifest(&mut self, block: &str, version: &str, manifest: String) -> Result<bool, DbError> {
         let sql = "UPDATE svc_block_versions SET manifest = $3 WHERE block = $1 AND version = $2";
         Ok(self.run(sql, vec![block.into(), version.into(), manifest.into()]).await? == 1)
@@ -182,7 +182,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?, row.text(3)?))).collect()
     }
 
-    /// Stores the file of a version that is kept in another form. `false` if there is none of this digest.
+    /// Replaces the file of a stored version by another form of it. `false` if no version has this digest.
     pub async fn set_block_component(
         &mut self,
         block: &str,
@@ -277,7 +277,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Makes a stored version of this digest the one that serves. `false` if there is none.
+    /// Makes the stored version with this digest the active one. `false` if no version has it.
     pub async fn serve_version(
         &mut self,
         name: &str,
@@ -310,7 +310,7 @@ impl Connection {
         Ok(self.run(sql, vec![block.into(), name.into()]).await? == 1)
     }
 
-    /// Removes a block with its versions and logs. `false` if there is none.
+    /// Removes a block with its versions and logs. `false` if the block does not exist.
     pub async fn delete_block(&mut self, name: &str) -> Result<bool, DbError> {
         self.run("DELETE FROM svc_block_logs WHERE block = $1", vec![name.into()]).await?;
         Ok(self.run("DELETE FROM svc_blocks WHERE name = $1", vec![name.into()]).await? == 1)
@@ -337,8 +337,8 @@ impl Connection {
     /// Adds lines in their order and drops the oldest past those that are kept.
     pub async fn append_block_logs(&mut self, lines: Vec<BlockLogRow>) -> Result<(), DbError> {
         if self.dialect() == Dialect::Postgres {
-            // Instances write one after the other, so that lines become visible in the order of their numbers: whoever follows
-            // the log by the number of the last line then misses none.
+            // Instances write one after the other, so that lines become visible in the order of their numbers. A client that
+            // follows the log by the number of the last line then misses none.
             self.fetch("SELECT 1::bigint FROM pg_advisory_xact_lock($1)", vec![LOG_LOCK.into()]).await?;
         }
         let mut blocks: Vec<String> = lines.iter().map(|line| line.block.clone()).collect();
@@ -436,7 +436,7 @@ impl Connection {
         let after = after.unwrap_or(0);
         let is_full = i64::try_from(lines.len()).is_ok_and(|found| found >= limit);
         let up_to = match lines.last().filter(|_| direction == "ASC" && is_full) {
-            // What comes behind it is for the next page.
+            // Later lines belong to the next page.
             Some(last) => last.seq,
             None => newest.max(after),
         };

@@ -71,7 +71,7 @@ pub(crate) struct SearchChange {
     pub(crate) document: Option<String>,
 }
 
-/// Tells whoever asks for it (`SVC_LOG=info,blockbase_store::sql=trace`) which statements run: their text, never their values.
+/// Logs which statements run if `SVC_LOG=info,blockbase_store::sql=trace` asks for it: their text, never their values.
 fn show(statement: &Statement) {
     let text = statement.sql.as_str();
     tracing::trace!(target: "blockbase_store::sql", statement = text, "a statement runs");

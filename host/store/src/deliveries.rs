@@ -37,7 +37,7 @@ pub struct Claim {
     /// Nothing that is new is looked for up to this number: the group had all that before, as far as the claimer knows.
     pub after: i64,
     pub lease_ms: i64,
-    /// Bytes of payloads claimed at most, but for the first.
+    /// Bytes of payloads claimed at most. The first event is claimed whatever its size.
     pub bytes_max: i64,
     /// A delivery that was claimed so often without an outcome is not claimed any more.
     pub claims_max: i64,
@@ -134,8 +134,8 @@ pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     }
 }
 
-/// The two queues of a group, each with an index of its own that statements are held to: another one leads through all that was
-/// delivered before.
+/// The two queues of a group. Each has an index that its statements are forced to use, because any other index would lead through
+/// everything that was delivered before.
 #[derive(Clone, Copy)]
 enum Queue {
     Pending,
@@ -187,7 +187,7 @@ struct Candidate {
     record_id: Option<String>,
     is_leased: bool,
     claims: i64,
-    /// Of the look that found it: see [`FirstPending`].
+    /// As the claim that found the delivery saw it: see [`FirstPending`].
     over_below: i64,
     under_way_below: i64,
 }
@@ -253,7 +253,7 @@ impl Choice {
                 || self.chosen.len() >= most
                 || is_suspect && self.has_suspect;
             if is_passed_over {
-                // What comes later of the same record has to wait for this one.
+                // Later events of the same record have to wait for this one.
                 self.busy.extend(row.record_id.clone());
                 self.has_more = true;
                 continue;
@@ -288,7 +288,7 @@ impl Connection {
         });
         choice.know(&retries);
         choice.know(&pending);
-        // Half of the places at most for retries where there is something new, so that it goes on however much fails.
+        // If there are enough new deliveries, retries get at most half of the places. So new ones continue however many fail.
         let free = pending.iter().filter(|row| !row.is_leased).count();
         choice.choose(&retries, claim.limit.saturating_sub(free).max(claim.limit.div_ceil(2)));
         choice.choose(&pending, claim.limit);
@@ -556,7 +556,7 @@ impl Connection {
         self.fetch_rows(Statement { sql: self.spell(sql), params }).await?.iter().map(|row| row.integer(0)).collect()
     }
 
-    /// Ends all claims: those of a process that is gone, on a database that no other has.
+    /// Ends all claims. They are those of a process that is gone, on a database that no other process uses.
     pub async fn release_claims(&mut self) -> Result<u64, DbError> {
         let mut released = 0;
         for queue in Queue::BOTH {
@@ -569,7 +569,7 @@ impl Connection {
         Ok(released)
     }
 
-    /// Those of the groups that have something due.
+    /// The groups among `consumers` that have something due.
     pub async fn groups_with_work(&mut self, consumers: Vec<String>) -> Result<Vec<String>, DbError> {
         let dialect = self.dialect();
         let now = database_now(dialect);
@@ -594,7 +594,7 @@ impl Connection {
         self.fetch_rows(statement).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// The groups that still have something to get, found by a step an index entry and group.
+    /// The groups that still have something to get. The index is read with one step for each group.
     pub async fn groups_unsettled(&mut self) -> Result<Vec<String>, DbError> {
         let mut groups = Vec::new();
         for queue in Queue::BOTH {

@@ -28,7 +28,7 @@ pub enum DbError {
     OutOfRange,
     /// A table or column that was there when the request began, or that was of another type.
     SchemaMoved(Cause),
-    /// The transaction met another one, and one of the two has to begin anew.
+    /// The transaction met another one, and one of the two has to start again.
     Contended(Cause),
     /// Records that go with others which go with others, further than the engine follows.
     TooDeep,

@@ -30,7 +30,7 @@ pub struct NewEvent {
     pub depth: i64,
     /// Milliseconds since the epoch.
     pub occurred_at: i64,
-    /// What the consumer groups get of it. Events of one topic and depth have the same.
+    /// The deliveries to consumer groups. Events of one topic and depth have the same deliveries.
     pub deliveries: Arc<[NewDelivery]>,
 }
 
@@ -129,7 +129,7 @@ pub struct EventText<'a> {
 }
 
 impl EventText<'_> {
-    /// Appends `{ id, topic, payload, occurredAt }`: where the payload stands in it.
+    /// Appends `{ id, topic, payload, occurredAt }`, and returns where the payload is in it.
     pub fn write_envelope(&self, out: &mut Vec<u8>) -> Range<usize> {
         out.extend_from_slice(b"{\"id\":");
         json::write_string(out, self.id);
@@ -151,13 +151,13 @@ impl EventText<'_> {
 pub struct FeedMark {
     /// The last number that was given to an event, committed or not.
     pub last_seq: i64,
-    /// A transaction that began after the number was given: whoever drew a number up to it had begun before.
+    /// A transaction that began after the number was given. Each transaction that drew a number up to it had begun before.
     pub xid: u64,
 }
 
 /// Events read at once by the feed: less than a reader may be behind.
 const FEED_PAGE: i64 = 500;
-/// Bytes of payloads read at once, but for the first.
+/// Bytes of payloads read at once. The first event is read whatever its size.
 const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 
 /// A page of the outbox.
@@ -165,7 +165,7 @@ const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 pub struct EventPage {
     /// Those that can be read.
     pub events: Vec<Arc<CommittedEvent>>,
-    /// The number of the last one that was looked at; `None` where there was none.
+    /// The number of the last event that was looked at. `None` if no event was.
     pub last: Option<i64>,
 }
 
@@ -175,9 +175,9 @@ const LOOKED_AT_ONCE: i64 = 10_000;
 /// Which events somebody reads who begins in the past.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayFilter {
-    /// Of one of these topics; of any where there are none.
+    /// Events with one of these topics, or with any topic if the list is empty.
     pub topics: Vec<TopicFilter>,
-    /// Of records of this object alone.
+    /// Only events of records of this object.
     pub object: Option<String>,
     /// `None` where every event is visible.
     pub visible: Option<VisibleEvents>,
@@ -249,7 +249,7 @@ fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
     ]
 }
 
-/// Bytes of a payload that is packed where it stands.
+/// Bytes up to which a payload is packed on the calling thread.
 const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the payloads of one commit's events.
@@ -430,7 +430,7 @@ impl Connection {
         Ok(FeedMark { last_seq: row.integer(0)?, xid: transaction_number(row, 1)? })
     }
 
-    /// The oldest transaction that is under way, on Postgres; the next one to come where none is.
+    /// The oldest transaction that is under way on Postgres. If no transaction is, the next one to come.
     pub async fn oldest_transaction(&mut self) -> Result<u64, DbError> {
         let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
         transaction_number(rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?, 0)
@@ -513,7 +513,7 @@ impl Connection {
         Ok(EventPage { events, last })
     }
 
-    /// What is looked at of the newest `limit` events numbered below `before`, the newest first.
+    /// The heads of the newest `limit` events numbered below `before`, the newest first.
     pub async fn event_heads_before(&mut self, filter: &HeadFilter, before: i64, limit: i64) -> Result<Vec<EventHead>, DbError> {
         let mut params: Vec<Param> = vec![before.into(), limit.into()];
         let sql = match (&filter.record_id, &filter.object) {

@@ -61,7 +61,7 @@ pub use subscriptions::SubscriptionRow;
 pub use tasks::{TaskRow, TaskRunRow};
 pub use webhooks::{PreviousSecret, WebhookRow};
 
-/// What a commit tells of what it left in the outbox.
+/// What a commit reports about its events in the outbox.
 #[derive(Debug, Default)]
 pub struct Commit {
     /// Its events in commit order. Only on SQLite, where this process is the only writer; a feed of Postgres reads the outbox.
@@ -199,7 +199,7 @@ impl Store {
     /// of the schema, or of system tables alone.
     ///
     /// # Errors
-    /// One to retry where the schema is another by now.
+    /// An error to retry if the schema has changed.
     pub async fn read_rows<T, F>(&self, reader: impl Reader, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -253,11 +253,11 @@ impl Store {
         }
     }
 
-    /// Runs `body` on one snapshot of the database, on a connection that does nothing else meanwhile. `permit` is held as long as
+    /// Runs `body` on one snapshot of the database, on a connection that does nothing else. `permit` is held as long as
     /// it runs. A body that goes on until a client takes its rows puts them into a [`Spool`].
     ///
     /// # Errors
-    /// One to retry where the schema is another by now: nothing of the body has run then. `unavailable` past `time_max`.
+    /// An error to retry if the schema has changed: nothing of the body has run then. `unavailable` past `time_max`.
     pub async fn read_snapshot<T, F, P>(&self, snapshot: Snapshot, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,

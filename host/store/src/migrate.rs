@@ -45,8 +45,8 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT P
 /// The lock that instances booting at the same time queue for: "blockbase" as a number.
 const POSTGRES_LOCK: i64 = 0x626c_6f63_6b62;
 
-/// What stands in a migration for the name of an object. It runs once for the table of each, since neither engine's tables of
-/// objects are known to a file.
+/// The placeholder for the name of an object in a migration. Such a migration runs once for the table of each object, because a
+/// file does not know the objects.
 const OBJECT: &str = "{object}";
 
 /// The statements of a migration, for the objects that there are.
@@ -128,7 +128,7 @@ pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
     transaction.commit().await.map_err(explain)
 }
 
-/// Makes the extension that search indexes need, in a transaction of its own: not every role may.
+/// Makes the extension that search indexes need, in a separate transaction, because not every role may make it.
 ///
 /// Of several `CREATE EXTENSION IF NOT EXISTS` at once one wins and the others fail, so that instances which boot at the same time
 /// queue for it as they do for the migrations.

@@ -59,7 +59,7 @@ impl Connection {
         Ok(Some(OutboxSize { events, bytes, has_more: more == events_max }))
     }
 
-    /// Has all events counted anew: what committed late or was deleted by hand is in the count then.
+    /// Has all events counted again. The new count includes events that committed late, and no events that were deleted by hand.
     pub async fn forget_outbox_size(&mut self) -> Result<(), DbError> {
         self.hold_outbox(false).await?;
         self.store_outbox(Counted::default()).await

@@ -13,7 +13,7 @@ const LEVEL: i32 = 1;
 const LONG_BYTES_MIN: usize = 128 * 1024;
 /// The largest window, as a power of two: 128 MiB.
 const WINDOW_LOG_MAX: u32 = 27;
-/// Bytes of the largest payload that is unpacked: several times what one write can make. A damaged row claims no more.
+/// Bytes of the largest payload that is unpacked: several times what one write can make. A damaged row cannot claim more.
 const UNPACKED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// What a page of the outbox is measured by: the bytes of the payload itself.
@@ -24,7 +24,8 @@ macro_rules! payload_bytes {
 }
 pub(crate) use payload_bytes;
 
-/// About what an event takes of the disk: its payload as it is stored, and so many bytes for its row, its indexes and its deliveries.
+/// About how much disk an event takes: its payload as it is stored, and a fixed number of bytes for its row, its indexes and its
+/// deliveries.
 macro_rules! stored_bytes {
     () => {
         "octet_length(payload) + coalesce(octet_length(packed), 0) + 500"
@@ -73,7 +74,7 @@ pub(crate) fn payload_of(row: &Row, text: usize) -> Result<String, DbError> {
         None => row.text(text)?,
         Some(bytes) => unpack(&row.bytes(text + 2)?, bytes)?,
     };
-    // What is handed on is JSON, whatever became of the row.
+    // Only valid JSON is handed on, even if the stored row is damaged.
     serde_json::from_str::<serde::de::IgnoredAny>(&payload).map_err(|error| DbError::Other(error.into()))?;
     Ok(payload)
 }

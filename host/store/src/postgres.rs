@@ -37,7 +37,7 @@ const PLACE_WAIT: Duration = Duration::from_secs(5);
 const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned ones do not hold the pool.
 const STATEMENT_TIMEOUT: &str = "60s";
-/// How long a transaction may wait for its instance, so that one that was stopped in the middle holds no lock for ever.
+/// How long a transaction may wait for its instance, so that an instance that stopped in the middle does not hold a lock forever.
 const IDLE_IN_TRANSACTION: &str = "30s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL stat
 pub(crate) struct Postgres {
     /// Connections of the service itself.
     own: PgPool,
-    /// Connections of callers, and the places on them.
+    /// Connections for callers, and the places that share them out.
     callers: PgPool,
     places: Arc<Places>,
     callers_connections_max: u32,
@@ -172,7 +172,8 @@ impl Postgres {
         Ok(Session { connection: Some(connection), is_busy: false, in_transaction: false, _place: place })
     }
 
-    /// Runs a body that reads; in one view of the database where it has several statements, on tables named by `one_moment`.
+    /// Runs a body that reads. A body with several statements names its tables in `one_moment`, and reads them in one snapshot of
+    /// the database.
     pub(crate) async fn read<T, F>(&self, owner: &QuotaOwner, one_moment: Option<&[String]>, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
@@ -197,7 +198,7 @@ impl Postgres {
                 let _permit = permit?;
                 return attempt.await;
             }
-            // Too many scans run: this one gives up its connection, and begins anew when it may.
+            // Too many scans run, so this one gives up its connection and starts again when it gets a permit.
         }
         let _permit = permit.await?;
         self.read(owner, one_moment, body).await
@@ -271,7 +272,7 @@ impl Postgres {
 /// The channel on which instances tell each other that there is something to deliver.
 const HINTS: &str = "svc_deliveries";
 
-/// What instances tell each other. A hint may be lost: whoever waits for one looks by itself as well.
+/// What instances tell each other. A hint may be lost, so an instance that waits for one also looks by itself.
 pub struct Hints {
     listener: PgListener,
 }

@@ -72,7 +72,7 @@ pub struct Spool(Arc<Shared>);
 /// Where the client takes them.
 pub struct SpoolReader(Arc<Shared>);
 
-/// The bytes that came are not all: whoever sends them on must not end as if they were.
+/// Some bytes are missing. Code that sends the bytes on must not end the response as if it were complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rows could not be read to their end")]
 pub struct Incomplete;
@@ -177,7 +177,7 @@ impl Shared {
         let (file, written) = {
             let mut state = self.state.lock();
             if state.written == state.read && state.written > 0 {
-                // The client has caught up, so the file begins anew and gives its room back.
+                // The client has caught up, so the file is truncated and its room is given back.
                 let kept = state.file.as_ref().is_some_and(|file| file.set_len(0).is_ok());
                 if kept {
                     self.room.shrink(std::mem::take(&mut state.file_bytes));
@@ -272,7 +272,7 @@ impl Spool {
             state.end = Some(end);
         }
         if end.is_err() {
-            // The client learns it at once, and takes no more of what would be half a file.
+            // The client learns at once that the file is incomplete, and takes no more of it.
             (state.memory, state.memory_bytes) = (VecDeque::new(), 0);
             state.read = state.written;
         }
@@ -354,7 +354,7 @@ impl SpoolReader {
                 return Some(Err(Incomplete));
             };
             let mut state = self.0.state.lock();
-            // The end came meanwhile, and took away what was there.
+            // The spool ended in between, and its bytes were dropped.
             if let Some(Err(incomplete)) = state.end {
                 return Some(Err(incomplete));
             }
@@ -371,7 +371,7 @@ impl Drop for SpoolReader {
     fn drop(&mut self) {
         self.0.state.lock().is_closed = true;
         self.0.tell_writers();
-        // Kept for whoever asks later.
+        // `notify_one` keeps the notice for a task that waits later.
         self.0.closed.notify_one();
     }
 }

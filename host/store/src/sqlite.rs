@@ -194,7 +194,8 @@ impl Sqlite {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
             let connection = sqlite.take()?;
-            // Records may be many and large; lists of system tables are bounded, and those who are to free room need them.
+            // Only reads of records need room for sorts, because records may be many and large. Lists of system tables are
+            // bounded, and people who have to free room need them.
             let sort_room = schema.is_some().then(|| Arc::clone(&sqlite.sort_room));
             connection.meter().begin_scan(abandoned, log_ends_it, sort_room);
             sqlite.read_on(connection, schema, body).0
@@ -222,8 +223,8 @@ impl Sqlite {
         self.scan(permit, Some(read.schema), move |connection| body(connection)).await
     }
 
-    /// Runs a body on one snapshot, on the blocking pool and on a connection of its own: what it sorts goes to a file and not to
-    /// memory, since nothing bounds how many rows it has.
+    /// Runs a body on one snapshot, on the blocking pool and on a separate connection. Nothing bounds how many rows it has, so
+    /// sorts go to a file and not to memory.
     pub(crate) async fn read_snapshot<T, F, P>(self: &Arc<Self>, snapshot: Snapshot, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -380,15 +381,15 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     driver.pragma_update(None, "synchronous", "FULL")?;
     driver.pragma_update(None, "foreign_keys", true)?;
     driver.pragma_update(None, "trusted_schema", false)?;
-    // What is deleted is overwritten with zeros, so that nothing of it can be read out of the file.
+    // Deleted content is overwritten with zeros, so that nobody can read it out of the file.
     driver.pragma_update(None, "secure_delete", true)?;
-    // What a reader sorts may be as large as all that is stored; in files, its memory is bounded. SQLite makes a file only for what its cache
-    // does not take. The writer's temporary data are bounded by what one call may touch.
+    // A reader may sort as much as the whole database, so its sorts go to files, which bounds its memory. SQLite makes a file
+    // only if the cache is too small. The writer's temporary data are bounded by what one call may touch.
     driver.pragma_update(None, "temp_store", if is_writer { "MEMORY" } else { "FILE" })?;
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;
-    // Without it a value bound to LIMIT expires the prepared statement, and every list is parsed and planned anew.
+    // Without it a value bound to LIMIT expires the prepared statement, and every list is parsed and planned again.
     driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(&driver, meter)?;
     Ok(driver)

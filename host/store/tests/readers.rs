@@ -1,4 +1,5 @@
-//! Whoever reads is asked on the connection: after all that the read has waited for, and before anything else of it runs.
+//! A reader's rights are checked on the connection: after everything that the read waits for, and before any other part of it
+//! runs.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -20,7 +20,7 @@ const SCHEME: &str = "http";
 #[derive(Debug)]
 pub struct RequestStart<'a> {
     pub method: &'a str,
-    /// The matched route; `None` where none matches.
+    /// The matched route. `None` if no route matches.
     pub route: Option<&'a str>,
     pub path: &'a str,
     pub request_id: &'a str,
@@ -59,7 +59,7 @@ pub fn request_span(start: &RequestStart<'_>) -> Span {
         "error.type" = Empty,
     );
     if start.traceparent.is_some() {
-        // Fails for a span that is not sampled, or has begun: neither matters.
+        // This fails for a span that is not sampled or has begun. Neither matters.
         let _ = span.set_parent(TraceContextPropagator::new().extract(&Caller(start)));
     }
     span

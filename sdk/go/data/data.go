@@ -55,8 +55,8 @@ func decoded[T any](text string, err error) (T, error) {
 	return value, err
 }
 
-// Query lists records: `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?,
-// expand?, count? }`.
+// Query lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?,
+// select?, expand?, count? }`. `where` is a condition, with and, or, not and relations.
 func Query[T any](object string, query any) (Page[T], error) {
 	if query == nil {
 		query = M{}
@@ -91,7 +91,7 @@ func get[T any](object, id string, options wit_types.Option[string]) (*T, error)
 	return &record, err
 }
 
-// Aggregate counts, sums and the like: `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters? }`.
+// Aggregate counts, sums and the like: `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters?, where? }`.
 func Aggregate(object string, query any) (Aggregated, error) {
 	text, err := wire.Encode(query)
 	if err != nil {

@@ -48,7 +48,8 @@ class Upserted(TypedDict):
 def query(object: str, query: Mapping[str, Any] | None = None) -> Page:
     """Lists records.
 
-    `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`
+    `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`.
+    `where` is a condition, with and, or, not and relations.
     """
     return _call("query", object, _json.dumps(query or {}))
 
@@ -60,7 +61,10 @@ def get(object: str, id: str, *, expand: str | None = None) -> Record | None:
 
 
 def aggregate(object: str, query: Mapping[str, Any]) -> Aggregate:
-    """`{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters? }` over the records that a list would count."""
+    """Computes over the records that a list would count.
+
+    `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters?, where? }`
+    """
     return _call("aggregate", object, _json.dumps(query))
 
 

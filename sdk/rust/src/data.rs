@@ -33,7 +33,8 @@ pub struct Pagination {
     pub has_previous_page: bool,
 }
 
-/// Lists records: `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`.
+/// Lists records: `{ search?, filters?: [{ field, operator?, value? }], where?, sort?, page?, pageSize?, limit?, offset?, select?,
+/// expand?, count? }`. `where` is a condition, with and, or, not and relations.
 pub fn query<T: DeserializeOwned>(object: &str, query: impl Serialize) -> Result<Page<T>, Error> {
     Ok(serde_json::from_str(&data::query(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }
@@ -59,7 +60,7 @@ pub struct Aggregate {
     pub filtered_count: u64,
 }
 
-/// `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters? }` over the records that a list would count.
+/// `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters?, where? }` over the records that a list would count.
 pub fn aggregate(object: &str, query: impl Serialize) -> Result<Aggregate, Error> {
     Ok(serde_json::from_str(&data::aggregate(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }

@@ -17,7 +17,7 @@ pub fn info(message: &str) {
     log("info", message, None);
 }
 
-/// A line for whoever looks for a mistake.
+/// A line for somebody who looks for a mistake.
 pub fn debug(message: &str) {
     log("debug", message, None);
 }

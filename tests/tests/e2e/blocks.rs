@@ -232,7 +232,7 @@ on_both_engines! {
         let admin = server.with_token(token);
         assert_eq!(call(&admin, "echo/actions/echo", json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
 
-        // Compiled code that was tampered with is not loaded, but made anew.
+        // Compiled code that was tampered with is not loaded. The server compiles it again.
         let cache = server.directory().join("svc-data/blocks");
         for entry in std::fs::read_dir(cache).unwrap() {
             let file = entry.unwrap().path();

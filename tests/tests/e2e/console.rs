@@ -41,7 +41,7 @@ fn builder(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true")
 }
 
-/// Fails where there is no browser, and says what to do: a console that nobody looked at must not pass.
+/// Fails if there is no browser, and says what to do. Otherwise a console without any test would pass.
 fn chromium_is_there() {
     let path = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
     assert!(
@@ -121,7 +121,7 @@ screens! {
     webhooks: "webhooks.mjs";
 }
 
-/// A file that uploads a block: the component of `examples/echo`, which the file packs anew with manifests of its own.
+/// A file that uploads a block: the component of `examples/echo`, which the file packs again with its own manifests.
 async fn passes_with_a_block(file: &'static str, engine: Engine) {
     let server = builder(engine).start().await;
     let directory = tempfile::tempdir().expect("a directory");

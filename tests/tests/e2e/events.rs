@@ -121,7 +121,7 @@ on_both_engines! {
         }
         assert_eq!(own.event().await["payload"]["after"]["title"], "of ann");
         assert_eq!(own.event().await["topic"], "data.task.deleted");
-        // Whoever may read nothing sees heartbeats alone.
+        // A caller who may read nothing gets only heartbeats.
         assert!(tokio::time::timeout(Duration::from_millis(300), nothing.frame()).await.is_err());
 
         server.call("GET", "/api/v1/events/stream", None).await.expect_error(401, "unauthorized");

@@ -102,7 +102,8 @@ impl App {
         }
     }
 
-    /// Whom the credentials show. A session that has not been extended for a day is, where they have a slot that tells of it.
+    /// The identity of the credentials. A session that has not been extended for a day is extended if the credentials have a slot
+    /// for the news.
     pub(crate) async fn identify(&self, credentials: &Credentials) -> Result<Option<Arc<Identity>>> {
         let identity = match self.presented(credentials) {
             Presented::Nothing | Presented::Bearer(None) => None,
@@ -149,7 +150,7 @@ impl App {
                     Box::pin(async move {
                         let answer = body(connection).await?;
                         if is_shared {
-                            // Last, so that whoever waits for this row holds nothing that its holder still needs.
+                            // Last, so that a transaction that waits for this row holds no lock that its holder still needs.
                             connection.raise_version("accounts").await?;
                         }
                         Ok(answer)
@@ -180,7 +181,7 @@ impl App {
         let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
         let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
         let mut identity = self.identity_of_key_holder(holder, &maker, now, generation)?;
-        // Not kept for longer than what it follows from.
+        // It is not kept for longer than the values that it was computed from.
         identity.kept_at = identity.kept_at.min(read_at);
         if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
             self.note_use(id, last_used_at.is_none(), Caller::of_identity(Arc::new(identity.clone())), now);
@@ -188,7 +189,8 @@ impl App {
         Ok(Some(self.identities.keep(hash, identity, generation)))
     }
 
-    /// Stores when a key was used, and tells of its first use. Nobody waits for it, and the next use tries again where it fails.
+    /// Stores when a key was used, and emits an event at its first use. Nobody waits for it. If it fails, the next use tries
+    /// again.
     fn note_use(&self, id: String, is_first: bool, caller: Caller, now: i64) {
         let (store, announcer) = (self.store.clone(), self.announcer(&caller));
         tokio::spawn(async move {
@@ -300,7 +302,8 @@ impl App {
         let shown = Shown::Session { row: session, pending_claim };
         let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
         let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, judged, kept_at: now };
-        // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
+        // A session that is still to be extended is not cached: each request looks at it again, until one of them can tell its
+        // client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
             false => Ok(Some(self.identities.keep(hash, identity, generation))),

@@ -101,7 +101,7 @@ async fn find(connection: &mut Connection, maker: &Maker, now: i64) -> Result<Fo
     let (mut keys, mut next) = (Vec::new(), maker.clone());
     loop {
         let is_first = keys.is_empty();
-        // What is wrong further up is, from here, that the key is suspended.
+        // If the reason lies further up the chain of makers, it counts here as a suspended key.
         let stopped = |reason| Ok(Found::Suspended(if is_first { reason } else { SuspensionReason::KeySuspended }));
         let user = match &next.user_id {
             None => None,
@@ -186,8 +186,8 @@ impl App {
         Ok(maker)
     }
 
-    /// Suspends what was made with keys that have expired since the last time. Rights are judged without it; it is what shows
-    /// the suspension and tells of it.
+    /// Suspends what was made with keys that have expired since the last time. Rights do not depend on this: it only makes the
+    /// suspension visible and emits its event.
     pub async fn settle_expired_keys(&self) -> Result<()> {
         let now = self.clock.now();
         let announcer = self.announcer(&Caller::system());

@@ -38,7 +38,7 @@ impl Caller {
         self.holds("*", Action::Manage)
     }
 
-    /// Whether this is a session of that user. A key of theirs has its role's rights alone.
+    /// Whether this is a session of that user. The user's keys do not count: they have only the rights of their role.
     pub(crate) fn is_session_of(&self, user_id: &str) -> bool {
         let actor = self.principal.actor().filter(|actor| actor.api_key_id.is_none());
         actor.is_some_and(|actor| actor.user_id.as_deref() == Some(user_id))

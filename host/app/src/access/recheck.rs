@@ -69,7 +69,7 @@ impl Judged {
     /// # Errors
     /// `unauthorized` if the credential does not hold any more, `key_suspended`, and `forbidden` if a right is lost.
     async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
-        // Before the look, so that a change meanwhile is noticed at the next one.
+        // Read before the check, so that the next check notices a change during this one.
         let (generation, now) = (app.identities.generation(), app.now());
         if let Some(identity) = &self.identity {
             let mut judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
@@ -163,7 +163,8 @@ impl By {
         })
     }
 
-    /// Whether nothing can have changed. Without enforcement everybody may do everything, whoever they are by now.
+    /// Whether nothing can have changed. Without enforcement everybody may do everything, so a change of the caller does not
+    /// matter.
     fn is_current(&self) -> bool {
         let holds = |app: Arc<App>| !app.settings.require_auth || self.judged.is_current(&app);
         self.judged.is_service() || (!self.changes_accounts && self.app.upgrade().is_some_and(holds))
@@ -188,7 +189,8 @@ impl Reader for By {
 
 impl Writer for By {
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
-        // A change of accounts may be one of the caller's own, after which they are another; and nobody else's comes in between.
+        // A change of accounts may change the caller's own rights, so they cannot be checked after it. Nobody else changes
+        // accounts in between.
         let is_certain = self.changes_accounts || self.is_current();
         if is_certain { None } else { Some(self.judge_again(connection)) }
     }
@@ -205,7 +207,7 @@ impl App {
         By { app: self.weak(), owner: QuotaOwner::Service, judged, changes_accounts: true }
     }
 
-    /// Makes sure that the caller still is who they were, where that may have changed since they were judged.
+    /// Makes sure that the caller's identity and rights still hold, if they may have changed since the last check.
     ///
     /// # Errors
     /// As those of a request that begins now; `forbidden` if a right is lost.

@@ -19,7 +19,7 @@ impl Standing {
     pub fn new(app: &Arc<App>, caller: Caller, credentials: &Credentials) -> Standing {
         Standing {
             app: Arc::clone(app),
-            // What looks again later has no response left to tell a client by that its session was extended.
+            // A later check has no response that could tell the client that its session was extended.
             credentials: Credentials { renewal: RenewalSlot::default(), ..credentials.clone() },
             caller,
             generation: None,
@@ -40,7 +40,7 @@ impl Standing {
 
     /// Looks at the caller again. `None` if what they presented does not hold any more.
     pub async fn renew(&mut self) -> Option<()> {
-        // Before the look, so that a change meanwhile is noticed at the next one.
+        // Read before the check, so that the next check notices a change during this one.
         let generation = self.app.identities.generation();
         let caller = self.app.authenticate(&self.credentials).await.ok()?;
         // A cookie that does not hold any more shows nobody; they were somebody.

@@ -104,7 +104,7 @@ impl App {
         }
         // Only now: those who wait for the turn must not hold places of their own.
         let _permit = self.scan_permit(caller).await?;
-        // Before the look, so that a change meanwhile is noticed at the next one.
+        // Read before the check, so that the next check notices a change during this one.
         let (generation, blocks, at) = (self.identities.generation(), *self.blocks_version.lock(), self.clock.now());
         let holds_until = self.settle_rights_now().await?;
         *self.rights_settled.lock() = RightsSettled { generation, blocks, at, holds_until };

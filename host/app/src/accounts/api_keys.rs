@@ -28,9 +28,9 @@ pub struct NewKey {
     pub name: String,
     /// The role's id or name.
     pub role: String,
-    /// Whom it acts as; the caller where it is left out.
+    /// The user as whom it acts; the caller if it is left out.
     pub user_id: Option<String>,
-    /// Milliseconds since the epoch; never where it is left out.
+    /// Milliseconds since the epoch. The key does not expire if it is left out.
     pub expires_at: Option<i64>,
 }
 
@@ -93,7 +93,8 @@ impl ActsLater for MadeApiKeys {
         Made::ApiKey
     }
 
-    /// What a key may do is cut to what its maker holds: it has no needs of its own, and stops with its maker alone (`makers::settle`).
+    /// A key's rights are cut to those of its maker. It needs no right itself, so it is suspended only together with its maker
+    /// (`makers::settle`).
     fn list<'a>(&'a self, _connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
         Box::pin(async { Ok(Vec::new()) })
     }
@@ -217,7 +218,8 @@ impl App {
         Ok((ApiKeyAnswer::from(&row), key))
     }
 
-    /// Makes the caller the maker of a key, which is from then on cut to what they hold, and suspended no more.
+    /// Makes the caller the maker of a key. From then on its rights are cut to the caller's rights, and it is not suspended any
+    /// more.
     ///
     /// # Errors
     /// `forbidden` if the key carries more than the caller holds; nothing changes then.
@@ -257,7 +259,7 @@ impl App {
         Ok(ApiKeyAnswer::from(&row))
     }
 
-    /// Deletes a key; it holds no more.
+    /// Deletes a key. It stops working at once.
     ///
     /// # Errors
     /// `forbidden` if the key is stronger than the caller.

@@ -36,7 +36,7 @@ impl App {
     /// somebody has.
     ///
     /// # Errors
-    /// A sentence that does not hold the password: the address is none, or the password too weak.
+    /// A sentence without the password: the address is not valid, or the password is too weak.
     pub async fn bootstrap(&self, admin: BootstrapAdmin) -> Result<bool> {
         let wrong = |what: String| Error::new(Code::InvalidValue, what);
         let email = normal_email(&admin.email).ok_or_else(|| wrong("SVC_ADMIN_EMAIL is not an e-mail address.".to_owned()))?;
@@ -92,7 +92,7 @@ impl App {
     /// Claims the account that was made at boot: a name and a password of one's own. Every other session of it ends.
     ///
     /// # Errors
-    /// `no_pending_claim` if there is none for this session, or another won; `unauthorized` without a session.
+    /// `no_pending_claim` if this session has no claim, or another session claimed first; `unauthorized` without a session.
     pub async fn claim(&self, credentials: &Credentials, name: String, new_password: String) -> Result<()> {
         let identity = self.claiming_session(credentials).await?;
         let nothing = || {
@@ -119,7 +119,7 @@ impl App {
                 })
                 .await?;
             if !still_waits {
-                // The same claim was made meanwhile.
+                // The same claim was made in between.
                 return Err(nothing());
             }
             let message = "`newPassword` is the bootstrap password itself; the claim replaces it.";

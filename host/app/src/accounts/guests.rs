@@ -1,4 +1,4 @@
-//! Guests: users without a password, until they sign up or in and take along what is theirs.
+//! Guests: users without a password. When they sign up or sign in, their records and roles move to that account.
 
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
@@ -40,8 +40,8 @@ pub(super) enum Upgrade {
 /// Where the guest has many records, the stamps of the rest are changed after it, some at a time ([`App::follow_carry_over`]): otherwise
 /// a guest could make the others wait for as long as all of them take.
 ///
-/// Stamps and roles but for the guests' own go over, preferences where the user has none, and on sign-up API keys and what the guest
-/// made. Events of the past do not.
+/// The user gets the guest's stamps, and the guest's roles except the role of guests. The user gets the guest's preferences if
+/// they have none. On sign-up they also get API keys and what the guest made. Past events do not change.
 pub(super) async fn carry_over(
     connection: &mut Connection,
     registry: &Registry,
@@ -171,7 +171,7 @@ impl App {
                         if connection.version("schema").await? != registry.version {
                             return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
                         }
-                        // Another instance may be at it; what it has finished is over here as well.
+                        // Another instance may do the same work. If it has finished, nothing is left to do here.
                         if !connection.held_carry_over(&guest).await? {
                             return Ok(true);
                         }

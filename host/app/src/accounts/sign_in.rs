@@ -66,7 +66,8 @@ impl App {
                             // First, as in every other change that deletes a user.
                             connection.lock_accounts().await?;
                         }
-                        // A ban or another password that came meanwhile lets nobody in, and none comes before the end.
+                        // Nobody gets in after a ban or a change of the password in between, and neither can happen before the
+                        // end of this transaction.
                         let stays = connection.keep_user_alone(&user_id).await?
                             && connection.user(&user_id).await?.is_some_and(|user| !user.banned);
                         if !stays || connection.password_hash(&user_id).await?.as_ref() != Some(&hash) {

@@ -44,8 +44,8 @@ fn needs_setup_token() -> AuthProblem {
 impl App {
     /// Creates a user and signs them in. The first of all becomes admin.
     ///
-    /// A guest's session among the credentials is ended, and what the guest had is the new user's; where the sign-up fails, the
-    /// guest is as before.
+    /// If the credentials have a guest's session, it is ended, and the new user gets what the guest had. If the sign-up fails,
+    /// the guest does not change.
     pub async fn sign_up(&self, request: SignUp) -> Result<SignedIn, AuthProblem> {
         let SignUp { name, email, password, image, remember, setup_token, client } = request;
         let email = normal_email(&email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;

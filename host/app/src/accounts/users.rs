@@ -101,7 +101,7 @@ pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -
 }
 
 impl App {
-    /// A page of users, the newest first: those whom the search is for.
+    /// A page of the users that match the search, the newest first.
     pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
         let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
@@ -211,7 +211,8 @@ impl App {
 
     /// Makes `heir` the maker of what `user` made. Keys that act as the user are left out: they end with the user.
     ///
-    /// What is handed over acts with the rights of the heir. So a caller who is not the heir has to be allowed to act on them.
+    /// Things that are handed over act with the rights of the heir. So a caller who is not the heir has to be allowed to act on
+    /// them.
     #[allow(clippy::too_many_arguments)]
     async fn hand_over(
         &self,

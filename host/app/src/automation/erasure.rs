@@ -185,7 +185,7 @@ impl App {
     /// The same for some of the records of an object, so that other writes go on.
     async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<Restamped> {
         self.on_schema(caller, move |registry| async move {
-            // One that is gone meanwhile has no stamps any more.
+            // An object that was deleted in between has no stamps any more.
             let Some(object) = registry.object(name).cloned() else { return Ok(Restamped { changed: 0, has_rest: false }) };
             let user_id = user_id.to_owned();
             self.store

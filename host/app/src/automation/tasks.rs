@@ -308,7 +308,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Enables, disables or tunes a task. Whoever changes what a block's task does, lends it their rights from then on.
+    /// Enables, disables or tunes a task. A caller who changes what a block's task does lends it their rights from then on.
     ///
     /// # Errors
     /// `forbidden` if the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
@@ -335,7 +335,7 @@ impl App {
                         keep_maker(connection, maker).await?;
                     }
                     let mut task = connection.held_task(&known.id).await?.ok_or_else(|| Error::not_found("task"))?;
-                    // Somebody else may have led it to another action meanwhile.
+                    // Somebody else may have changed its action in between.
                     app.require_task(connection, &acting, &task).await?;
                     let was_enabled = task.enabled;
                     task.enabled = changes.enabled.unwrap_or(task.enabled);
@@ -423,7 +423,7 @@ impl App {
             return Ok(());
         }
         let Some(kind) = kind_of(task) else {
-            // A newer server wrote it, or it is damaged. What it would do is not known, so it takes every right.
+            // A newer server wrote the task, or it is damaged. It is not known what it would do, so the caller needs every right.
             return caller.require("*", Action::Manage);
         };
         match kind {

@@ -27,7 +27,7 @@ impl Logged {
     }
 }
 
-/// Where a document stands, for whoever reads the log.
+/// Where a document is stored, for the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'r> {
     pub(crate) table: &'static str,
@@ -41,7 +41,7 @@ impl<'r> Place<'r> {
         Place { table, column, row }
     }
 
-    /// The document of this place, for an answer. The empty value stands for one that cannot be read.
+    /// The document of this place, for an answer. A document that cannot be read is replaced by the empty value.
     pub(crate) fn read<T: DeserializeOwned + Default>(self, text: &str) -> T {
         self.found(text).unwrap_or_default()
     }

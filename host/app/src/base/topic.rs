@@ -228,7 +228,7 @@ pub(crate) struct WebhookTestMembers<'a> {
 }
 
 impl<'a> Topic<'a> {
-    /// That a thing of a kind has lost its power.
+    /// The topic that reports a suspended thing of a kind.
     pub(crate) fn suspended(kind: Made, id: &'a str, reason: SuspensionReason) -> Topic<'a> {
         let members = SuspensionMembers { id, reason: reason.as_str() };
         match kind {
@@ -444,7 +444,7 @@ mod tests {
     fn the_documentation_has_every_topic_of_records() {
         let rows = table_rows(include_str!("../../../../docs/events.md"), "| topic | payload |");
         let cells = rows.iter().map(|row| row.split('|').nth(1).expect("a first cell"));
-        // Every second part stands in quotes.
+        // Every second part is in quotes.
         let documented: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
         let first_of_row = [RecordOp::Created, RecordOp::Linked];
         let wanted: Vec<String> = RecordOp::ALL
@@ -491,7 +491,7 @@ mod tests {
                 let file = file.display();
                 let list = call.trim_start().strip_prefix('[').and_then(|call| call.split_once(']'));
                 let (list, _) = list.unwrap_or_else(|| panic!("{file} listens to what is no list of patterns"));
-                // Every second part stands in quotes.
+                // Every second part is in quotes.
                 for text in list.split(['"', '`']).skip(1).step_by(2) {
                     let pattern = TopicPattern::parse(&text.replace("${object}", "order")).expect("a pattern");
                     assert!(topics.iter().any(|topic| pattern.matches(topic)), "{file} listens to {text}");

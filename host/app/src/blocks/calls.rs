@@ -133,7 +133,7 @@ impl App {
         let run = usage.observe(runtime.call_action(call));
         let answer = blockbase_telemetry::observe_action(block.name(), action, code, run).await;
         self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
-        // What a handler found out is not for somebody who has lost the right to it meanwhile.
+        // The caller may have lost the right during the call. Then they do not get the result.
         self.recheck(caller).await?;
         answer
     }

@@ -1,4 +1,4 @@
-//! What one version of a block has that another has not, part by part, for whoever has to consent to it.
+//! What one version of a block has that another has not, part by part, for the person who has to consent to it.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ fn parts(manifest: &Manifest) -> [Part; PARTS.len()] {
     ]
 }
 
-/// The properties of the configuration's schema, and under an empty name what else it says.
+/// The properties of the configuration's schema. The rest of the schema is under an empty name.
 fn config(schema: Option<&Value>) -> Part {
     let Some(schema) = schema else { return Part::new() };
     let mut rest = schema.clone();

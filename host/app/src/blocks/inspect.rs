@@ -1,4 +1,5 @@
-//! A packed file looked at before anybody consents to it: what it is, what it asks for, what it changes, and what is in its way.
+//! A packed file before anybody consents to it: what it is, what it asks for, what it changes, and which problems an install
+//! would have.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -76,7 +77,7 @@ impl App {
         self.recheck(caller).await?;
         let present = self.blocks.read().get(&manifest.name).cloned();
         let problems = self.problems_of(caller, &manifest, &digest, present.as_ref()).await?;
-        // What serves is for those who may read blocks; what is asked for beyond it, an install tells its caller anyway.
+        // Only callers with read on blocks see the installed version. Everybody who may install sees what the new one adds.
         let may_read = caller.holds(Resource::Blocks, Action::Read);
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest));
         let changes = match (&present, &added) {
@@ -141,7 +142,7 @@ impl App {
             self.check_requirements(manifest),
             check_actions(manifest, &self.registry(), &self.blocks.read()),
             check_secrets(caller, manifest, present),
-            // What is missing was said above.
+            // Missing requirements were reported above.
             beside_others.or_else(|error| if error.code == Code::MissingRequirement { Ok(()) } else { Err(error) }),
             change.map(drop),
         ];

@@ -113,7 +113,7 @@ impl App {
         caller.require(Resource::Blocks, Action::Create)?;
         let installed = self.try_install(caller, file, options).await;
         if !matches!(installed, Ok(Installed { block: Some(_), .. })) {
-            // What was compiled for nothing is not kept.
+            // The compiled code is not needed, so it is not kept.
             self.retain_installed();
         }
         installed
@@ -292,7 +292,7 @@ impl App {
             if kept.len() == set.len() {
                 kept = without(&|key| !declares(key));
             }
-            // What is wrong with all of it together is nobody's alone.
+            // If no single value is wrong, the whole configuration is reset.
             set = if kept.len() == set.len() { Map::new() } else { kept };
             tracing::info!(
                 block.name = manifest.name,

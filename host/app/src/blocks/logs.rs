@@ -21,7 +21,7 @@ const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 /// Which lines of a block's log are asked for.
 #[derive(Clone, Debug)]
 pub struct LogRequest {
-    /// All, where none is named.
+    /// Lines of these levels. An empty list means all levels.
     pub levels: Vec<&'static str>,
     /// What the message or the fields contain, whatever its case.
     pub text: Option<String>,
@@ -83,7 +83,7 @@ impl App {
             lines.push(row.clone());
         }
         if self.log_lines.try_send(row).is_err() {
-            // Once a second at most: whoever floods the one log must not flood the other.
+            // Once a second at most: a block that floods its own log must not flood the server's log.
             let now = self.clock.now();
             if now - self.log_loss_told_at.swap(now, Ordering::Relaxed) > 1000 {
                 tracing::warn!(block.name = block, "block log lines come faster than they can be stored; some are not kept");
@@ -118,7 +118,7 @@ impl App {
     }
 }
 
-/// A call whose log lines are kept for whoever waits for it.
+/// A call whose log lines are kept for the caller who waits for it.
 pub(crate) struct WatchedCall {
     app: Arc<App>,
     call_id: String,

@@ -1,7 +1,7 @@
-//! A recorded event handed to a block's handler once more, because somebody asks for it.
+//! Hands a recorded event to a block's handler once more, because somebody asks for it.
 //!
 //! The call is an ordinary one: the block's rights cut to its maker's, its limits, its depth of causation, its log. Only the ledger
-//! knows nothing of it. The handler gets no event that a delivery would not bring it.
+//! does not record it. The handler gets no event that a delivery would not bring it.
 
 use std::sync::Arc;
 use std::time::Instant;

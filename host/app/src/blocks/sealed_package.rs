@@ -35,7 +35,7 @@ impl App {
         tokio::task::spawn_blocking(seal).await.map_err(Error::internal)?
     }
 
-    /// The packed file of a version that is kept; `None` if there is none.
+    /// The packed file of a stored version. `None` if the version is not stored.
     ///
     /// # Errors
     /// `unavailable` if it was sealed with another master secret.

@@ -111,7 +111,7 @@ impl Judged {
         Judged { public: Some(public), ..Judged::default() }
     }
 
-    /// The same for something that goes on for long and needs these rights alone.
+    /// The same for something that runs for long and needs only these rights.
     pub(crate) fn that_needs(mut self, rights: Vec<(String, Action)>) -> Judged {
         // Of no state at all: the first look judges.
         self.needs = Some(Arc::new(Needs { rights, stamp: Stamp::new(u64::MAX, 0) }));

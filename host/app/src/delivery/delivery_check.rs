@@ -29,7 +29,7 @@ impl App {
     /// # Errors
     /// The database does not answer.
     pub async fn delivery_judge(&self, subscription: &Subscription) -> Result<Judge> {
-        // Whoever asks may have taken the group before it changed.
+        // The group may have changed since the caller read it.
         let current = self.subscription(&subscription.consumer).unwrap_or_else(|| Arc::new(subscription.clone()));
         let rights = self.rights_of_maker(&current.maker).await?;
         Ok(Judge { subscription: current, rights })

@@ -25,9 +25,10 @@ impl Feed {
         FeedReader { receiver: self.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
     }
 
-    /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
+    /// The same for readers inside the service, which must not miss anything. A reader that falls behind continues from the
+    /// outbox.
     pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
-        // What was handed out before is not caught up with.
+        // The reader does not catch up with events that were handed out before.
         FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
     }
 
@@ -43,7 +44,8 @@ impl Feed {
 
 /// One reader of the feed.
 pub struct FeedReader {
-    /// What it has not read yet. The pump keeps only so many bytes of it, so that a slow reader holds no memory.
+    /// The events that it has not read yet. The pump keeps only a bounded number of bytes, so that a slow reader does not keep
+    /// memory.
     receiver: broadcast::Receiver<Weak<CommittedEvent>>,
     patterns: Vec<TopicPattern>,
     /// What it still has to read of the outbox.
@@ -63,7 +65,7 @@ struct Replay {
     looked: i64,
     /// Where it goes live: known once the feed has begun.
     up_to: Option<i64>,
-    /// A read that is under way, and goes on where its reader looks at something else meanwhile.
+    /// A read that is under way. It continues while its reader does something else.
     reading: Option<JoinHandle<Result<EventPage>>>,
 }
 
@@ -107,7 +109,7 @@ impl FeedReader {
                 },
                 false => {
                     let received = match self.receiver.recv().await {
-                        // One that is kept no more is as good as missed.
+                        // An event that is not in memory any more counts as missed.
                         Ok(event) => event.upgrade(),
                         Err(RecvError::Lagged(_)) => None,
                         Err(RecvError::Closed) => return None,
@@ -176,7 +178,7 @@ impl FeedReader {
             return Ok(None);
         }
         self.seen = self.seen.max(up_to);
-        // It took so long that what came meanwhile is more than a reader may be behind: that is in the outbox too.
+        // The read took so long that more events came than a reader may be behind. They are in the outbox too.
         if self.receiver.len() > BEHIND_MAX / 2 {
             self.receiver = feed.subscribe();
             replay.up_to = Some(feed.position());
@@ -187,7 +189,8 @@ impl FeedReader {
     }
 }
 
-/// What a stream reads of the outbox, as far as a statement can tell. Each event is looked at again before it is shown.
+/// The filter with which a stream reads the outbox, as far as a statement can check it. Each event is checked again before it is
+/// shown.
 fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFilter {
     let objects: HashSet<Option<&str>> = patterns
         .iter()
@@ -224,7 +227,8 @@ const LOOKED_THROUGH_MAX: i64 = 100_000;
 const HEADS_AT_ONCE: i64 = 2_000;
 
 impl App {
-    /// Lets the feed begin after what is there, where this process alone writes. On Postgres whoever follows the outbox does.
+    /// Lets the feed begin after the last event of the outbox if only this process writes. On Postgres the task that follows the
+    /// outbox does so.
     pub(crate) async fn start_feed(&self) -> Result<()> {
         if !self.is_shared() {
             let read = self
@@ -235,8 +239,8 @@ impl App {
         Ok(())
     }
 
-    /// The number of an event, after which a stream goes on. The caller need not be able to see that event: one who saw it once goes on
-    /// after it without a loss, whatever became of the rights meanwhile.
+    /// The number of an event, after which a stream continues. The caller need not be able to see that event any more: a caller
+    /// who saw it once continues after it without a gap, even if their rights have changed.
     ///
     /// # Errors
     /// `not_found` if the outbox does not hold it any more.
@@ -285,7 +289,7 @@ impl App {
         caller.require(Resource::Events, Action::Read)?;
         let EventsRequest { topic, object, record, before } = request;
         let record_id = match record.as_deref().map(record_id) {
-            // No event is of a record with this id.
+            // No record has this id, so no event matches.
             Some(None) => return Ok("[]".to_owned()),
             Some(Some(id)) => Some(id.to_string()),
             None => None,
@@ -293,7 +297,7 @@ impl App {
         let mut before = match before {
             Some(id) => {
                 let head = self.head_of(caller, &id).await?;
-                // To whom may not see an event there is none.
+                // A caller who may not see an event gets the same answer as if it did not exist.
                 let head = head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
                 let missing = "The outbox does not hold the event from which to go back, or you may not see it.";
                 head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))?
@@ -379,7 +383,7 @@ mod tests {
         assert!(more.as_mut().now_or_never().is_none(), "a queue without a bound");
         tokio::spawn(pump.run());
         more.await;
-        // What is larger than the whole queue goes through as well, from a thread that waits for it.
+        // A commit larger than the whole queue goes through as well, from a thread that waits for room.
         let blocking = feed.clone();
         let publish = move || {
             blocking.publish_blocking(commit(101, 2 * QUEUE_BYTES_MAX));
@@ -389,7 +393,7 @@ mod tests {
         while feed.position() < 102 {
             tokio::task::yield_now().await;
         }
-        // One that read nothing meanwhile is cut off.
+        // A reader that read nothing in this time is cut off.
         assert!(slow.next(&Caller::system()).await.is_none());
     }
 

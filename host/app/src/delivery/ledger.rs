@@ -29,7 +29,7 @@ const BACKOFF_CAP: i64 = 60;
 /// How often the server may end in the middle of one delivery before it is given up: twice among others, then as often as there are
 /// attempts with none beside it that ended a server before.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
-/// Bytes of payloads claimed at once, but for the first.
+/// Bytes of payloads claimed at once. The first event is claimed whatever its size.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 /// Dead deliveries that one call makes due again, at most.
 const RESETS_MAX: u64 = 1_000_000;
@@ -38,7 +38,7 @@ const RESETS_AT_ONCE: i64 = 2_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
-/// How an attempt ended, as whoever made it sees it.
+/// How an attempt ended, as its maker sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Delivered,
@@ -60,7 +60,7 @@ pub struct Ended {
     pub attempts: i64,
     /// The number of the one before it, where that is kept.
     pub last_attempt: Option<i64>,
-    /// How long it took; `None` where nothing was attempted.
+    /// How long the attempt took. `None` if there was no attempt.
     pub took: Option<Duration>,
     pub attempt: Attempt,
 }

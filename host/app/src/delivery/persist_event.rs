@@ -86,7 +86,7 @@ impl App {
             let system = &system;
             async move {
                 let object = registry.object(&config.object).cloned();
-                // No event tells of what is written here.
+                // These writes emit no events.
                 let context = self.context_of(system, &registry, false);
                 let (mut unwritten, mut plans) = (Vec::new(), Vec::new());
                 for delivery in deliveries {

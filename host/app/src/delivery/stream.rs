@@ -22,7 +22,7 @@ use crate::delivery::feed::{FeedReader, event_shows};
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Event streams open at a time, on all surfaces together.
 const STREAMS_MAX: usize = 10_000;
-/// How often the caller is looked at again, so that an ended session ends its streams.
+/// How often the caller is checked again, so that an ended session ends its streams.
 const RECHECK: Duration = Duration::from_secs(1);
 /// Frames made before the client has taken them.
 const FRAMES_AHEAD: usize = 16;
@@ -35,7 +35,7 @@ const PATTERNS_MAX: usize = 50;
 
 /// What a stream shows, and how.
 pub struct StreamRequest {
-    /// Topic patterns; those of all records where there are none.
+    /// Topic patterns. If the list is empty, the stream shows the events of all records.
     pub topics: Vec<String>,
     /// The id of the event after which it begins; else it begins now.
     pub since: Option<String>,
@@ -112,7 +112,7 @@ impl App {
     /// Opens a stream: its frames, which end with it.
     ///
     /// # Errors
-    /// `unauthorized` for callers that nobody knows, under enforcement; `invalid_request` for topics that are none, `not_found`
+    /// `unauthorized` for callers that nobody knows, under enforcement; `invalid_request` for malformed topics, `not_found`
     /// for an event that the outbox does not hold, `rate_limited` and `unavailable` if there are as many streams as may be.
     pub async fn open_stream(
         self: &Arc<Self>,
@@ -193,7 +193,7 @@ impl OpenStream {
             let Some(frame) = frame else { return };
             let stalled = tokio::time::sleep(STALLED_MAX);
             tokio::pin!(stalled);
-            // A place for the frame first: while there is none, the caller is looked at again all the same.
+            // First take a place for the frame. The caller is checked again also while the stream waits for one.
             let place = loop {
                 tokio::select! {
                     biased;

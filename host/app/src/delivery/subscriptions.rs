@@ -38,11 +38,11 @@ pub struct NewSubscription {
     pub per_instance: bool,
 }
 
-/// What making or changing something answers, with what may not be as it was meant.
+/// The answer to making or changing something, with warnings about what may be a mistake.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answered<T> {
     pub data: T,
-    /// Sentences; empty where nothing is striking.
+    /// Sentences. The list is empty if there is nothing to warn of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -107,7 +107,7 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
 /// # Errors
 /// `forbidden`, naming what the caller does not hold.
 pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
-    // What cannot be read here is not served here.
+    // This server does not serve a pattern that it cannot read.
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
         may_subscribe(caller, &pattern)?;
     }
@@ -280,7 +280,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Deletes a subscription that was made over the API; what it still had to get is dropped.
+    /// Deletes a subscription that was made over the API. Its pending deliveries are dropped.
     ///
     /// # Errors
     /// `forbidden` if the caller does not hold the rights that it carries; `conflict` for one that a block declared.

@@ -126,7 +126,7 @@ fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
 /// `forbidden`, naming what the caller cannot read.
 pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     let Some(topics) = topics_place(row).found::<Vec<String>>(&row.topics) else {
-        // What it would send is not known, so it takes the right to read everything.
+        // The topics cannot be read, so the caller needs the right to read everything.
         return caller.require("*", Action::Read);
     };
     // A pattern that a newer server stored and this one cannot read sends nothing here.
@@ -141,7 +141,7 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
 fn may_change(caller: &Caller, row: &WebhookRow) -> Result<()> {
     match topics_place(row).found::<Vec<String>>(&row.topics) {
         Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic)),
-        // What it would send is not known, so it takes the right to read everything.
+        // The topics cannot be read, so the caller needs the right to read everything.
         None => caller.require("*", Action::Read),
     }
 }
@@ -307,8 +307,8 @@ impl App {
         Ok((row, secret))
     }
 
-    /// Changes a webhook. Enabling one does not send what happened while it was disabled. Whoever changes what it sends or where becomes
-    /// its maker.
+    /// Changes a webhook. Enabling one does not send what happened while it was disabled. A caller who changes what it sends or
+    /// where to becomes its maker.
     ///
     /// # Errors
     /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`;
@@ -346,7 +346,7 @@ impl App {
                     }
                     let known = Headers::read(&row.headers)?;
                     let is_moved = url.as_ref().is_some_and(|url| *url != row.url);
-                    // Whoever leads it elsewhere must not have the credentials of the receiver that it had before.
+                    // A caller who changes the URL must not send the old receiver's credentials to the new one.
                     let kept = if is_moved { Headers::default() } else { known.clone() };
                     let changed = match headers {
                         Some(headers) => Headers::seal(&secrets, &headers, &kept)?,
@@ -377,7 +377,7 @@ impl App {
         Ok(Answered { data: WebhookAnswer::from(&row), warnings })
     }
 
-    /// Deletes a webhook; what it still had to send is dropped.
+    /// Deletes a webhook. Its pending deliveries are dropped.
     ///
     /// # Errors
     /// `forbidden` if the caller may not read what it sends; `conflict` for one that a block declared.
@@ -416,7 +416,7 @@ impl App {
     /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not read what it sends: whoever has the secret can pass for the service.
+    /// `forbidden` if the caller may not read what it sends, because the secret lets its owner pass for the service.
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
         let (id, caller) = (id.to_owned(), caller.clone());
@@ -439,7 +439,7 @@ impl App {
         Ok(secret)
     }
 
-    /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to: the event's id.
+    /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to. Returns the event's id.
     ///
     /// # Errors
     /// `forbidden` if the caller may not read what it sends; `conflict` if it is disabled, or events are off.

@@ -24,7 +24,7 @@ pub(crate) struct Announcer {
 }
 
 impl App {
-    /// What writes the events of a call of `caller` that takes place now.
+    /// The writer of events for a call that `caller` makes now.
     pub(crate) fn announcer(&self, caller: &Caller) -> Announcer {
         Announcer {
             events_enabled: self.settings.events_enabled,
@@ -38,13 +38,13 @@ impl App {
 }
 
 impl Announcer {
-    /// Writes an event in the transaction of what it reports, for the groups that there are in this transaction. Nothing is written
-    /// where events are off.
+    /// Writes an event in the transaction of the change that it reports, for the groups that exist in this transaction. If events
+    /// are off, it writes nothing.
     pub(crate) async fn emit(&self, connection: &mut Connection, topic: Topic<'_>) -> Result<()> {
         self.write(connection, &topic, None).await.map(|_| ())
     }
 
-    /// The same, and also for a group that may not have subscribed to it: the event's id, or `None` where events are off.
+    /// The same, and also for a group that may not have subscribed to it. Returns the event's id, or `None` if events are off.
     pub(crate) async fn emit_also_to(
         &self,
         connection: &mut Connection,

@@ -80,8 +80,8 @@ impl WriteContext {
     /// the write was planned on and that the subscriptions are those of this moment.
     ///
     /// # Errors
-    /// One to retry where the object changed; `unauthorized` for a guest who signed up meanwhile, so that no row is left behind
-    /// with the stamp of a user who is gone.
+    /// An error to retry if the object changed. `unauthorized` for a guest who signed up in between, so that no row keeps the
+    /// stamp of a user who is gone.
     pub(crate) async fn hold(&mut self, connection: &mut Connection, object: &Object) -> Result<()> {
         if self.held.contains(&object.id) {
             return Ok(());

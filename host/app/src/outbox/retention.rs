@@ -18,7 +18,8 @@ const YOUNG_MS: i64 = 10_000;
 const BROUGHT_DOWN_TO: i64 = 90;
 
 impl App {
-    /// Deletes settled events that are too old, then the oldest of those beyond the size, which is counted anew: how many.
+    /// Deletes settled events that are too old, counts the rest again, and deletes the oldest ones beyond the size. Returns how
+    /// many it deleted.
     pub(crate) async fn keep_outbox_bounded(&self) -> Result<u64> {
         let days = self.settings.events_retention_days;
         let mut deleted = 0;
@@ -31,8 +32,8 @@ impl App {
         Ok(deleted + self.bound_outbox().await?)
     }
 
-    /// Counts the outbox on, and deletes the oldest settled events where it takes more bytes than it may: how many. Costs one short
-    /// statement where nothing was written since the last time.
+    /// Continues the count of the outbox, and deletes the oldest settled events if it is larger than allowed. Returns how many it
+    /// deleted. If nothing was written since the last time, it costs one short statement.
     pub async fn bound_outbox(&self) -> Result<u64> {
         let most = self.settings.events_bytes_max;
         let mut size = self

@@ -9,7 +9,7 @@ use super::{Change, Edited, FieldChanges, Mode, Outcome, entry, not_a_definition
 use crate::App;
 use crate::caller::Caller;
 
-/// What a type may become with the values that are there, which stay what they are. Where there are none, it may become any.
+/// The types that a field may change to while it has values, which stay what they are. Without values it may become any type.
 pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {
@@ -50,8 +50,8 @@ impl App {
     /// Alters a field: any of its keys, a rename through `name`.
     ///
     /// # Errors
-    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider where the object has rows, or saying how
-    /// many rows break a new rule.
+    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider if the object has rows, and for a new
+    /// rule that rows break, with their number.
     pub async fn alter_field(
         &self,
         caller: &Caller,
@@ -155,7 +155,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
     let becomes_text = given("type") == Some("\"text\"") && !before.kind.is_textual();
     if becomes_text {
         merged.retain(|(key, _)| !["min", "max", "options", "scale"].contains(&key.as_str()));
-        // What the default was shown as, since the rows' values become that text too.
+        // The default becomes the text as which it was shown, because the values of the rows become that text too.
         if before.default.as_ref().is_some_and(|default| !default.is_string())
             && let Some((_, default)) = merged.iter_mut().find(|(key, _)| key == "default")
         {
@@ -177,7 +177,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
             (None, raw) => merged.push((key.clone(), text(raw)?)),
         }
     }
-    // Unknown keys were laid over too, and are refused here.
+    // Unknown keys were merged too, and are refused here.
     strict_from_str(&Members(merged).text()).map_err(|misfit| not_a_definition("a field", &misfit))
 }
 

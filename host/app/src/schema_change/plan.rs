@@ -58,7 +58,8 @@ impl App {
     /// Plans a change of these objects.
     ///
     /// # Errors
-    /// Those of the change, but for rows that break a rule; `forbidden` where rows are asked that the caller may not read.
+    /// Those of the change, except for rows that break a rule, which the plan lists. `forbidden` if the plan has to read rows
+    /// that the caller may not read.
     pub(super) async fn plan_schema<T, E>(&self, caller: &Caller, objects: Vec<String>, edit: E) -> Result<ChangePlan>
     where
         T: Send + 'static,
@@ -93,7 +94,8 @@ impl App {
     }
 }
 
-/// The tables that a plan about these objects may look at: theirs, those related to them, and the links between.
+/// The tables that a plan about these objects may read: those of the objects, of objects related to them, and of the links
+/// between them.
 fn tables(registry: &Registry, objects: &[String]) -> Vec<String> {
     let mut tables: Vec<String> = objects.iter().filter(|name| registry.object(name).is_some()).cloned().collect();
     for relationship in registry.relationships() {

@@ -347,7 +347,7 @@ impl Pages {
         }
         let statement = sql::column_page(dialect, object, column, range);
         let page = connection.fetch_records(statement, &[id, column], 0, usize::MAX).await.map_err(|error| error.on(object))?;
-        // Where bytes bound a page, the next one tells whether it was the last.
+        // If bytes bound the page, only the next page shows whether it was the last.
         self.ended = page.len() < PAGE && range.until.is_none();
         match page.last().and_then(|record| record.uuid(0)) {
             Some(last) => self.after = last,

@@ -24,8 +24,9 @@ pub struct Visible {
 impl App {
     /// What `caller` may know of.
     ///
-    /// Whoever may read `objects` sees every object, others those that they hold any right to; an action shows to whoever may
-    /// call it or read `blocks`. So nothing tells of an object that its caller could not learn of otherwise.
+    /// A caller with read on `objects` sees every object. Other callers see the objects that they hold any right to. An action is
+    /// visible to callers who may call it or read `blocks`. So no caller learns here of an object that they could not learn of
+    /// otherwise.
     pub fn visible(&self, caller: &Caller) -> Visible {
         let registry = self.registry();
         let (blocks_version, blocks) = {

@@ -1,4 +1,4 @@
-//! What an operation demands of its caller before anything but the credential and the path is looked at.
+//! What an operation demands of its caller before it looks at anything except the credential and the path.
 //!
 //! Each surface asks here before it reads parameters or a body, so that nobody gets work or memory for an operation that they may
 //! not have. The operation itself checks again: it may see a later moment, and what its body says.

@@ -185,7 +185,8 @@ impl App {
         }
     }
 
-    /// What the database says, read anew where that was a while ago. Callers at the same time wait for one of them.
+    /// What the database says. It is read again if the last reading is too old. Of callers at the same time one reads, and the
+    /// others wait for it.
     async fn reading(&self) -> Result<Arc<Reading>> {
         let mut kept = self.status_readings.0.lock().await;
         if let Some((at, reading)) = &kept.reading

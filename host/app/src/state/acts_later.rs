@@ -50,7 +50,7 @@ pub(crate) struct Kept {
 
 /// A stored thing that acts later and shows by itself what it needs.
 pub(crate) trait StoredThing: Send + Sync + 'static {
-    /// What its routes name it by.
+    /// The name in the paths of its routes.
     fn id(&self) -> &str;
     fn maker(&self) -> Maker;
     fn suspension(&self) -> Option<Suspension>;
@@ -74,7 +74,7 @@ pub(crate) fn kept<T: StoredThing>(rows: Vec<T>) -> Vec<Kept> {
     .collect()
 }
 
-/// Demands what a thing carries where that is what it needs. One that is not there any more carries nothing.
+/// Demands the rights that a thing carries, for kinds that carry the rights that they need. A deleted thing carries none.
 ///
 /// # Errors
 /// `forbidden`.

@@ -1,4 +1,4 @@
-//! What the service knows of a block that serves, and of whatever runs it.
+//! What the service knows of an active block, and of the runtime that runs it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub struct HookCall {
     pub block: Arc<InstalledBlock>,
     pub hook: String,
     pub request: HookRequest,
-    /// The block's rights; whoever invoked it has those of everybody.
+    /// The block's rights. The client that sent the request has the rights of everybody.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,

@@ -172,7 +172,7 @@ impl FeedPump {
 
 impl Drop for FeedPump {
     fn drop(&mut self) {
-        // Whoever waits for room would wait for ever.
+        // Tasks that wait for room would wait forever.
         self.room.close();
     }
 }

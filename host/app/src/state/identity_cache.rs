@@ -15,7 +15,7 @@ use crate::caller::maker_rights::MakerRights;
 /// How long an answer is believed where the database's versions cannot be read. Usually a change made on another instance holds here
 /// as soon as the accounts' version is seen to have moved.
 pub(crate) const KEPT_MS: i64 = 3_000;
-/// Identities kept; past it all are forgotten and asked for anew.
+/// Identities kept at most. Beyond it all are dropped and read again.
 const KEPT_MAX: usize = 20_000;
 /// The same of callers who look at the service as a role.
 const VIEWS_MAX: usize = 500;
@@ -38,7 +38,7 @@ pub(crate) struct IdentityCache {
     by_view: RwLock<HashMap<(String, usize), View>>,
     /// Whether there is a user with a credential, and when that was read.
     has_users: RwLock<Option<(bool, i64)>>,
-    /// Goes up whenever everything is forgotten: what was read before that is not kept.
+    /// Goes up each time that everything is forgotten. Identities that were read before that are not kept.
     generation: AtomicU64,
     /// The accounts' version in the database that was seen last.
     version: AtomicI64,
@@ -68,7 +68,8 @@ impl IdentityCache {
         self.changing.load(Ordering::SeqCst) > 0
     }
 
-    /// The state of the accounts on this instance. What was read since is kept only where nothing was forgotten meanwhile.
+    /// The state of the accounts on this instance, as a number that grows when identities are forgotten. An identity that was
+    /// just read is kept only if the number did not change during the read.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

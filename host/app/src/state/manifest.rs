@@ -1,6 +1,6 @@
 //! A block's manifest: what it offers, and what it asks for.
 //!
-//! Here are its shape and what of it the operations use; the checks that need a component stand with the block runtime.
+//! This file has its shape and the parts that the operations use. The block runtime has the checks that need a component.
 
 use blockbase_query::{Action, Grant, RowPolicy};
 use schemars::JsonSchema;
@@ -155,7 +155,7 @@ pub struct Requires {
 }
 
 impl Requires {
-    /// The blocks among what is required; `interfaces` are the plugins that are none.
+    /// The required blocks. `interfaces` names the plugins that are host interfaces and not blocks.
     pub fn blocks(&self, interfaces: &[&str]) -> Vec<String> {
         let plugins = self.plugins.iter().filter(|plugin| !interfaces.contains(&plugin.as_str())).cloned();
         let handlers = self.handlers.iter().filter_map(|handler| Some(handler.split_once('.')?.0.to_owned()));

@@ -7,7 +7,7 @@ use std::time::Instant;
 use blockbase_store::{InstanceRow, OutboxSize, Room, Suspension};
 use tokio::sync::Mutex;
 
-/// What was read of the database last.
+/// The last reading of the database.
 #[derive(Default)]
 pub(crate) struct Readings(pub(crate) Mutex<Kept>);
 

@@ -105,7 +105,7 @@ impl Subscription {
         }
     }
 
-    /// Whether so many handlers' writes led to an event that a block does not get it any more.
+    /// Whether an event has such a causation depth that a block does not get it any more.
     pub fn is_too_deep(&self, depth: i64) -> bool {
         depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. })
     }
@@ -114,7 +114,7 @@ impl Subscription {
         matches!(self.target, Target::Webhook(_))
     }
 
-    /// Demands what it needs of its maker: read on what it gets, create on what it writes.
+    /// Demands the rights that it needs of its maker: read on the events that it gets, create on the object that it writes.
     ///
     /// # Errors
     /// `forbidden`, naming what the maker does not hold.
@@ -149,7 +149,7 @@ pub struct Subscriptions {
     pub(crate) version: i64,
     list: Vec<Arc<Subscription>>,
     places: HashMap<String, usize>,
-    /// What an event of a topic is delivered to, as long as it is not too deep.
+    /// The deliveries of an event of a topic, if its causation depth is within the limit.
     by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
 }
 
@@ -302,7 +302,7 @@ impl App {
         Arc::clone(&self.subscriptions.read())
     }
 
-    /// Brings what is kept of the subscriptions up to the database.
+    /// Reads the subscriptions again, so that the copy in memory is as new as the database.
     pub(crate) async fn refresh_subscriptions(&self) -> Result<()> {
         let fresh = self
             .store

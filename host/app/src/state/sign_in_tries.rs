@@ -4,9 +4,9 @@
 //! a try slower, by a few seconds, and not from where somebody has signed in before: an attacker with many addresses cannot lock
 //! the owner out. The counts are in the database, so all instances share them. An account that does not exist counts alike.
 //!
-//! A try counts as failed from its beginning, so that a process which ends meanwhile gives nobody a free one. What is still under way
-//! is no failure yet: it is counted in memory too, and left out of the decision. So many correct sign-ins at the same time are all let
-//! in, [`UNDER_WAY_MAX`] at a time, and guessing in parallel gains no more than that many tries.
+//! A try counts as failed from its beginning, so that a process that ends in between gives nobody a free try. A try that is still
+//! under way is not a failure yet: it is counted in memory too, and left out of the decision. So many correct sign-ins at the
+//! same time all succeed, [`UNDER_WAY_MAX`] at a time, and guessing in parallel gains at most that many tries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -41,7 +41,7 @@ const TURN_WAIT: Duration = Duration::from_secs(30);
 const REMEMBERED_MS: i64 = 3_600_000;
 /// How long a network is known from which somebody signed in.
 const KNOWN_MS: i64 = 30 * 24 * 3_600_000;
-/// How often what counts no more is deleted.
+/// How often tries that do not count any more are deleted.
 const CLEANED_EVERY_MS: i64 = 600_000;
 
 /// What the limits keep in memory.
@@ -181,7 +181,7 @@ impl App {
         tracing::warn!(auth.account = email, client.address = client.ip_address, "{what} failed: the password is wrong");
     }
 
-    /// Deletes what counts no more, now and then, in a transaction of its own. The try goes on where that fails.
+    /// Deletes tries that do not count any more, now and then, in a separate transaction. If that fails, the try continues.
     async fn clean_tries(&self, now: i64) {
         let cleaned_at = self.tries.cleaned_at.load(Ordering::Relaxed);
         let is_due = now - cleaned_at > CLEANED_EVERY_MS;

@@ -122,7 +122,7 @@ fn create(directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{} cannot be made: {error}.", directory.display()))
 }
 
-/// The SDK's objects, which are compiled anew where the SDK or the compiler changed.
+/// The SDK's objects. They are compiled again if the SDK or the compiler changed.
 fn sdk_objects(clang: &Clang, project: &Project, out: &Path) -> Result<Vec<PathBuf>, String> {
     let directory = out.join("sdk");
     create(&directory)?;

@@ -48,7 +48,8 @@ fn componentize() -> Result<Command, String> {
     Ok(command)
 }
 
-/// Installs into a folder beside its place and moves it there, so that what is there is whole, whoever else builds.
+/// Installs into a folder beside the final one and then moves it there. So the final folder is always complete, even if another
+/// build runs at the same time.
 fn install_componentize(python: &str, directory: &Path) -> Result<(), String> {
     eprintln!("Installing componentize-py {COMPONENTIZE_VERSION} into {}.", directory.display());
     let making = directory.with_extension(format!("{}.part", std::process::id()));
@@ -59,14 +60,14 @@ fn install_componentize(python: &str, directory: &Path) -> Result<(), String> {
             Err(error) if !directory.is_dir() => Err(format!("{} cannot be made: {error}.", directory.display())),
             _ => Ok(()),
         });
-    // Left over where another process was first, or where pip failed.
+    // The folder is left over if another process was faster, or if pip failed.
     let _ = std::fs::remove_dir_all(&making);
     installed.map_err(|error| {
         format!("{error} Blocks in Python need it: `pip install componentize-py=={COMPONENTIZE_VERSION}` puts it on the PATH.")
     })
 }
 
-/// A virtual environment of the packages that `requirements.txt` names and no others, made anew when it changes.
+/// A virtual environment with only the packages that `requirements.txt` names. It is made again when that file changes.
 fn environment(project: &Project) -> Result<PathBuf, String> {
     let requirements = project.directory.join("requirements.txt");
     let environment = project.work.join("environment");

@@ -99,7 +99,7 @@ impl CompileCache {
     }
 }
 
-/// Where a file is written before it is whole.
+/// The path to which a file is written until it is complete.
 fn partial(file: &Path) -> PathBuf {
     file.with_extension(format!("{}.partial", std::process::id()))
 }

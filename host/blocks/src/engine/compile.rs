@@ -13,7 +13,8 @@ use tokio::sync::Semaphore;
 use crate::engine;
 use crate::package::manifest::invalid;
 
-/// How often the time that a compilation may take of the processor may pass by the clock: the machine does other work as well.
+/// How many times longer than its processor time a compilation may take by the clock, because the machine does other work as
+/// well.
 const CLOCK_FACTOR: u32 = 4;
 
 /// Bytes of machine code that the server takes from the child.
@@ -61,7 +62,7 @@ impl Compiler {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Whoever stops waiting stops the work.
+            // A caller that stops waiting ends the child process.
             .kill_on_drop(true)
             .spawn()
             .map_err(Error::internal)?;

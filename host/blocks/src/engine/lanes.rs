@@ -77,7 +77,7 @@ impl Lanes {
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        // Waiting for guests is not possible where this may be dropped, and there is nobody left to wait for them.
+        // The drop may run where waiting for guests is not possible, and no caller is left that needs their results.
         if let Some(slow) = self.slow.take() {
             slow.shutdown_background();
         }
@@ -108,7 +108,7 @@ impl<T> AbortOnDrop<T> {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // Nobody else can end the task, but for the end of the process.
+                // Only the end of the process could end the task before.
                 Err(_) => std::future::pending().await,
             },
         }

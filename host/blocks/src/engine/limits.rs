@@ -97,7 +97,7 @@ impl std::fmt::Display for LimitHit {
 impl std::error::Error for LimitHit {}
 
 impl LimitHit {
-    /// The bound behind an error of the engine, which keeps some of them for the host.
+    /// The limit behind an error of the engine, which enforces some limits for the host.
     pub(crate) fn of_engine(error: &wasmtime::Error) -> Option<LimitHit> {
         if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
             return Some(LimitHit::Handles);

@@ -1,4 +1,4 @@
-//! The host's side of the interface: what it offers to a block, and what it finds in one.
+//! The host's side of the interface: the functions that it offers to a block, and the exports that it calls.
 
 wasmtime::component::bindgen!({
     inline: "

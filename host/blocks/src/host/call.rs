@@ -56,7 +56,7 @@ pub(crate) struct CallState {
     table_elements: usize,
     /// What the last growth of a memory took.
     growth_bytes: usize,
-    /// A bound that was hit where the guest goes on for a moment, or traps with words of its own.
+    /// A limit that the guest hit. The guest may continue for a moment, or trap with its own message.
     pub(crate) tripped: Tripped,
     table: ResourceTable,
     wasi: Option<Wasi>,

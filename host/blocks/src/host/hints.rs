@@ -1,4 +1,4 @@
-//! Hints of errors in the words of a block: what its functions of the host take, and what whoever installed it can do.
+//! Hints of errors in the words of a block: what the host's functions take, and what the person who installed the block can do.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! A call's log: what it logs and what it writes to its standard streams, a line at a time, within one bound for both.
+//! The log of a call. It takes log lines and the lines of the standard streams, with one bound for both.
 
 use std::pin::Pin;
 use std::sync::Arc;

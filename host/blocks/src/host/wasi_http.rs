@@ -59,7 +59,7 @@ impl Outgoing {
             url,
             headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
             body: Bytes::new(),
-            // The times that a guest may ask for are of parts of an exchange; this is for all of it.
+            // A guest may set timeouts for parts of an exchange. This one is for the whole exchange.
             timeout: self.deadline.saturating_duration_since(Instant::now()),
             answer_bytes_max: BODY_BYTES_MAX,
         })
@@ -74,7 +74,7 @@ impl WasiHttpView for CallState {
     }
 }
 
-/// What is sent of an exchange, and what still runs behind it: nothing, because whole bodies are exchanged.
+/// The response of an exchange, and the work that still runs after it. There is no such work, because whole bodies are exchanged.
 type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<()>> + Send>);
 
 impl WasiHttpHooks for Outgoing {

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-/// `https://api.example.com`, with a port where it is not the scheme's; a first label `*` stands for any one or more labels.
+/// `https://api.example.com`, with a port if it is not the scheme's default. A first label `*` matches one or more labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AllowedOrigin {
     scheme: String,

@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::package::manifest::invalid;
 
-/// Schemas that one validation may apply, the same one at each place of an input counted anew.
+/// Schemas that one validation may apply. The same schema counts again at each place of an input.
 const STEPS_MAX: u32 = 2_000_000;
 /// Stack that one validation may use.
 const STACK_BYTES_MAX: usize = 768 * 1024;
-/// Failures that are told of one document.
+/// Failures that are reported of one document.
 const ISSUES_MAX: usize = 100;
 /// The keyword that counts a step; no author's schema has it, because it is put in after reading.
 const STEP: &str = "\u{0}step";
@@ -42,7 +42,7 @@ impl Step {
         let here = stack_address();
         let (left, begun) = BUDGET.get();
         if left == 0 || begun.abs_diff(here) > STACK_BYTES_MAX {
-            // Not a panic: nothing is wrong with this program.
+            // This is not a panic, because this program has no fault.
             resume_unwind(Box::new(TooCostly));
         }
         BUDGET.set((left - 1, begun));

@@ -142,7 +142,7 @@ enum Failed {
 
 impl Failed {
     fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
-        // A bound that was noted comes first: the guest went on until the next tick, and may have hit another bound by then.
+        // A noted limit comes first: the guest continued until the next tick, and may have hit another limit in that time.
         let stopped_by = || error.downcast_ref::<LimitHit>().copied();
         let limit = tripped.or_else(stopped_by).or_else(|| LimitHit::of_engine(&error));
         match (limit, error.downcast_ref::<Trap>()) {
@@ -197,7 +197,8 @@ impl Inner {
         }
     }
 
-    /// Makes a call in a new instance, once there is a place for it; the instance is gone afterwards. Whoever stops waiting ends it.
+    /// Makes a call in a new instance, once there is a place for it. The instance is dropped afterwards. A caller that stops
+    /// waiting ends the call.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
         let Asked { service, block, kind, owner, call_id, deadline, timeout, usage } = asked;
         let place = self.places.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
@@ -206,12 +207,12 @@ impl Inner {
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
-            // Both are kept until the instance is gone, which is not when its caller goes.
+            // Both are kept until the instance is gone, which may be later than its caller.
             let _kept = (place, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
             store.set_hostcall_fuel(HANDED_BYTES_MAX);
-            // At each tick a running guest gives way, and ends where it ran into a bound meanwhile.
+            // At each tick a running guest yields, and ends if it has hit a limit since the last tick.
             store.set_epoch_deadline(1);
             store.epoch_deadline_callback(|store| match store.data().tripped.hit() {
                 Some(limit) => Err(limit.into()),
@@ -363,7 +364,7 @@ fn handler_error(error: types::Error) -> Error {
         message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES_MAX));
         message.push('…');
     }
-    // The handler's own words, as they are.
+    // The message is the handler's own, unchanged.
     Error { message, ..Error::new(code, String::new()) }
 }
 

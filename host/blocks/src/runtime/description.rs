@@ -61,7 +61,8 @@ fn within_time<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, St
 
 async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<String, String> {
     let explain = |error: wasmtime::Error| format!("The component cannot describe itself: {error:#}.");
-    // What the server offers, and nothing made up for the rest: a component that asks for more is refused at its install as well.
+    // The linker has what the server offers and no stubs for the rest. A component that imports more would be refused at its
+    // install too.
     let linker = linker(engine).map_err(explain)?;
     let means = Means {
         client: Client::new(AddressPolicy { allow_private: false })?,

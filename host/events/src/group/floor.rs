@@ -45,7 +45,7 @@ impl Floor {
         *self.0.lock() = Places::default();
     }
 
-    /// Takes what a claim found first; where it found nothing, the next one looks at all.
+    /// Takes the first number that a claim found. If the claim found nothing, the next one looks at all entries.
     pub(super) fn found(&self, first: Option<FirstPending>) {
         let mut places = self.0.lock();
         let Some(FirstPending { seq, over_below, under_way_below }) = first else {

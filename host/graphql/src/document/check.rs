@@ -207,7 +207,7 @@ impl<'d> Check<'d> {
             let missing = Error::new(Code::NotFound, format!("There is no {word} `{name}`."));
             return self.tell(self.viewer.missing(missing), field.pos);
         };
-        self.arguments(root.arguments(), field);
+        self.arguments(root.arguments(self.view), field);
         let view = self.view;
         let object = |object: &Object| view.registry.object(object.name()).map(|object| &**object);
         let below = match &root {

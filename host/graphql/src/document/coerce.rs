@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use async_graphql::parser::types::{BaseType, OperationDefinition, Type, VariableDefinition};
 use async_graphql::{Name, Pos, Positioned};
 use async_graphql_value::Value;
+use blockbase_app::condition::LEVELS_MAX;
 use blockbase_app::schema::json::{self, Members};
 use blockbase_app::schema::{Code, Error, Result};
 use parking_lot::RwLock;
@@ -19,6 +20,9 @@ pub(crate) const ARGUMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// Bytes of a variable that is kept as long as its operation runs.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// Objects and lists within each other in a condition: each object of an `_and` or `_or` stands in a list.
+const CONDITION_NESTING_MAX: usize = 2 * LEVELS_MAX;
 
 /// The variables of an operation.
 #[derive(Debug)]
@@ -242,9 +246,19 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
             let name: String = serde_json::from_str(text).map_err(|_| mismatch(input))?;
             write_option(&name, values, input, out)
         }
-        Input::Filter | Input::Sort | Input::Create(_) | Input::Update(_) | Input::Increment(_) => {
+        Input::Filter
+        | Input::Sort
+        | Input::Where(_)
+        | Input::WhereMany(_)
+        | Input::Test(_)
+        | Input::Create(_)
+        | Input::Update(_)
+        | Input::Increment(_) => {
             if !text.starts_with('{') {
                 return Err(mismatch(input));
+            }
+            if input.object().is_some() && nested(text, b"[]{}") > CONDITION_NESTING_MAX {
+                return Err(Error::invalid_request(format!("a condition has {LEVELS_MAX} levels of objects at most")));
             }
             let members: Members = serde_json::from_str(text).map_err(malformed)?;
             let members: Vec<_> = members.0.iter().map(|(name, raw)| (name.as_str(), raw.as_ref())).collect();
@@ -287,7 +301,17 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
             write_scalar(&text, *scalar, input, out).map(|()| true)
         }
         (Value::Enum(name), Input::Enum(_, values)) => write_option(name, values, input, out).map(|()| true),
-        (Value::Object(members), Input::Filter | Input::Sort | Input::Create(_) | Input::Update(_) | Input::Increment(_)) => {
+        (
+            Value::Object(members),
+            Input::Filter
+            | Input::Sort
+            | Input::Where(_)
+            | Input::WhereMany(_)
+            | Input::Test(_)
+            | Input::Create(_)
+            | Input::Update(_)
+            | Input::Increment(_),
+        ) => {
             let members: Vec<_> = members.iter().map(|(name, value)| (name.as_str(), value)).collect();
             let write = |value: &&Value, input: &Input, has_default: bool, out: &mut Vec<u8>| match value {
                 Value::Variable(name) => variables.write(name, input, has_default, out),
@@ -298,6 +322,25 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
         }
         _ => Err(mismatch(input)),
     }
+}
+
+/// How deep lists or objects stand within each other in JSON text: what begins and ends with one of these pairs of brackets.
+pub(crate) fn nested(json: &str, brackets: &[u8]) -> usize {
+    let (mut deepest, mut open, mut in_text, mut escaped) = (0, 0_usize, false, false);
+    for byte in json.bytes() {
+        match (in_text, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => in_text = !in_text,
+            (false, b'[' | b'{') if brackets.contains(&byte) => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            (false, b']' | b'}') if brackets.contains(&byte) => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 fn is_list(input: &Input) -> bool {
@@ -340,9 +383,11 @@ fn write_object<T>(
         }
         false => Err(problem),
     };
+    // Names in a condition are fields too.
+    let names_fields = is_record || input.object().is_some();
     let of_field = |code: Code, name: &str, message: String| {
-        let error = Error::new(if is_record { code } else { Code::InvalidRequest }, message);
-        if is_record { error.with_field(name) } else { error }
+        let error = Error::new(if names_fields { code } else { Code::InvalidRequest }, message);
+        if names_fields { error.with_field(name) } else { error }
     };
     for (name, _) in members.iter().filter(|(name, _)| !fields.iter().any(|field| field.name == *name)) {
         refuse(of_field(Code::UnknownField, name, format!("`{}` has no field `{name}`", input.name())))?;
@@ -552,5 +597,24 @@ impl Arguments {
         let Some(text) = self.json(name) else { return Ok(None) };
         let value = json::strict_from_str(text);
         value.map(Some).map_err(|error| Error::invalid_request(format!("The argument `{name}` cannot be read: {error}.")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nested;
+
+    #[test]
+    fn brackets_are_counted_outside_of_text() {
+        for (json, lists, all) in [
+            ("1", 0, 0),
+            ("[1]", 1, 1),
+            ("[[1],[2]]", 2, 2),
+            (r#"["[[[\"["]"#, 1, 1),
+            (r#"{"a":[[]]}"#, 2, 3),
+            (r#"{"a":{"b":"{"}}"#, 0, 2),
+        ] {
+            assert_eq!((nested(json, b"[]"), nested(json, b"[]{}")), (lists, all), "{json}");
+        }
     }
 }

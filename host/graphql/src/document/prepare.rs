@@ -8,6 +8,7 @@ use async_graphql::parser::types::{
     BaseType, DocumentOperations, ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet, Type,
 };
 use async_graphql::{Name, Positioned, Request};
+use async_graphql_value::Value;
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{App, Caller};
 
@@ -278,6 +279,7 @@ fn names_within<'d>(view: &View, set: &'d SelectionSet, keys: &mut HashSet<&'d s
         match &item.node {
             Selection::Field(field) => {
                 keys.insert(field.node.name.node.as_str());
+                field.node.arguments.iter().for_each(|(_, value)| names_of_members(&value.node, keys));
                 names_within(view, &field.node.selection_set.node, keys, objects);
             }
             Selection::InlineFragment(fragment) => {
@@ -287,6 +289,18 @@ fn names_within<'d>(view: &View, set: &'d SelectionSet, keys: &mut HashSet<&'d s
             }
             Selection::FragmentSpread(_) => {}
         }
+    }
+}
+
+/// The names of the members of an argument: relation keys of a condition may be among them.
+fn names_of_members<'d>(value: &'d Value, keys: &mut HashSet<&'d str>) {
+    match value {
+        Value::List(items) => items.iter().for_each(|item| names_of_members(item, keys)),
+        Value::Object(members) => members.iter().for_each(|(name, value)| {
+            keys.insert(name.as_str());
+            names_of_members(value, keys);
+        }),
+        _ => {}
     }
 }
 

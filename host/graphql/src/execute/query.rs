@@ -7,13 +7,13 @@ use blockbase_app::schema::json::parse_list;
 use blockbase_app::schema::{Error, Object, Result, system};
 use blockbase_app::{
     Action, AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListParameter, ListRequest, Operator,
-    PagingParameters,
+    PagingParameters, Where,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Execution, id_of, page_name, write_record};
-use crate::document::coerce::Arguments;
+use crate::document::coerce::{Arguments, nested};
 use crate::document::collect::Selected;
 use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
 
@@ -76,7 +76,7 @@ impl<'d> Execution<'d> {
         let request = ListRequest {
             search,
             filters,
-            wheres: Vec::new(),
+            wheres: condition(arguments)?,
             sort: sort(arguments)?,
             paging: paging(arguments)?,
             // A projection without a name would be everything.
@@ -132,7 +132,8 @@ impl<'d> Execution<'d> {
         let ListRequest { filters, search, .. } = ListRequest { filters, search, ..ListRequest::default() }.checked()?;
         let function: String = arguments.read("fn")?.unwrap_or_default();
         let function = AggregateFunction::parse(&function)?;
-        let request = AggregateRequest { function, field: arguments.read("field")?, search, filters, wheres: Vec::new() };
+        let request =
+            AggregateRequest { function, field: arguments.read("field")?, search, filters, wheres: condition(arguments)? };
         let result = self.app.aggregate(self.caller, object.name(), request).await?;
         let result: std::collections::HashMap<&str, &RawValue> = serde_json::from_slice(&result).map_err(Error::internal)?;
         let begun = answer.json.len();
@@ -149,13 +150,18 @@ impl<'d> Execution<'d> {
     }
 }
 
+fn condition(arguments: &Arguments) -> Result<Vec<Where>> {
+    let Some(text) = arguments.json(ListParameter::Where.name()) else { return Ok(Vec::new()) };
+    Ok(vec![Where::Json(RawValue::from_string(text.to_owned()).map_err(Error::internal)?)])
+}
+
 fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
     // Looked at before each is made into one.
     let documents: Vec<FilterDocument> =
         arguments.json("filter").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
     let filters = documents.into_iter().map(|document| {
         let value = match document.value {
-            Some(value) if lists_within(value.get()) > FILTER_LISTS_MAX => {
+            Some(value) if nested(value.get(), b"[]") > FILTER_LISTS_MAX => {
                 let message = format!("A filter's value nests lists at most {FILTER_LISTS_MAX} levels deep.");
                 return Err(Error::invalid_request(message).with_field(document.field));
             }
@@ -165,25 +171,6 @@ fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
         Ok(Filter { field: document.field, operator: Operator::parse(&document.operator)?, value })
     });
     Ok((filters.collect::<Result<_>>()?, arguments.read("search")?))
-}
-
-/// How deep lists stand within each other in JSON text.
-fn lists_within(json: &str) -> usize {
-    let (mut deepest, mut open, mut in_text, mut escaped) = (0, 0_usize, false, false);
-    for byte in json.bytes() {
-        match (in_text, byte) {
-            (true, _) if escaped => escaped = false,
-            (true, b'\\') => escaped = true,
-            (_, b'"') => in_text = !in_text,
-            (false, b'[') => {
-                open += 1;
-                deepest = deepest.max(open);
-            }
-            (false, b']') => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
@@ -229,16 +216,4 @@ fn write_pagination(answer: &mut Answer, page: &ListAnswer, fields: &[Selected<'
         answer.json.extend_from_slice(text.as_bytes());
     }
     answer.json.push(b'}');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_are_counted_outside_of_text() {
-        for (json, lists) in [("1", 0), ("[1]", 1), ("[[1],[2]]", 2), (r#"["[[[\"["]"#, 1), (r#"{"a":[[]]}"#, 2)] {
-            assert_eq!(lists_within(json), lists, "{json}");
-        }
-    }
 }

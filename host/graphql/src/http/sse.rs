@@ -119,7 +119,7 @@ impl Graphql {
         if root.field.name.node == "__typename" {
             return Err(Error::invalid_request("A subscription selects one of its fields."));
         }
-        let arguments = Arguments::of(Root::Events.arguments(), &root.field.arguments, execution.variables);
+        let arguments = Arguments::of(Root::Events.arguments(execution.view), &root.field.arguments, execution.variables);
         let arguments = arguments.map_err(|(error, _)| error)?;
         let selected = execution.context().collect(&root.sets, "Event");
         let selected = selected.iter().map(|field| (field.key.to_owned(), field.field.name.node.to_string())).collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blockbase_app::schema::Object;
 use blockbase_app::{LinkChange, ListParameter};
 
+use crate::view::View;
 use crate::view::types::{Input, InputField, Scalar, is_numeric};
 
 /// The operation behind a root field.
@@ -76,7 +77,9 @@ impl Root {
             Root::Events => {
                 "Events from now on that the caller may read. Topics are patterns. The default is `data.#`.".to_owned()
             }
-            Root::List(object) => format!("A page of records of `{}`, with search, filters and sorting.", object.name()),
+            Root::List(object) => {
+                format!("A page of records of `{}`, with search, filters, a condition and sorting.", object.name())
+            }
             Root::ById(object) => format!("One record of `{}`, or null.", object.name()),
             Root::Aggregate(object) => format!("Computes a function over the records of `{}` that match.", object.name()),
             Root::Create(object) => format!("Creates a record of `{}`.", object.name()),
@@ -102,9 +105,15 @@ impl Root {
         }
     }
 
-    pub(crate) fn arguments(&self) -> Vec<InputField> {
+    pub(crate) fn arguments(&self, view: &View) -> Vec<InputField> {
         let field = |name: &str, input: Input| InputField { name: name.to_owned(), input, default: None, description: None };
-        let selection = || [field("filter", Input::Filter.required().list()), field("search", Input::Scalar(Scalar::String))];
+        let selection = |object: &Arc<Object>| {
+            [
+                field("filter", Input::Filter.required().list()),
+                field(ListParameter::Where.name(), Input::Where(view.related(object))),
+                field("search", Input::Scalar(Scalar::String)),
+            ]
+        };
         let id = || field("id", Input::Scalar(Scalar::Id).required());
         let ids = || field("ids", Input::Scalar(Scalar::Id).required().list().required());
         let changes = |object: &Arc<Object>| {
@@ -117,17 +126,17 @@ impl Root {
         match self {
             Root::SchemaVersion | Root::Objects => Vec::new(),
             Root::Events => vec![field("topics", Input::Scalar(Scalar::String).required().list())],
-            Root::List(_) => {
-                let mut arguments = Vec::from(selection());
+            Root::List(object) => {
+                let mut arguments = Vec::from(selection(object));
                 arguments.push(field("sort", Input::Sort.required().list()));
                 let window = ListParameter::of_window();
                 arguments.extend(window.map(|parameter| field(parameter.name(), Input::Scalar(Scalar::Int))));
                 arguments
             }
-            Root::Aggregate(_) => {
+            Root::Aggregate(object) => {
                 let mut arguments =
                     vec![field("fn", Input::aggregate_function().required()), field("field", Input::Scalar(Scalar::String))];
-                arguments.extend(selection());
+                arguments.extend(selection(object));
                 arguments
             }
             Root::ById(_) | Root::Delete(_) => vec![id()],

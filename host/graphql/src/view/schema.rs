@@ -10,14 +10,14 @@ use async_graphql::dynamic::{
 };
 use async_graphql::extensions::{Extension, ExtensionContext, ExtensionFactory, NextExecute};
 use async_graphql::{Name, Response, Value};
-use blockbase_app::schema::{Error, FieldType, Object, RelationShape, Result, pascal_case};
+use blockbase_app::schema::{Error, FieldType, Object, Relation, RelationShape, Result, pascal_case};
 use blockbase_app::{AggregateFunction, LinkChange, Operator};
 
 use crate::view::View;
 use crate::view::root::Root;
 use crate::view::types::{
-    Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, description_of, enum_name, enum_values, is_numeric, page_name,
-    scalar_of, upserted_name,
+    Input, InputField, SORT_DIRECTIONS, Scalar, Test, WRITTEN_NAME, description_of, enum_name, enum_values, is_numeric,
+    page_name, scalar_of, upserted_name,
 };
 
 /// Selection sets within each other that async-graphql looks into; a document within our own bounds has fewer.
@@ -53,27 +53,27 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     let mut query = ObjectType::new("Query");
     let mut mutation = ObjectType::new("Mutation");
     let mut has_mutations = false;
-    query = query.field(root_field(&Root::SchemaVersion, TypeRef::named_nn(TypeRef::INT)));
-    query = query.field(root_field(&Root::Objects, TypeRef::named_nn_list_nn(TypeRef::STRING)));
+    query = query.field(root_field(view, &Root::SchemaVersion, TypeRef::named_nn(TypeRef::INT)));
+    query = query.field(root_field(view, &Root::Objects, TypeRef::named_nn_list_nn(TypeRef::STRING)));
     for object in &objects {
         for root in Root::queries(object) {
-            query = query.field(root_field(&root, TypeRef::named(result_name(&root))));
+            query = query.field(root_field(view, &root, TypeRef::named(result_name(&root))));
         }
         for root in Root::mutations(object).into_iter().filter(|root| view.has_mutation(root)) {
-            mutation = mutation.field(root_field(&root, TypeRef::named(result_name(&root))));
+            mutation = mutation.field(root_field(view, &root, TypeRef::named(result_name(&root))));
             has_mutations = true;
         }
         for relation in view.registry.relations_of(object.name()) {
             if matches!(relation.shape, RelationShape::Linked { .. }) && view.shows(&relation.related) {
                 for change in [LinkChange::Add, LinkChange::Remove] {
                     let root = Root::Links(Arc::clone(object), relation.key.clone(), change);
-                    mutation = mutation.field(root_field(&root, TypeRef::named(TypeRef::INT)));
+                    mutation = mutation.field(root_field(view, &root, TypeRef::named(TypeRef::INT)));
                 }
             }
         }
     }
     for (root, described) in view.actions() {
-        let field = root_field(root, TypeRef::named(Scalar::Json.name()));
+        let field = root_field(view, root, TypeRef::named(Scalar::Json.name()));
         mutation = mutation.field(if described.is_empty() { field } else { field.description(described) });
         has_mutations = true;
     }
@@ -87,7 +87,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     if has_mutations {
         builder = builder.register(mutation);
     }
-    builder = shared_types(builder, view.has_events);
+    builder = shared_types(builder, view);
     if !objects.is_empty() {
         builder = builder.register(
             ObjectType::new(WRITTEN_NAME)
@@ -122,9 +122,9 @@ fn leaf(name: &str, ty: TypeRef) -> Field {
     Field::new(name, ty, |_| FieldFuture::Value(None::<FieldValue<'_>>))
 }
 
-fn root_field(root: &Root, ty: TypeRef) -> Field {
+fn root_field(view: &View, root: &Root, ty: TypeRef) -> Field {
     let field = leaf(&root.name(), ty).description(root.description());
-    root.arguments().iter().fold(field, |field, argument| field.argument(input_value(argument)))
+    root.arguments(view).iter().fold(field, |field, argument| field.argument(input_value(argument)))
 }
 
 /// The reference to an input type.
@@ -148,15 +148,18 @@ fn input_value(field: &InputField) -> InputValue {
 }
 
 fn input_object(input: &Input) -> InputObject {
-    input
-        .fields()
-        .unwrap_or_default()
-        .iter()
-        .fold(InputObject::new(input.name()), |object, field| object.field(input_value(field)))
+    input_object_with(input, |_| true)
+}
+
+/// The same with those of its fields that lead to no object, or to one that `includes` names.
+fn input_object_with(input: &Input, includes: impl Fn(&str) -> bool) -> InputObject {
+    let fields = input.fields().unwrap_or_default();
+    let fields = fields.iter().filter(|field| field.input.object().is_none_or(|object| includes(object.name())));
+    fields.fold(InputObject::new(input.name()), |object, field| object.field(input_value(field)))
 }
 
 /// What every schema has.
-fn shared_types(builder: SchemaBuilder, has_events: bool) -> SchemaBuilder {
+fn shared_types(builder: SchemaBuilder, view: &View) -> SchemaBuilder {
     let non_null = |name: &'static str| TypeRef::named_nn(name);
     let fixed = |name: &str, values: &[&str]| Enum::new(name).items(values.iter().copied());
     let builder = builder
@@ -185,7 +188,8 @@ fn shared_types(builder: SchemaBuilder, has_events: bool) -> SchemaBuilder {
                 .field(leaf("value", TypeRef::named(TypeRef::FLOAT)))
                 .field(leaf("filteredCount", non_null(TypeRef::INT))),
         );
-    if !has_events {
+    let builder = Test::ALL.into_iter().fold(builder, |builder, test| builder.register(input_object(&Input::Test(test))));
+    if !view.has_events {
         return builder;
     }
     let event = ObjectType::new("Event")
@@ -196,7 +200,7 @@ fn shared_types(builder: SchemaBuilder, has_events: bool) -> SchemaBuilder {
     let events = SubscriptionField::new(Root::Events.name(), non_null("Event"), |_| {
         SubscriptionFieldFuture::new(async { Ok(futures_util::stream::empty::<async_graphql::Result<FieldValue<'_>>>()) })
     });
-    let events = Root::Events.arguments().iter().fold(events, |field, argument| field.argument(input_value(argument)));
+    let events = Root::Events.arguments(view).iter().fold(events, |field, argument| field.argument(input_value(argument)));
     builder.register(event).register(Subscription::new("Subscription").field(events.description(Root::Events.description())))
 }
 
@@ -249,7 +253,16 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
         .register(page)
         .register(upserted)
         .register(input_object(&Input::Create(Arc::clone(object))))
-        .register(input_object(&Input::Update(Arc::clone(object))));
+        .register(input_object(&Input::Update(Arc::clone(object))))
+        .register(input_object_with(&Input::Where(view.related(object)), includes));
+    let is_one_of_many = |relation: &Relation| {
+        // A relation of another object back to this one, or of this one to itself.
+        !relation.shape.is_single() && relation.related == object.name()
+    };
+    let leads_here = |from: &Arc<Object>| view.registry.relations_of(from.name()).iter().any(is_one_of_many);
+    if view.objects().filter(|from| includes(from.name())).any(leads_here) {
+        builder = builder.register(input_object(&Input::WhereMany(view.related(object))));
+    }
     if object.columns.iter().any(is_numeric) {
         builder = builder.register(input_object(&Input::Increment(Arc::clone(object))));
     }

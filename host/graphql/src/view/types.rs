@@ -1,9 +1,10 @@
 //! How objects look in GraphQL: the types of their columns, and of what is sent.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_app::schema::{Column, FieldType, Object, pascal_case, system};
-use blockbase_app::{AggregateFunction, Operator};
+use blockbase_app::schema::{Column, ColumnType, FieldType, Object, Registry, pascal_case, system};
+use blockbase_app::{AggregateFunction, Operand, Operator};
 
 /// Options of an enum in GraphQL.
 pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
@@ -39,6 +40,109 @@ impl Scalar {
     }
 }
 
+/// The objects that a view shows, which conditions lead to.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) names: HashSet<String>,
+}
+
+/// An object in a view.
+#[derive(Clone, Debug)]
+pub(crate) struct Related {
+    pub(crate) object: Arc<Object>,
+    pub(crate) shown: Arc<Shown>,
+}
+
+impl Related {
+    /// The members of a condition: what joins others, the columns, the relations that the view shows.
+    fn members(&self) -> Vec<(String, Input)> {
+        let own = || Input::Where(self.clone());
+        let mut members = vec![
+            ("_and".to_owned(), own().required().list()),
+            ("_or".to_owned(), own().required().list()),
+            ("_not".to_owned(), own()),
+        ];
+        let columns = self.object.columns.iter();
+        members.extend(columns.map(|column| (column.name.clone(), Input::Test(Test::of(column)))));
+        let Shown { registry, names } = &*self.shown;
+        for relation in registry.relations_of(self.object.name()).iter().filter(|relation| names.contains(&relation.related)) {
+            let Some(object) = registry.object(&relation.related) else { continue };
+            let related = Related { object: Arc::clone(object), shown: Arc::clone(&self.shown) };
+            let input = if relation.shape.is_single() { Input::Where(related) } else { Input::WhereMany(related) };
+            members.push((relation.key.clone(), input));
+        }
+        members
+    }
+}
+
+/// Columns that are asked alike, by the type of their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    String,
+    /// The options of a `multi_enum`.
+    Options,
+    Int,
+    Float,
+    Boolean,
+    Id,
+    DateTime,
+    Json,
+}
+
+impl Test {
+    pub(crate) const ALL: [Test; 8] =
+        [Test::String, Test::Options, Test::Int, Test::Float, Test::Boolean, Test::Id, Test::DateTime, Test::Json];
+
+    fn of(column: &Column) -> Test {
+        match column.ty {
+            ColumnType::Text => Test::String,
+            ColumnType::TextList => Test::Options,
+            ColumnType::Integer => Test::Int,
+            ColumnType::BigInteger | ColumnType::Decimal { .. } | ColumnType::Float => Test::Float,
+            ColumnType::Boolean => Test::Boolean,
+            ColumnType::Uuid => Test::Id,
+            ColumnType::Date | ColumnType::Datetime | ColumnType::Time => Test::DateTime,
+            ColumnType::Json => Test::Json,
+        }
+    }
+
+    /// A type of a column that is asked so, and the scalar of its values.
+    fn column(self) -> (ColumnType, Scalar) {
+        match self {
+            Test::String => (ColumnType::Text, Scalar::String),
+            Test::Options => (ColumnType::TextList, Scalar::String),
+            Test::Int => (ColumnType::Integer, Scalar::Int),
+            Test::Float => (ColumnType::Float, Scalar::Float),
+            Test::Boolean => (ColumnType::Boolean, Scalar::Boolean),
+            Test::Id => (ColumnType::Uuid, Scalar::Id),
+            Test::DateTime => (ColumnType::Datetime, Scalar::DateTime),
+            Test::Json => (ColumnType::Json, Scalar::Json),
+        }
+    }
+
+    /// No object has a name that begins with `svc_`.
+    fn name(self) -> String {
+        match self {
+            Test::Options => "SvcOptionsWhere".to_owned(),
+            other => format!("Svc{}Where", other.column().1.name()),
+        }
+    }
+
+    /// The operators that fit, with what they take.
+    fn members(self) -> Vec<(String, Input)> {
+        let (ty, scalar) = self.column();
+        let operand = |operator: Operator| match operator.operand() {
+            Operand::Ordered | Operand::Value => Input::Scalar(scalar),
+            Operand::Text => Input::Scalar(Scalar::String),
+            Operand::List => Input::Scalar(scalar).list(),
+            Operand::Nothing => Input::Scalar(Scalar::Boolean),
+        };
+        let fitting = Operator::ALL.iter().filter(|operator| operator.applies_to(ty));
+        fitting.map(|operator| (operator.name().to_owned(), operand(*operator))).collect()
+    }
+}
+
 /// The type of an argument, of a variable, or of a field of an input object.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
@@ -47,6 +151,12 @@ pub(crate) enum Input {
     Enum(String, Vec<String>),
     Filter,
     Sort,
+    /// A condition on records of an object.
+    Where(Related),
+    /// A condition on the records that a to-many relation leads to.
+    WhereMany(Related),
+    /// What a column is asked.
+    Test(Test),
     Create(Arc<Object>),
     Update(Arc<Object>),
     Increment(Arc<Object>),
@@ -96,10 +206,30 @@ impl Input {
             Input::Enum(name, _) => name.clone(),
             Input::Filter => "FilterInput".to_owned(),
             Input::Sort => "SortInput".to_owned(),
+            // Types of columns have names of the same form, but no upper-case letter behind the `_`.
+            Input::Where(related) => format!("{}_Where", pascal_case(related.object.name())),
+            Input::WhereMany(related) => format!("{}_WhereMany", pascal_case(related.object.name())),
+            Input::Test(test) => test.name(),
             Input::Create(object) => format!("{}CreateInput", pascal_case(object.name())),
             Input::Update(object) => format!("{}UpdateInput", pascal_case(object.name())),
             Input::Increment(object) => format!("{}IncrementInput", pascal_case(object.name())),
             Input::List(inner) | Input::Required(inner) => inner.name(),
+        }
+    }
+
+    /// The object whose records it speaks of, if it is a condition.
+    pub(crate) fn object(&self) -> Option<&Arc<Object>> {
+        match self {
+            Input::Where(related) | Input::WhereMany(related) => Some(&related.object),
+            Input::List(inner) | Input::Required(inner) => inner.object(),
+            Input::Scalar(_)
+            | Input::Enum(..)
+            | Input::Filter
+            | Input::Sort
+            | Input::Test(_)
+            | Input::Create(_)
+            | Input::Update(_)
+            | Input::Increment(_) => None,
         }
     }
 
@@ -120,6 +250,11 @@ impl Input {
                 let direction = InputField { default: Some("asc"), ..direction };
                 vec![field("field", Input::Scalar(Scalar::String).required()), direction]
             }
+            Input::Where(related) => related.members().into_iter().map(|(name, input)| field(&name, input)).collect(),
+            Input::WhereMany(related) => {
+                ["some", "none", "every"].map(|quantifier| field(quantifier, Input::Where(related.clone()))).to_vec()
+            }
+            Input::Test(test) => test.members().into_iter().map(|(name, input)| field(&name, input)).collect(),
             Input::Create(object) | Input::Update(object) => {
                 let creates = matches!(self, Input::Create(_));
                 let columns = object.columns.iter();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use blockbase_schema::json::Members;
-use blockbase_schema::{Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, Result, Value, enumerated, excerpt, excerpt_of, json};
 use serde_json::value::RawValue;
 
 use super::variables::{Meaning, Variables};
@@ -273,14 +273,27 @@ impl Reader<'_> {
             return Err(self.refused(format!("A condition has {LEAVES_MAX} tests at most.")));
         }
         let value = match operator.operand() {
-            Operand::Nothing if raw.trim() == "true" => Cow::Borrowed(raw),
-            Operand::Nothing => return Err(self.refused(format!("`{}` takes `true` alone.", operator.name()))),
-            Operand::List => self.list_operand(raw)?,
-            Operand::Ordered | Operand::Value | Operand::Text => self.operand(raw)?,
+            Operand::Nothing if raw.trim() == "true" => Ok(Cow::Borrowed(raw)),
+            Operand::Nothing => Err(self.refused(format!("`{}` takes `true` alone.", operator.name()))),
+            Operand::List => self.list_operand(raw),
+            Operand::Ordered | Operand::Value | Operand::Text => self.operand(raw),
         };
+        let value = value.map_err(|error| match error.code {
+            Code::InvalidValue => error.with_field(column.name.clone()),
+            _ => error,
+        })?;
         let value = RawValue::from_string(value.into_owned()).map_err(Error::internal)?;
-        let filter = Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
-        predicate(object, &filter).map(normal_test).map_err(|error| self.named(error))
+        let filter = |value| Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
+        predicate(object, &filter(value.clone())).map(normal_test).or_else(|error| {
+            // The first item that is refused by itself is the place.
+            let items =
+                if operator.operand() == Operand::List { self.items(value.get(), LIST_ITEMS_MAX, "values")? } else { vec![] };
+            let refused = |item: Box<RawValue>| predicate(object, &filter(item)).is_err();
+            match items.into_iter().position(refused) {
+                Some(index) => self.at(Step::Item(index), |reader| Err(reader.named(error))),
+                None => Err(self.named(error)),
+            }
+        })
     }
 
     /// A single value with its variable resolved.
@@ -297,8 +310,14 @@ impl Reader<'_> {
         if let Some(Meaning::List(items)) = self.resolved(raw)? {
             return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
         }
-        // A look at each item only where one can be a variable.
         let items = self.items(raw, LIST_ITEMS_MAX, "values")?;
+        // GraphQL makes a list of one value that stands where a list is due.
+        if let [one] = items.as_slice()
+            && let Some(Meaning::List(items)) = self.resolved(one.get())?
+        {
+            return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
+        }
+        // A look at each item only where one can be a variable.
         if !raw.contains('$') && !raw.contains('\\') {
             return Ok(Cow::Borrowed(raw));
         }

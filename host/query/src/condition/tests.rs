@@ -322,3 +322,16 @@ fn numbers_between_two_values_have_their_place() {
     let condition = read_on(&registry, "task", r#"{"id":"00000000-0000-0000-0000-000000000000"}"#).expect("a condition");
     assert!(condition.holds(&row, &mut Rows(HashMap::new())).expect("an answer"));
 }
+
+#[test]
+fn the_documentation_has_every_limit() {
+    let rows = blockbase_schema::table_rows(include_str!("../../../../docs/filter.md"), "| limit of a condition |");
+    let wanted = [
+        format!("| tests: one for each field and operator | {LEAVES_MAX} |"),
+        format!("| levels of objects, the outermost included. Each dot of a name counts as one | {LEVELS_MAX} |"),
+        format!("| relation keys | {STEPS_MAX} |"),
+        format!("| relations inside each other | {DEPTH_MAX} |"),
+        format!("| conditions of one `_and` or `_or` | {PARTS_MAX} |"),
+    ];
+    assert_eq!(rows, wanted, "the table of limits in docs/filter.md");
+}

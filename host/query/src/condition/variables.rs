@@ -41,11 +41,12 @@ impl Variables {
                 Some(Meaning::Text(written(|out| time::write_date(out, i32::try_from(days).unwrap_or(i32::MAX)))))
             }
             _ => {
-                let message = format!("there is no variable {name:?}. Use {NAMES}, or write a text that begins with `$` as `$$`");
+                let message =
+                    format!("There is no variable {name:?}. Use {NAMES}, or write a text that begins with `$` as `$$`.");
                 return Err(Error::invalid_request(message));
             }
         };
-        known.ok_or_else(|| Error::new(Code::InvalidValue, format!("`{name}` has no value for this caller")))
+        known.ok_or_else(|| Error::new(Code::InvalidValue, format!("`{name}` has no value for this caller.")))
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         state.app.count_answer(response.status().is_server_error());
     }
     observed.answered(&response, begun.elapsed());
-    // The console's files are in memory once, whoever reads them.
+    // The console's files are in memory once, however many clients read them.
     match is_file(&path) {
         true => response,
         false => counted(response, state.app.response_bytes(), || info.quota_owner()),

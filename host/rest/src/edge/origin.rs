@@ -74,7 +74,7 @@ impl TrustedOrigins {
     /// other origins, and for forms. A write that carries cookies needs `Origin`, or else `Referer`.
     ///
     /// # Errors
-    /// The origin is not trusted, or there is none where one is needed.
+    /// The origin is not trusted, or it is missing although the request needs one.
     pub(crate) fn check(&self, method: &Method, host: &NamedHost, headers: &HeaderMap) -> Result<(), OriginProblem> {
         let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let writes_with_cookie =

@@ -1,4 +1,5 @@
-//! Responses on their way to the client: their bytes are counted until they are written to the connection, whoever does not read them.
+//! Responses on their way to the client. Their bytes are counted until they are written to the connection, so a client that does
+//! not read them has them counted too.
 
 use std::pin::Pin;
 use std::sync::Arc;

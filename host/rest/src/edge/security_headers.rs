@@ -9,14 +9,14 @@ const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// Adds to an answer what it does not say itself. `is_https`: whether the public URL is.
 pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
-    // Nearly every answer depends on a credential, so what says nothing of caches is in none.
+    // Nearly every answer depends on a credential, so an answer without a rule for caches must not be cached.
     add(headers, header::CACHE_CONTROL, "no-store");
     add(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     add(headers, header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'");
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HTTPS_ONLY);
     }
-    // What a hook answers is the block's own, and files of GraphiQL are the same for everybody.
+    // The answer of a hook belongs to its block, and the files of GraphiQL are the same for everybody.
     let is_own = path.starts_with("/api/") && !path.starts_with("/api/v1/hooks/") && !path.starts_with("/api/v1/graphql/assets/");
     let varies = headers.get_all(header::VARY).iter().any(|value| *value == CREDENTIALS);
     if is_own && !varies {

@@ -198,7 +198,7 @@ fn notes(column: &Column) -> Vec<String> {
     notes
 }
 
-/// What a body may hold for the column: its values, the texts that stand for them, `more`, and null where that is allowed.
+/// What a body may have for the column: its values, the texts that represent them, `more`, and null if that is allowed.
 fn taken(column: &Column, more: &[Value]) -> Value {
     let mut keywords = base(column);
     match column.ty {

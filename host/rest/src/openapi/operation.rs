@@ -1,4 +1,4 @@
-//! One operation of the document, put together piece by piece, and the paths that operations stand under.
+//! One operation of the document, built step by step, and the paths of the operations.
 
 use blockbase_app::PaginationAnswer;
 use blockbase_app::schema::Resource;
@@ -12,11 +12,11 @@ use crate::openapi::components::{exact_object, list_of, reference, response_name
 pub(crate) enum Caller {
     /// Needs a credential, any of the three kinds.
     Known,
-    /// Does without a credential where the role `public` allows it.
+    /// Needs no credential if the role `public` allows it.
     Granted,
-    /// Needs a session; an API key is none.
+    /// Needs a session. An API key does not count as one.
     Session,
-    /// Looks at a session, and does without.
+    /// Looks at a session, but does not need one.
     Anyone,
     /// Looks at no credential.
     Unseen,

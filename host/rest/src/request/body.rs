@@ -88,7 +88,7 @@ async fn collect(headers: &HeaderMap, mut body: Body, bytes_max: usize, place: &
         return Err(too_large());
     }
     let announced = announced.map_or(0, |length| usize::try_from(length).unwrap_or(bytes_max));
-    // What is announced is not yet sent, so no more than a usual body is reserved for it.
+    // The length is only announced, so no more than a usual body is reserved for it.
     let mut kept: Vec<u8> = Vec::with_capacity(announced.min(BODY_BYTES_USUAL));
     while let Some(frame) = tokio::time::timeout(STALLED_MAX, body.frame()).await.map_err(|_| too_slow())? {
         let frame = frame.map_err(|_| Error::invalid_request("The body was cut short."))?;
@@ -168,7 +168,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
-/// For a member where `null` means something else than leaving it out: `Some(None)` for it.
+/// For a member whose `null` differs from leaving it out. `null` becomes `Some(None)`.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,

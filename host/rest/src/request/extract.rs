@@ -76,7 +76,7 @@ impl FromRequestParts<AppState> for Authenticated {
     }
 }
 
-/// What a request presents, for operations that look at it themselves.
+/// The credentials of a request, for operations that check them themselves.
 pub(crate) struct Presented(pub(crate) Credentials);
 
 impl FromRequestParts<AppState> for Presented {
@@ -87,8 +87,8 @@ impl FromRequestParts<AppState> for Presented {
     }
 }
 
-/// What a request presents. An `Authorization` of another scheme than Bearer is none of ours; bytes of other cookies that are no
-/// text do not hide ours.
+/// The credentials of a request. An `Authorization` with another scheme than Bearer does not count. Other cookies whose bytes are
+/// not text do not hide the service's cookie.
 pub(crate) fn credentials(parts: &Parts) -> Credentials {
     let text = |name: &str| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {

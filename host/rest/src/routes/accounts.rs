@@ -5,21 +5,27 @@ pub(crate) mod document;
 pub(crate) mod roles;
 pub(crate) mod users;
 
-use crate::AppState;
-use axum::{Router, routing};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/roles", routing::get(roles::list).post(roles::create))
-        .route("/api/v1/roles/{id}", routing::get(roles::get).patch(roles::update).delete(roles::delete))
-        .route("/api/v1/roles/{id}/permissions", routing::get(roles::permissions))
-        .route("/api/v1/users", routing::get(users::list))
-        .route("/api/v1/users/{id}", routing::get(users::get).patch(users::update).delete(users::delete))
-        .route("/api/v1/users/{id}/sessions", routing::get(users::sessions).delete(users::end_sessions))
-        .route("/api/v1/users/{id}/sessions/{session}", routing::delete(users::end_session))
-        .route("/api/v1/users/{id}/roles", routing::post(users::give_role))
-        .route("/api/v1/users/{id}/roles/{role}", routing::delete(users::take_role))
-        .route("/api/v1/api-keys", routing::get(api_keys::list).post(api_keys::create))
-        .route("/api/v1/api-keys/{id}", routing::delete(api_keys::delete))
-        .route("/api/v1/api-keys/{id}/adopt", routing::post(api_keys::adopt))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/roles", roles::list)
+        .post("/api/v1/roles", roles::create)
+        .get("/api/v1/roles/{id}", roles::get)
+        .patch("/api/v1/roles/{id}", roles::update)
+        .delete("/api/v1/roles/{id}", roles::delete)
+        .get("/api/v1/roles/{id}/permissions", roles::permissions)
+        .get("/api/v1/users", users::list)
+        .get("/api/v1/users/{id}", users::get)
+        .patch("/api/v1/users/{id}", users::update)
+        .delete("/api/v1/users/{id}", users::delete)
+        .get("/api/v1/users/{id}/sessions", users::sessions)
+        .delete("/api/v1/users/{id}/sessions", users::end_sessions)
+        .delete("/api/v1/users/{id}/sessions/{session}", users::end_session)
+        .post("/api/v1/users/{id}/roles", users::give_role)
+        .delete("/api/v1/users/{id}/roles/{role}", users::take_role)
+        .get("/api/v1/api-keys", api_keys::list)
+        .post("/api/v1/api-keys", api_keys::create)
+        .delete("/api/v1/api-keys/{id}", api_keys::delete)
+        .post("/api/v1/api-keys/{id}/adopt", api_keys::adopt)
 }

@@ -8,7 +8,6 @@ mod sign;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Router, routing};
 use blockbase_app::schema::json::{parse_members, strict_from_value};
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
@@ -23,21 +22,22 @@ use crate::AppState;
 use crate::answer::auth::{AuthError, show_token};
 use crate::request::body::{media_type, read_within};
 use crate::request::extract::RequestInfo;
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/auth/sign-up/email", routing::post(sign_up))
-        .route("/api/auth/sign-in/email", routing::post(sign_in))
-        .route("/api/auth/sign-in/anonymous", routing::post(guest))
-        .route("/api/auth/sign-out", routing::post(sign_out))
-        .route("/api/auth/get-session", routing::get(get))
-        .route("/api/auth/list-sessions", routing::get(list))
-        .route("/api/auth/revoke-session", routing::post(revoke))
-        .route("/api/auth/revoke-sessions", routing::post(revoke_all))
-        .route("/api/auth/revoke-other-sessions", routing::post(revoke_others))
-        .route("/api/auth/change-password", routing::post(change_password))
-        .route("/api/auth/update-user", routing::post(update_user))
-        .route("/api/auth/delete-anonymous-user", routing::post(delete_guest))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .post("/api/auth/sign-up/email", sign_up)
+        .post("/api/auth/sign-in/email", sign_in)
+        .post("/api/auth/sign-in/anonymous", guest)
+        .post("/api/auth/sign-out", sign_out)
+        .get("/api/auth/get-session", get)
+        .get("/api/auth/list-sessions", list)
+        .post("/api/auth/revoke-session", revoke)
+        .post("/api/auth/revoke-sessions", revoke_all)
+        .post("/api/auth/revoke-other-sessions", revoke_others)
+        .post("/api/auth/change-password", change_password)
+        .post("/api/auth/update-user", update_user)
+        .post("/api/auth/delete-anonymous-user", delete_guest)
 }
 
 /// A body of the protocol: JSON, a form, or none. Members that are not known are ignored, as the protocol has it.

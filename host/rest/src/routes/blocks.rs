@@ -4,8 +4,6 @@ pub(crate) mod actions_document;
 pub(crate) mod document;
 pub(crate) mod hooks;
 
-use axum::{Router, routing};
-
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -21,25 +19,31 @@ use crate::request::admission::{Blocks, CalledAction, Create, Delete, Granted, M
 use crate::request::body;
 use crate::request::body::{JsonBody, JsonText, given};
 use crate::request::extract::{PathParts, QueryPairs, RequestInfo};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/blocks", routing::get(list).post(install))
-        .route("/api/v1/blocks/actions", routing::get(actions))
-        .route("/api/v1/blocks/inspect", routing::post(inspect))
-        .route("/api/v1/blocks/{block}", routing::get(get).patch(update).merge(routing::delete(uninstall)))
-        .route("/api/v1/blocks/{block}/logs", routing::get(logs))
-        .route("/api/v1/blocks/{block}/usage", routing::get(usage))
-        .route("/api/v1/blocks/{block}/handlers/{handler}/replay", routing::post(replay))
-        .route("/api/v1/blocks/{block}/adopt", routing::post(adopt))
-        .route("/api/v1/blocks/{block}/rollback", routing::post(rollback))
-        .route("/api/v1/blocks/{block}/secrets", routing::get(secrets).post(set_secret))
-        .route("/api/v1/blocks/{block}/secrets/{name}", routing::delete(delete_secret))
-        .route("/api/v1/blocks/{block}/actions/{action}", routing::post(call))
-        .route(
-            "/api/v1/hooks/{block}/{hook}",
-            routing::get(hooks::receive).post(hooks::receive).put(hooks::receive).patch(hooks::receive).delete(hooks::receive),
-        )
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/blocks", list)
+        .post("/api/v1/blocks", install)
+        .get("/api/v1/blocks/actions", actions)
+        .post("/api/v1/blocks/inspect", inspect)
+        .get("/api/v1/blocks/{block}", get)
+        .patch("/api/v1/blocks/{block}", update)
+        .delete("/api/v1/blocks/{block}", uninstall)
+        .get("/api/v1/blocks/{block}/logs", logs)
+        .get("/api/v1/blocks/{block}/usage", usage)
+        .post("/api/v1/blocks/{block}/handlers/{handler}/replay", replay)
+        .post("/api/v1/blocks/{block}/adopt", adopt)
+        .post("/api/v1/blocks/{block}/rollback", rollback)
+        .get("/api/v1/blocks/{block}/secrets", secrets)
+        .post("/api/v1/blocks/{block}/secrets", set_secret)
+        .delete("/api/v1/blocks/{block}/secrets/{name}", delete_secret)
+        .post("/api/v1/blocks/{block}/actions/{action}", call)
+        .get("/api/v1/hooks/{block}/{hook}", hooks::receive)
+        .post("/api/v1/hooks/{block}/{hook}", hooks::receive)
+        .put("/api/v1/hooks/{block}/{hook}", hooks::receive)
+        .patch("/api/v1/hooks/{block}/{hook}", hooks::receive)
+        .delete("/api/v1/hooks/{block}/{hook}", hooks::receive)
 }
 
 pub(crate) async fn list(

@@ -17,17 +17,22 @@ pub(crate) mod records_document;
 pub(crate) mod update;
 pub(crate) mod where_document;
 
-use crate::AppState;
-use axum::{Router, routing};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/data", routing::get(discover::handle))
-        .route("/api/v1/data/{object}", routing::get(list::handle).post(create::handle))
-        .route("/api/v1/data/{object}/query", routing::post(query::handle))
-        .route("/api/v1/data/{object}/aggregate", routing::get(aggregate::handle))
-        .route("/api/v1/data/{object}/export", routing::get(export::handle))
-        .route("/api/v1/data/{object}/bulk", routing::post(bulk::create).patch(bulk::update).delete(bulk::delete))
-        .route("/api/v1/data/{object}/{id}", routing::get(get::handle).patch(update::handle).delete(delete::handle))
-        .route("/api/v1/data/{object}/{id}/links/{relation}", routing::post(links::add).delete(links::remove))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/data", discover::handle)
+        .get("/api/v1/data/{object}", list::handle)
+        .post("/api/v1/data/{object}", create::handle)
+        .post("/api/v1/data/{object}/query", query::handle)
+        .get("/api/v1/data/{object}/aggregate", aggregate::handle)
+        .get("/api/v1/data/{object}/export", export::handle)
+        .post("/api/v1/data/{object}/bulk", bulk::create)
+        .patch("/api/v1/data/{object}/bulk", bulk::update)
+        .delete("/api/v1/data/{object}/bulk", bulk::delete)
+        .get("/api/v1/data/{object}/{id}", get::handle)
+        .patch("/api/v1/data/{object}/{id}", update::handle)
+        .delete("/api/v1/data/{object}/{id}", delete::handle)
+        .post("/api/v1/data/{object}/{id}/links/{relation}", links::add)
+        .delete("/api/v1/data/{object}/{id}/links/{relation}", links::remove)
 }

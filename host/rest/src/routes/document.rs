@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use blockbase_app::Visible;
+use blockbase_app::{ActionDeclaration, Visible};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::components;
@@ -47,6 +47,14 @@ const TAGS: [(&str, &str); 15] = [
 
 /// The document of what is visible.
 pub(crate) fn build(visible: &Visible, service: &Service) -> Value {
+    let actions = visible.actions.iter();
+    let actions: Vec<_> =
+        actions.filter_map(|(block, place)| Some((block.name(), block.manifest.actions.get(*place)?))).collect();
+    build_with_actions(visible, &actions, service)
+}
+
+/// The document of the objects that are visible, and of these actions, each with its block's name.
+pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDeclaration)], service: &Service) -> Value {
     let mut paths = Paths::new(service.require_auth);
     let mut components = components::shared(service.cookie_name);
     for of_area in [
@@ -66,7 +74,7 @@ pub(crate) fn build(visible: &Visible, service: &Service) -> Value {
         tags.push(data::document::object_tag(object));
         data::document::object(&mut paths, &mut components, visible, object, service.bulk_records_max);
     }
-    blocks::actions_document::describe(&mut paths, &mut components, &visible.actions);
+    blocks::actions_document::describe(&mut paths, &mut components, actions);
     schema::document::describe(&mut paths);
     of_service::probes_document::describe(&mut paths);
     of_service::document::describe(&mut paths);

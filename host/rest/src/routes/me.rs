@@ -2,8 +2,6 @@
 
 pub(crate) mod document;
 
-use axum::{Router, routing};
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -19,14 +17,16 @@ use crate::answer::render;
 use crate::request::admission::{Claiming, Granted, Person};
 use crate::request::body::{JsonBody, JsonText};
 use crate::request::extract::{Authenticated, Presented};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/instance", routing::get(instance))
-        .route("/api/v1/me", routing::get(verdict))
-        .route("/api/v1/me/permissions", routing::get(permissions))
-        .route("/api/v1/me/preferences", routing::get(preferences).patch(change_preferences))
-        .route("/api/v1/admin/claim", routing::post(claim))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/instance", instance)
+        .get("/api/v1/me", verdict)
+        .get("/api/v1/me/permissions", permissions)
+        .get("/api/v1/me/preferences", preferences)
+        .patch("/api/v1/me/preferences", change_preferences)
+        .post("/api/v1/admin/claim", claim)
 }
 
 /// The identity verdict; a bad credential is an answer, not an error.

@@ -3,7 +3,6 @@
 //! The document shows what its caller may know of, and nothing else: `app` says what that is. What was made is kept, so that
 //! polling clients cost no building.
 
-use axum::{Router, routing};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -22,9 +21,10 @@ use crate::edge::security_headers;
 use crate::request::extract::Authenticated;
 use crate::request::precondition::IfNoneMatch;
 use crate::routes::document;
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new().route("/api/v1/openapi.json", routing::get(handle))
+pub(crate) fn routes() -> Routes {
+    Routes::new().get("/api/v1/openapi.json", handle)
 }
 
 /// Documents kept: one a group of callers who may know of the same.

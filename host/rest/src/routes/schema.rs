@@ -6,18 +6,22 @@ pub(crate) mod fields;
 pub(crate) mod objects;
 pub(crate) mod relationships;
 
-use crate::AppState;
-use axum::{Router, routing};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/objects", routing::get(objects::list).post(objects::create))
-        .route("/api/v1/objects/{name}", routing::get(objects::get).patch(objects::update).delete(objects::delete))
-        .route("/api/v1/objects/{name}/dependents", routing::get(objects::dependents))
-        .route("/api/v1/objects/{name}/fields", routing::post(fields::add))
-        .route("/api/v1/objects/{name}/fields/{field}", routing::patch(fields::alter).delete(fields::drop))
-        .route("/api/v1/relationships", routing::get(relationships::list).post(relationships::create))
-        .route("/api/v1/relationships/{id}", routing::delete(relationships::delete))
-        .route("/api/v1/schema", routing::get(objects::schema))
-        .route("/api/v1/schema/migrations", routing::get(objects::migrations))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/objects", objects::list)
+        .post("/api/v1/objects", objects::create)
+        .get("/api/v1/objects/{name}", objects::get)
+        .patch("/api/v1/objects/{name}", objects::update)
+        .delete("/api/v1/objects/{name}", objects::delete)
+        .get("/api/v1/objects/{name}/dependents", objects::dependents)
+        .post("/api/v1/objects/{name}/fields", fields::add)
+        .patch("/api/v1/objects/{name}/fields/{field}", fields::alter)
+        .delete("/api/v1/objects/{name}/fields/{field}", fields::drop)
+        .get("/api/v1/relationships", relationships::list)
+        .post("/api/v1/relationships", relationships::create)
+        .delete("/api/v1/relationships/{id}", relationships::delete)
+        .get("/api/v1/schema", objects::schema)
+        .get("/api/v1/schema/migrations", objects::migrations)
 }

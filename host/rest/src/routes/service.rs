@@ -6,13 +6,16 @@ pub(crate) mod metrics;
 pub(crate) mod probes_document;
 pub(crate) mod settings;
 
-use crate::AppState;
-use axum::{Router, routing};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/settings", routing::get(settings::list))
-        .route("/api/v1/status", routing::get(settings::status))
-        .route("/healthz", routing::get(health::alive))
-        .route("/readyz", routing::get(health::ready))
+pub(crate) fn routes(has_metrics: bool) -> Routes {
+    let routes = Routes::new()
+        .get("/api/v1/settings", settings::list)
+        .get("/api/v1/status", settings::status)
+        .get("/healthz", health::alive)
+        .get("/readyz", health::ready);
+    match has_metrics {
+        true => routes.get("/metrics", metrics::handle),
+        false => routes,
+    }
 }

@@ -6,8 +6,6 @@
 pub(crate) mod graphql_document;
 pub(crate) mod mcp_document;
 
-use axum::{Router, routing};
-
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -24,16 +22,22 @@ use crate::AppState;
 use crate::answer::error::{ApiError, no_route};
 use crate::request::body;
 use crate::request::extract::{RequestInfo, credentials, response_room};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/graphql", routing::get(graphql).post(graphql).put(graphql).delete(graphql))
-        .route("/api/v1/graphql/assets/{name}", routing::get(graphql))
-        .route("/api/v1/mcp", routing::get(mcp).post(mcp).delete(mcp))
-        .route("/", routing::any(root))
-        .route("/admin", routing::get(console))
-        .route("/admin/", routing::get(console))
-        .route("/admin/{*path}", routing::get(console))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/graphql", graphql)
+        .post("/api/v1/graphql", graphql)
+        .put("/api/v1/graphql", graphql)
+        .delete("/api/v1/graphql", graphql)
+        .get("/api/v1/graphql/assets/{name}", graphql)
+        .get("/api/v1/mcp", mcp)
+        .post("/api/v1/mcp", mcp)
+        .delete("/api/v1/mcp", mcp)
+        .any("/", root)
+        .get("/admin", console)
+        .get("/admin/", console)
+        .get("/admin/{*path}", console)
 }
 
 /// Where the console is.
@@ -72,7 +76,7 @@ async fn answer(surface: &Surface, state: &AppState, request: Request) -> Respon
         request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.clone()).unwrap_or_default(),
         credentials,
     };
-    // A caller who presents what does not hold is refused before.
+    // A caller with an invalid credential was refused before this.
     let owner = invoker.caller.as_ref().map_or(QuotaOwner::Service, |caller| caller.quota_owner().clone());
     let (state, head) = (state.clone(), parts.clone());
     let body = IncomingBody::new(async move {

@@ -2,8 +2,6 @@
 
 pub(crate) mod document;
 
-use axum::{Router, routing};
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -17,14 +15,18 @@ use crate::answer::render;
 use crate::request::admission::{Create, Delete, Granted, Read, Tasks, Update};
 use crate::request::body::{JsonBody, given};
 use crate::request::extract::{PathParts, QueryPairs};
+use crate::routing::Routes;
 
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/api/v1/tasks", routing::get(list).post(create))
-        .route("/api/v1/tasks/{id}", routing::get(get).patch(update).delete(delete))
-        .route("/api/v1/tasks/{id}/adopt", routing::post(adopt))
-        .route("/api/v1/tasks/{id}/run", routing::post(run))
-        .route("/api/v1/tasks/{id}/runs", routing::get(runs))
+pub(crate) fn routes() -> Routes {
+    Routes::new()
+        .get("/api/v1/tasks", list)
+        .post("/api/v1/tasks", create)
+        .get("/api/v1/tasks/{id}", get)
+        .patch("/api/v1/tasks/{id}", update)
+        .delete("/api/v1/tasks/{id}", delete)
+        .post("/api/v1/tasks/{id}/adopt", adopt)
+        .post("/api/v1/tasks/{id}/run", run)
+        .get("/api/v1/tasks/{id}/runs", runs)
 }
 
 #[derive(Deserialize)]

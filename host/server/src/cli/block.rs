@@ -1,4 +1,4 @@
-//! `blockbase block …`: which commands there are. What each does stands in a file of its own.
+//! `blockbase block …`: the list of commands. Each command has its own file.
 
 use std::path::PathBuf;
 

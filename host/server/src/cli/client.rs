@@ -64,7 +64,7 @@ impl Connection {
             }
             Some(Err(_)) => return Err(Problem::Usage("--key (or SVC_API_KEY) holds what no key can.".to_owned())),
         };
-        // Whoever types a command decides where it goes.
+        // The person who types a command decides where it goes, so private addresses are allowed.
         let client = Client::new(AddressPolicy { allow_private: true })?;
         Ok(Api { base, authorization, client, runtime: runtime()? })
     }
@@ -91,7 +91,7 @@ impl Api {
         self.send(Method::POST, &["blocks"], query, Some(("application/wasm", file.clone())))
     }
 
-    /// Calls `/api/v1/<path>`; an answer of any status is one.
+    /// Calls `/api/v1/<path>`. It returns answers of any status, also errors.
     pub(super) fn send(
         &self,
         method: Method,

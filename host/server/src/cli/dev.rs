@@ -18,9 +18,9 @@ use super::{Problem, build};
 const QUIET: Duration = Duration::from_millis(300);
 /// Longest wait for quiet.
 const QUIET_MAX: Duration = Duration::from_secs(5);
-/// Folders that tools fill; what begins with a dot is left out as well.
+/// Folders that tools fill. Names that begin with a dot are ignored too.
 const MADE: [&str; 6] = ["target", "node_modules", "dist", "build", "vendor", "__pycache__"];
-/// Most files that are looked at.
+/// Files that are watched at most.
 const FILES_MAX: usize = 20_000;
 
 pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions) -> Result<(), Problem> {
@@ -104,7 +104,7 @@ impl Folder {
     fn watch(directory: &Path) -> Result<Folder, Problem> {
         let (sender, events) = mpsc::channel();
         let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
-            // Whoever listened is gone when this fails.
+            // This fails only after the receiver is gone.
             let _ = sender.send(());
         });
         let watcher = watcher.map_err(|error| format!("Changes cannot be watched for: {error}."))?;
@@ -163,7 +163,7 @@ impl Folder {
                 return Err(Problem::Failed(format!("{} holds more than {FILES_MAX} files.", self.root.display())));
             }
         }
-        // A folder that goes and comes again is watched anew.
+        // A folder that is deleted and made again is watched again.
         self.watched.retain(|folder| folder.is_dir());
         Ok(found)
     }

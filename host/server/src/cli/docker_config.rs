@@ -54,7 +54,7 @@ fn of_config(config: &Value, registry: &str) -> Result<Known, String> {
     }
     let auth = keys.iter().filter_map(|key| config["auths"][key]["auth"].as_str()).find(|auth| !auth.is_empty());
     if let Some(auth) = auth {
-        // What stands in the file is a secret, and is not shown.
+        // The file has a secret, so the message does not show it.
         let wrong = || format!("the `auth` of {registry} is no base64 of user:password.");
         let text = STANDARD.decode(auth).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
         let (user, password) = text.split_once(':').ok_or_else(wrong)?;

@@ -100,7 +100,7 @@ pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Pr
 }
 
 pub(super) fn install(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
-    // What the server would refuse is said before anything is asked; where nothing is asked, the install itself says it.
+    // A dry run reports what the server would refuse before the question. Without a question, the install itself reports it.
     if !yes {
         api.upload(&package.file, &[("dryRun", "true")])?.expect()?;
     }

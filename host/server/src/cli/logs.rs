@@ -10,7 +10,7 @@ use super::terminal::{inert, inert_json, note, print_line};
 
 /// How often new lines are asked for.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-/// Lines asked for at once by whoever follows. A full page is followed by another one at once.
+/// Lines that `--follow` asks for at once. After a full page it asks for the next one without a pause.
 const PAGE: u32 = 500;
 /// A refusal that does not last.
 const TOO_MANY_REQUESTS: u16 = 429;

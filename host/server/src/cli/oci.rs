@@ -126,7 +126,7 @@ impl Repository {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = ClientConfig {
             protocol,
-            // A block is for every machine: an index of platforms is none.
+            // A block is for every machine, so an index of platforms is not a block.
             platform_resolver: None,
             read_timeout: Some(READ_TIMEOUT),
             connect_timeout: Some(CONNECT_TIMEOUT),
@@ -309,7 +309,8 @@ pub(super) fn push(file: &Path, reference: &str, access: &RegistryAccess, json: 
     Ok(())
 }
 
-/// When the file was made: `SOURCE_DATE_EPOCH`, else its last change, so that pushing a file twice is pushing it once.
+/// The time when the file was made: `SOURCE_DATE_EPOCH`, or else its last change. So pushing the same file twice gives the same
+/// digest.
 fn created(file: &Path) -> Result<DateTime<Utc>, Problem> {
     if let Some(seconds) = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|seconds| !seconds.is_empty()) {
         let moment = seconds.parse().ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));

@@ -52,7 +52,7 @@ impl Connection {
         rows.iter().map(|row| role(row, 0)).collect()
     }
 
-    /// All roles of those users who have the role `role_id`, but for one user.
+    /// All roles of the users who have the role `role_id`, without one user.
     pub async fn roles_beside(&mut self, role_id: &str, but_for: &str) -> Result<Vec<RoleRow>, DbError> {
         let rows = self
             .fetch(
@@ -197,7 +197,7 @@ impl Connection {
         Ok(taken == 1)
     }
 
-    /// Gives `to` the roles of `from`, but for the one with the id `except`.
+    /// Gives `to` the roles of `from`, except the role with the id `except`.
     pub async fn move_roles(&mut self, from: &str, to: &str, except: &str) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_user_roles (user_id, role_id) SELECT $2, role_id FROM svc_user_roles \

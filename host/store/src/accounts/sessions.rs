@@ -32,7 +32,7 @@ pub struct SessionRow {
     pub updated_at: i64,
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
-    /// When it was used last, to within some minutes; `None` where that was not noted yet.
+    /// When it was used last, exact to some minutes. `None` if no use was noted yet.
     pub last_seen_at: Option<i64>,
 }
 

@@ -61,7 +61,8 @@ impl Connection {
     pub async fn forget_sign_in_tries(&mut self, before: i64, signed_in_before: i64) -> Result<u64, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "DELETE FROM svc_sign_in_tries WHERE last_at < $1 AND (signed_in_at IS NULL OR signed_in_at < $2)",
-            // It waits for nobody: it takes rows in any order, and would wait in a circle with a try that holds two.
+            // It skips locked rows, because it takes rows in any order. If it waited, it could deadlock with a try that holds two
+            // rows.
             Dialect::Postgres => {
                 "DELETE FROM svc_sign_in_tries WHERE (account, network) IN (SELECT account, network FROM svc_sign_in_tries \
                  WHERE last_at < $1 AND (signed_in_at IS NULL OR signed_in_at < $2) FOR UPDATE SKIP LOCKED)"

@@ -1,4 +1,4 @@
-//! What became of each attempt to deliver: kept beside the ledger, over retries by hand as well.
+//! The result of each attempt to deliver. It is kept beside the ledger, also after retries by hand.
 //!
 //! A ledger of 10,000,000 deliveries holds mostly those that succeeded at once. They write no row here and no further column: the
 //! ledger's own row says all that there is to say, and [`Connection::delivery_attempts`] answers with it. An attempt that fails costs
@@ -33,7 +33,7 @@ impl Attempted {
         self.last_attempt.is_none()
     }
 
-    /// What it is known by among all attempts of its delivery.
+    /// Its number among all attempts of its delivery.
     pub(super) fn number(&self) -> i64 {
         self.last_attempt.unwrap_or(self.attempts) + 1
     }
@@ -94,7 +94,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Keeps what the ledger says of deliveries that were given up without an attempt that ended, under the number that it has.
+    /// Some deliveries were given up without an attempt that ended. This keeps the error that the ledger has for them, under the
+    /// number of attempts in the ledger.
     pub(super) async fn keep_last_errors(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
         let dialect = self.dialect();
         let keep = format!(

@@ -156,8 +156,8 @@ impl Connection {
         Ok(counts)
     }
 
-    /// The numbers of the events between two instants, as a condition on entries: exact but for events that were written at the
-    /// same moment in another order than they happened in.
+    /// The numbers of the events between two times, as a condition on entries. It is exact, except for events that were written
+    /// at the same moment in another order than they happened.
     async fn numbers_of_time(&mut self, since: Option<i64>, until: Option<i64>) -> Result<String, DbError> {
         let mut condition = String::new();
         if let Some(since) = since {

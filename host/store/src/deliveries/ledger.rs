@@ -1,4 +1,4 @@
-//! The ledger as it is looked at: entries, retries by hand, how much waits.
+//! The ledger as callers see it: entries, retries by hand, the number of waiting deliveries.
 
 use std::collections::BTreeMap;
 

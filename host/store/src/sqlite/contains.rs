@@ -45,7 +45,7 @@ fn contains_all(
     spend: &mut dyn FnMut(usize) -> Result<(), Spent>,
 ) -> Result<bool, Spent> {
     let overlap = terms.iter().map(|term| term.len()).max().unwrap_or(0).saturating_sub(1);
-    // At least as long as what is looked at twice.
+    // At least as long as the overlap, which is searched twice.
     let piece_bytes = PIECE_BYTES.max(overlap);
     // The piece, and in front of it the end of the one before, where a term may begin.
     let mut window = String::new();

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
 /// The pause after each attempt, so that scans rarely wait even if no attempt succeeds.
 const PAUSE: Duration = Duration::from_secs(20);
-/// How long the truncation waits for an export or a scan of the service. Writes wait meanwhile.
+/// How long the truncation waits for an export or a scan of the service. Writes wait during this time.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
 
 /// The gate that every scan passes before it begins.

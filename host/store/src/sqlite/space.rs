@@ -28,7 +28,7 @@ impl Space {
         }
         let has_room = match rustix::fs::statvfs(file) {
             Ok(system) => is_enough(system.f_bavail.saturating_mul(system.f_frsize), free_in_file),
-            // Not every file system reports its room. The engine reports when there is none left.
+            // Not every file system reports its free room. Then the engine reports a full disk.
             Err(_) => true,
         };
         if known.is_some_and(|(_, before)| before != has_room) || (known.is_none() && !has_room) {
@@ -77,7 +77,7 @@ impl SortRoom {
 
     /// Whether a sort leaves enough room for writes. A sort cannot use free pages of the database.
     pub(super) fn has_room(&self) -> bool {
-        // Not every file system reports its room. The engine reports when there is none left.
+        // Not every file system reports its free room. Then the engine reports a full disk.
         rustix::fs::statvfs(&self.0).map_or(true, |system| system.f_bavail.saturating_mul(system.f_frsize) >= ROOM_BYTES_MIN)
     }
 }

@@ -177,7 +177,7 @@ pub(crate) fn fetch(session: &mut Session, statement: &Statement) -> Result<Vec<
                     ValueRef::Null => Cell::Null,
                     ValueRef::Integer(number) => Cell::Integer(number),
                     ValueRef::Real(_) => return Err(DbError::Other("a real in a system row".into())),
-                    // Bytes that are no text are not text: the row is told from the others by whoever reads it.
+                    // Bytes that are not UTF-8 stay bytes, so that the code that reads the row can tell it from the others.
                     ValueRef::Text(text) => match std::str::from_utf8(text) {
                         Ok(text) => Cell::Text(text.to_owned()),
                         Err(_) => Cell::Bytes(text.to_owned()),
@@ -217,7 +217,7 @@ pub(crate) fn fetch_json(
     })
 }
 
-/// Bytes of a value that is counted before it is rendered, not with its row.
+/// A value with more bytes is counted before it is rendered. The others are counted with their row.
 const LONG_VALUE_BYTES: usize = 64 * 1024;
 
 /// Bytes of a value that are copied to render it.

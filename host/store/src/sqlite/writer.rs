@@ -31,7 +31,8 @@ use crate::events::COMMIT_BYTES_FULL;
 
 /// Jobs of one commit.
 const JOBS_A_COMMIT_MAX: usize = 256;
-/// How long the jobs of a commit may take, after which no further one begins in it: whoever is answered with it waits for all of them.
+/// How long the jobs of a commit may take before no further job begins in it. Each caller in the commit waits for all of its
+/// jobs.
 const JOBS_TIME_A_COMMIT: Duration = Duration::from_millis(50);
 
 /// A caller's write, on its way through the writer.
@@ -103,7 +104,7 @@ where
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => Err(Error::internal("a write was not run")),
         };
-        // The caller may have gone; the commit stands all the same.
+        // The caller may be gone, but the commit stays.
         let _ = self.reply.send(result);
     }
 }
@@ -178,14 +179,15 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
         Inner::Postgres(_) => Ok(true),
     });
     if !matches!(on, Ok(true)) {
-        // Without them references would rot silently. The writer ends, and with it every write, until the process starts anew.
+        // Without foreign keys, references would break unnoticed. The writer ends, and with it every write, until the process
+        // restarts.
         tracing::error!(store.error = ?on, "foreign keys cannot be turned on again; no more writes are taken");
         panic!("foreign keys stay off");
     }
 }
 
-/// Commits a job with those that wait in the queue, where it may have company. Returns a job that needs a commit of its own, if one was
-/// met.
+/// Commits a job together with jobs that wait in the queue, if it may share a commit. Returns a job that needs a separate commit,
+/// if the queue had one.
 fn commit(
     connection: &mut Connection,
     first: Box<dyn Job>,
@@ -236,7 +238,7 @@ fn run_all(
     batch(connection, "BEGIN IMMEDIATE")?;
     let begun = Instant::now();
     let mut further = queue.map_or(0, Queue::len).min(JOBS_A_COMMIT_MAX - 1);
-    // What is committed together is held in memory until then.
+    // The events of one commit are held in memory until it commits.
     let mut event_bytes = 0;
     if let [first, ..] = jobs.as_mut_slice() {
         event_bytes += run_one(connection, first.as_mut())?;
@@ -267,7 +269,7 @@ fn run_all(
     batch(connection, "COMMIT")
 }
 
-/// Runs a job in a savepoint, and leaves nothing of one that fails: how many bytes of events it leaves.
+/// Runs a job in a savepoint, and undoes it if it fails. Returns the bytes of its events.
 fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
     connection.effects.emitted = Emitted::default();
     batch(connection, "SAVEPOINT svc_job")?;
@@ -277,12 +279,12 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     if !job.run(connection) {
         connection.effects.events.truncate(events);
         connection.effects.emitted = Emitted::default();
-        // A group that has nothing to get after all is looked at in vain, and that is all.
+        // A group that gets nothing after all is only looked at once in vain.
         connection.effects.topics.truncate(topics);
         connection.effects.counts.truncate(counts);
         connection.effects.search.truncate(search);
         connection.effects.schema_version = None;
-        // Fails where the engine gave up the whole transaction (disk full, I/O error): then nothing of the batch stands.
+        // This fails if the engine gave up the whole transaction (disk full, I/O error). Then the whole batch is undone.
         // The error then says that the savepoint is gone; only the job knows that there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
             true => DbError::StorageFull(format!("{error:?}").into()),
@@ -293,13 +295,14 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     Ok(connection.effects.emitted.bytes)
 }
 
-/// The search indexes once a commit and in the order of rows: each savepoint, and each step back, would end a segment of theirs.
+/// Writes the search indexes once a commit and in the order of rows, because each savepoint and each step back would end one of
+/// their segments.
 fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     let mut last: BTreeMap<(i64, i64), SearchChange> = BTreeMap::new();
     for mut change in std::mem::take(&mut connection.effects.search) {
         let place = (change.object_id, change.row);
-        // What counts is whether the index knew the row before the transaction: one that was made in it is not there yet, one
-        // that was deleted in it and whose number another took is.
+        // It matters whether the index knew the row before the transaction. It does not know a row that was made in the
+        // transaction. It knows a row that was deleted in it, also if a new row took its number.
         change.is_new = last.get(&place).map_or(change.is_new, |before| before.is_new);
         last.insert(place, change);
     }

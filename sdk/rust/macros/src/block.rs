@@ -32,7 +32,7 @@ pub(crate) fn expand(handlers: TokenStream) -> syn::Result<TokenStream> {
                 }
             }
 
-            // The kinds are constants, so that of each chain the handlers of other kinds fall away.
+            // The kinds are constants, so the compiler removes handlers of other kinds from each chain.
             impl actions::Guest for Block {
                 fn call(
                     context: types::Context,

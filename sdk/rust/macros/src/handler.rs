@@ -1,4 +1,4 @@
-//! The attributes: a function stays what it is, and a type beside it tells `block!` what it handles.
+//! The attributes. They leave the function unchanged and add a type that tells `block!` what the function handles.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};

@@ -30,7 +30,7 @@ fn greet(_context: &Context, input: Greet) -> Result<Greeting, Error> {
     Ok(Greeting { message: if input.loud { message.to_uppercase() } else { message } })
 }
 
-/// Answers whoever knocks at `/api/v1/hooks/{{name}}/knock`.
+/// Answers requests to `/api/v1/hooks/{{name}}/knock`.
 #[hook]
 fn knock(_context: &Context, request: Request) -> Result<Response, Error> {
     let who = request.query_value("name").unwrap_or_else(|| request.remote_address.clone());

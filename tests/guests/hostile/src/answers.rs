@@ -1,4 +1,4 @@
-//! Hooks: one that shows what it got, and those that answer what they should not.
+//! Hooks: one shows its request, and the others give answers that are not allowed.
 
 use blockbase_sdk::{Context, Error, hook, hooks};
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub(crate) fn silent(_context: &Context, _request: hooks::Request) -> Result<Opt
     Ok(None)
 }
 
-/// Fails with a reason that is nobody's but its author's.
+/// Fails with a reason that only the author of the block may see.
 #[hook]
 pub(crate) fn refuse(_context: &Context, _request: hooks::Request) -> Result<(), Error> {
     Err(Error::forbidden("the \u{1b}[2Jsignature is 4 bytes short").with_details(Value::from("inside")))

@@ -1,4 +1,4 @@
-//! A block whose handler logs what it gets, writes it down, and ends as the record's title tells it to.
+//! A block whose handler logs its event, stores it in a record, and ends as the title of the event's record says.
 
 use blockbase_sdk::{Context, Error, Event, RecordChange, action, block, data, hook, hooks, log, subscription};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ fn hear(context: &Context, event: Event<RecordChange>, settings: Settings) -> Re
     Ok(())
 }
 
-/// Takes as much memory as it is told, and says so if it is told to.
+/// Takes the memory that its input names, and logs it if the input asks for it.
 #[action]
 fn take(_context: &Context, input: Value) -> Result<usize, Error> {
     if input["says"].as_bool() == Some(true) {

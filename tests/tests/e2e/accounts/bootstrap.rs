@@ -59,7 +59,7 @@ on_both_engines! {
         assert_eq!(root.post("/api/v1/admin/claim", claim()).await.data(), json!({ "claimed": true }));
         let me = root.get("/api/v1/me").await.json();
         assert_eq!((me.get("pendingClaim"), &me["user"]["name"], &me["user"]["email"]), (None, &json!("Ada"), &json!("root@example.com")));
-        // Every other session has ended; the password of the environment holds no more.
+        // Every other session has ended, and the password of the environment is not valid any more.
         assert_eq!(other.get("/api/v1/me").await.json()["authenticated"], false);
         assert_eq!(sign_in(&server, PASSWORD).await.status, 401);
         root.post("/api/v1/admin/claim", claim()).await.expect_error(409, "no_pending_claim");
@@ -133,7 +133,7 @@ on_both_engines! {
         let root = server.with_token(token(&server, PASSWORD).await);
         assert_eq!(root.post("/api/v1/admin/claim", claim()).await.status, 200);
         match engine {
-            // The server's connections have foreign keys on, this one has not.
+            // Foreign keys are on in the server's connections, but not in this one.
             Engine::Sqlite => {
                 for table in ["svc_user_roles", "svc_sessions", "svc_credentials", "svc_api_keys", "svc_users"] {
                     server.sql(&format!("DELETE FROM {table}")).await;

@@ -101,7 +101,7 @@ on_both_engines! {
         ] {
             clerk.patch(task, change).await.expect_error(403, "forbidden");
         }
-        // Neither is a task of their own made or led to the admin.
+        // They can neither make a task that acts on the admin, nor change one of their tasks so that it does.
         clerk.post("/api/v1/tasks", new("of-clerk", &victim_id)).await.expect_error(403, "forbidden");
         assert_eq!(clerk.post("/api/v1/tasks", new("of-clerk", &other_id)).await.status, 201);
         let to_victim = json!({ "config": { "userId": victim_id } });

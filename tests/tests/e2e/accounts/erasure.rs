@@ -64,7 +64,7 @@ on_both_engines! {
         }
         assert_eq!(count(&server, &format!("SELECT count(*) FROM svc_events WHERE payload LIKE '%{id}%'")).await, "0");
         assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "0");
-        // What they wrote is there still, and is nobody's.
+        // The records that they wrote are still there, without an owner.
         let kept = admin.get(&format!("/api/v1/data/note/{note}")).await.data();
         assert_eq!((&kept["text"], &kept["created_by"], &kept["updated_by"]), (&json!("of the person"), &json!(null), &json!(null)));
         let others = admin.get(&format!("/api/v1/data/note/{other}")).await.data();
@@ -105,7 +105,7 @@ on_both_engines! {
         assert_eq!((&result["user"], &result["recordsDeleted"]), (&json!(true), &json!(2)), "{result}");
         assert_eq!(admin.get("/api/v1/data/note").await.json()["pagination"]["totalCount"], 1);
         admin.get(&format!("/api/v1/data/note/{kept}")).await.data();
-        // A consumer that still has to hear of it hears of it, and a later run takes the rest.
+        // A consumer that still has to get the event gets it, and a later run deletes the rest.
         assert_eq!(result["eventsWaiting"], 2, "{result}");
         receiver.answer(|_, _| Reply::Status(200));
         const UNDELIVERED: &str = "SELECT count(*) FROM svc_deliveries WHERE status <> 'delivered'";

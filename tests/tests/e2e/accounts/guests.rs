@@ -112,7 +112,7 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/users/{guest_id}")).await.status, 404);
         let rows = server.sql(&format!("SELECT id FROM svc_sessions WHERE user_id = '{guest_id}'")).await;
         assert!(rows.is_empty(), "{rows:?}");
-        // Published history stays as it was, and tells of the upgrade.
+        // Published events stay as they were, and a new event reports the upgrade.
         let after: Vec<_> = server.sql("SELECT topic, payload FROM svc_events ORDER BY seq").await;
         assert_eq!(after[..before.len()], before[..]);
         let upgraded = after.iter().find(|row| row[0] == "auth.user.upgraded").expect("an event");
@@ -151,7 +151,7 @@ on_both_engines! {
         let admin_token = admin.token.clone();
         let ann_id = server.with_token(server.sign_up("ann").await).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
         let guest_id = "01a20e92-fdf9-70dc-ad10-7dbc11f5f4fa";
-        // What an end in the middle leaves: records of a guest who is gone, and who they belong to.
+        // The state after a crash in the middle: records of a guest who is gone, and the note of who they belong to.
         let interrupt = async |server: &Server| {
             let admin = server.with_token(admin_token.clone());
             let mine = admin.make("task", json!({ "title": "of a guest" })).await;

@@ -133,7 +133,7 @@ on_both_engines! {
         }
         let kept = who.get(PREFERENCES).await.data();
         assert_eq!((kept["a"].as_str().unwrap().len(), kept.as_object().unwrap().len()), (GUEST_BYTES_MAX - 8, 1));
-        // Who signs up is a guest no longer.
+        // A guest who signs up is not a guest any more.
         let ann = server.with_token(signed(&who, "sign-up", "ann").await);
         assert_eq!(ann.get(PREFERENCES).await.data(), kept);
         assert_eq!(send(&ann, "application/json", of_size(BYTES_MAX)).await.status, 200);
@@ -162,7 +162,7 @@ on_both_engines! {
         let ann = server.with_token(signed(&first, "sign-up", "ann").await);
         assert_eq!(ann.get(PREFERENCES).await.data(), json!({ "from": "guest" }));
         first.get(PREFERENCES).await.expect_error(401, "unauthorized");
-        // Who signs in keeps what they had, and takes along what they kept as a guest where they had nothing.
+        // A user who signs in keeps their own preferences. The guest's preferences are taken over only if the user had none.
         let second = guest(&server).await;
         second.patch(PREFERENCES, json!({ "from": "another guest" })).await.data();
         let ann = server.with_token(signed(&second, "sign-in", "ann").await);
@@ -217,7 +217,7 @@ on_both_engines! {
             { "resource": "webhooks", "actions": ["manage"] },
         ]);
         assert_eq!(ann.get(PERMISSIONS).await.data()["permissions"], merged);
-        // A guest has what is public; whoever signs in loses nothing of it.
+        // A guest has the rights of `public`, and a user keeps them after signing in.
         let public = json!([
             { "resource": "note", "actions": ["read"], "rowPolicy": "own" },
             { "resource": "open", "actions": ["create"] },

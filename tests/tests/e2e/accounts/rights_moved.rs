@@ -18,7 +18,7 @@ impl Waiting {
         let host = who.server.base.strip_prefix("http://").unwrap();
         let mut connection = TcpStream::connect(host).await.unwrap();
         let body = body.to_string();
-        // Without a token it is nobody.
+        // A caller without a token sends no credential.
         let credential = if who.token.is_empty() { String::new() } else { format!("Authorization: Bearer {}\r\n", who.token) };
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{credential}Content-Type: application/json\r\n\
@@ -200,7 +200,7 @@ on_both_engines! {
             };
             let (answer, at_the_loss) = tokio::join!(writing, lose);
             answer.expect_error(401, "unauthorized");
-            // What was being committed as the answer came may be there too: one batch, and none after it.
+            // A batch that was being committed when the answer came may be there too, but no later batch.
             let most = at_the_loss + if engine == Engine::Postgres { 5 } else { 0 };
             assert!((at_the_loss..=most).contains(&total().await), "{loss}: it wrote on");
         }
@@ -226,7 +226,8 @@ on_both_engines! {
                 _ => admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await,
             };
             assert!(lost.status < 300, "{loss}: {}", lost.text);
-            // What is on its way comes, and then the connection breaks: the client must not take it for all.
+            // Bytes that are on their way arrive, and then the connection breaks, so that the client does not take them for
+            // everything.
             until("the export is cut off", async || server.log().matches("an export is cut off").count() > usize::from(loss == "banned")).await;
             let cut = loop {
                 match export.chunk().await {
@@ -347,7 +348,7 @@ async fn looking_one_thing_up_takes_the_callers_connections_and_none_of_the_serv
     };
     let path = format!("/api/v1/data/doc/{record}");
     let of_admin = join_all((0..CONNECTIONS_OF_ONE).map(|_| admin.get(&path)));
-    // The last connection is for whoever has few, so the one who has most comes first.
+    // The last connection is for callers who hold few, so the caller who holds most has to begin first.
     let of_bob = async {
         held(CONNECTIONS_OF_ONE).await;
         bob.get(&path).await

@@ -81,11 +81,11 @@ on_both_engines! {
             assert_eq!(by_key.get("/api/v1/me").await.json().get("suspended"), None);
         }
         assert_eq!(listed(&admin, &row["id"]).await["suspended"], Value::Null);
-        // What the maker has in a role that changes, the key has while it is there.
+        // If a role of the maker changes, the key's rights change with it.
         assert_eq!(admin.patch("/api/v1/roles/reader", json!({ "permissions": [{ "resource": "task", "actions": ["create"] }] })).await.status, 200);
         of_ann.get(TASKS).await.expect_error(403, "forbidden");
         assert_eq!(new_task(&of_ann).await.status, 201);
-        // What everybody has, the maker has too, and the key where its role has it.
+        // The maker has the rights of `public` too, and the key has those that its role has as well.
         assert_eq!(admin.patch("/api/v1/roles/public", json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] })).await.status, 200);
         assert_eq!(of_ann.get(TASKS).await.status, 200);
         give(&admin, &maker_id, "admin").await;
@@ -122,7 +122,7 @@ on_both_engines! {
         // Ann's own rows and the maker's own rows have none in common.
         by_own.get(TASKS).await.expect_error(403, "forbidden");
         new_task(&by_own).await.expect_error(403, "forbidden");
-        // A key for oneself has both.
+        // A key that acts as its own maker reads and writes the maker's rows.
         let (mine, _) = key(&maker, json!({ "name": "k", "roleId": "own" })).await;
         assert_eq!(new_task(&mine).await.status, 201);
         let rows = mine.get(&format!("{TASKS}?sort=created_at")).await.json();
@@ -207,7 +207,7 @@ on_both_engines! {
         assert_eq!(new_task(&old).await.status, 201);
         let shown = listed(&admin, &row["id"]).await;
         assert_eq!((&shown["madeBy"], &shown["suspended"]), (&Value::Null, &Value::Null));
-        // Whoever adopts it is its maker.
+        // The caller who adopts a key becomes its maker.
         role(&admin, "keeper", json!([{ "resource": "api_keys", "actions": ["update"] }, { "resource": "users", "actions": ["update"] }])).await;
         let (keeper, _) = user(&admin, "keeper", Some("keeper")).await;
         adopt(&keeper, &row).await.expect_error(403, "forbidden");
@@ -246,7 +246,7 @@ on_both_engines! {
         let me = by_key.get("/api/v1/me").await.json();
         assert_eq!((&me["authenticated"], &me["userId"], &me["apiKeyId"], &me["suspended"]), (&json!(true), &json!(ann_id), &row["id"], &json!(true)));
         by_by_key.get(TASKS).await.expect_error(403, "key_suspended");
-        // A key of the banned user themselves holds no more.
+        // A key that acts as the banned user is not valid any more.
         own.get(TASKS).await.expect_error(401, "unauthorized");
         // An open stream ends.
         let end = async { while stream.chunk().await.unwrap().is_some() {} };
@@ -301,7 +301,7 @@ on_both_engines! {
         let after = listed(&admin, &row["id"]).await;
         assert_eq!((&after["madeBy"], &after["suspended"]), (&before["madeBy"], &before["suspended"]));
         by_key.get(TASKS).await.expect_error(403, "key_suspended");
-        // What a suspended key would do is not for the weak to end either.
+        // A caller with fewer rights than a suspended key cannot delete it either.
         weak.delete(&format!("/api/v1/api-keys/{}", row["id"].as_str().unwrap())).await.expect_error(403, "forbidden");
         let (nobody, _) = user(&admin, "nobody", None).await;
         adopt(&nobody, &row).await.expect_error(403, "forbidden");
@@ -349,7 +349,7 @@ on_both_engines! {
         ] {
             admin.delete(&format!("{path}?{query}")).await.expect_error(status, code);
         }
-        // What is wrong with the heir is a fact; which parameter names the heir is for this API alone to say.
+        // The reason comes from the operation. Only this API names the parameter with the heir.
         let refused = admin.delete(&format!("{path}?handOverTo=nobody")).await.json();
         assert_eq!(refused["message"], "The user to hand over to does not exist. `handOverTo` takes the id of another user.");
         assert_eq!(refused["field"], "handOverTo");
@@ -548,7 +548,7 @@ on_both_engines! {
             let demoting = async {
                 tokio::time::sleep(std::time::Duration::from_millis(30)).await;
                 take(&admin, &maker_id, "admin").await;
-                // Whoever begins after the answer meets the new rights.
+                // A request that begins after the answer meets the new rights.
                 for _ in 0..10 {
                     new_task(&by_key).await.expect_error(403, "forbidden");
                 }

@@ -87,7 +87,7 @@ on_both_engines! {
         assert!(refused["message"].as_str().unwrap().contains("suspended"), "{refused}");
         admin.post(&format!("{path}/test"), json!({})).await.expect_error(409, "conflict");
 
-        // It goes on by itself when the right is back; whoever lacks the right does not take it over.
+        // The webhook continues by itself when the right is back. A caller without the right cannot adopt it.
         editor.post(&format!("{path}/adopt"), json!({})).await.expect_error(403, "forbidden");
         assert_eq!(reason(&admin.get(&path).await), "rights_lost");
         grant(&admin, "editor", strong).await;
@@ -136,7 +136,7 @@ on_both_engines! {
             assert_eq!((copies().await, suspended().await["reason"].clone()), (1, json!("rights_lost")));
             keeper.post("/api/v1/events/subscriptions/copies/adopt", json!({})).await.expect_error(403, "forbidden");
             keeper.delete("/api/v1/events/subscriptions/copies").await.expect_error(403, "forbidden");
-            // What is back goes on.
+            // When the rights are back, the subscription continues.
             grant(&admin, "keeper", whole.clone()).await;
             assert_eq!(suspended().await, Value::Null);
         }
@@ -282,7 +282,7 @@ on_both_engines! {
             });
             pack(example_block("echo").await, manifest).await.unwrap()
         };
-        // How many files are stored, and how many of them hold a value as it is; then the files of the server that do.
+        // How many files are stored, and how many of them contain a value unsealed. Then the server's files that contain it.
         let counts = async |server: &Server| match engine {
             Engine::Sqlite => server.sql("SELECT count(*), coalesce(sum(instr(component, CAST('hush-hush' AS BLOB)) > 0), 0) FROM svc_block_versions").await,
             Engine::Postgres => server.sql("SELECT count(*)::text, (count(*) FILTER (WHERE position('hush-hush'::bytea IN component) > 0))::text FROM svc_block_versions").await,
@@ -383,7 +383,7 @@ on_both_engines! {
         let retry = json!({ "eventId": skipped["eventId"], "consumer": skipped["consumer"] });
         admin.post("/api/v1/events/deliveries/retry", retry).await.expect_error(409, "conflict");
 
-        // What comes later goes on, and so do tests, which no topic of the webhook matches.
+        // Later events are delivered, and so are tests, although no topic of the webhook matches them.
         admin.make("secret", json!({ "title": "hidden too" })).await;
         admin.make("post", json!({ "title": "open too" })).await;
         elsewhere.wait_for(2).await;
@@ -442,7 +442,7 @@ on_both_engines! {
         assert_eq!(shown["headers"], json!({ "Authorization": "***", "X-Tenant": "***" }));
         assert!(!server.sql("SELECT headers FROM svc_webhooks").await[0][0].contains("very-secret"));
 
-        // What is sent back as it was shown is kept; what is left out goes.
+        // A header that is sent back as it was shown keeps its value. A header that is left out is removed.
         let changed = admin.patch(&path, json!({ "headers": { "authorization": "***", "X-New": "n" } })).await.data();
         assert_eq!(changed["headers"], json!({ "authorization": "***", "X-New": "***" }));
         admin.make("task", json!({ "title": "a" })).await;
@@ -467,7 +467,7 @@ on_both_engines! {
         let request = second.wait_for(1).await.remove(0);
         assert!(!request.headers.iter().any(|(name, _)| name.as_str() == "authorization" || name.as_str() == "x-new"));
 
-        // What an earlier version stored as it was is sealed at the start, once.
+        // Headers that an earlier version stored unsealed are sealed once, when the server starts.
         server.sql("UPDATE svc_webhooks SET headers = '{\"X-Old\":\"plain-value\"}'").await;
         let token = admin.token.clone();
         let server = server.restart().await;
@@ -526,7 +526,7 @@ on_both_engines! {
         let changed = admin.patch(&path, json!({ "topics": ["data.gone.#"] })).await.json();
         assert!(changed["warnings"][0].as_str().unwrap().contains("`gone`"), "{changed}");
 
-        // What a block declares is told of in the report of its install.
+        // The report of an install shows the webhooks that the block declares.
         let file = async |version: &str, object: &str| {
             let manifest = json!({
                 "name": "sender", "version": version, "requires": { "plugins": ["log"] }, "actions": [{ "name": "echo" }],
@@ -594,7 +594,8 @@ on_both_engines! {
         assert!(seen.is_empty() && platform > 0, "{seen:?}");
         assert_eq!(topics(&reader).await, (vec!["data.note.created".to_owned()], platform + 1));
         assert_eq!(topics(&owner).await, (vec!["data.task.created".to_owned()], platform + 1));
-        // By hand alike: one that is not seen is not there; one that is seen takes what the webhook carries.
+        // The same applies by hand. An entry that the caller does not see gets 404. For an entry that they see they need the
+        // webhook's rights.
         let entries = ledger(&admin, "pageSize=100").await;
         let of = |topic: &str| entries.iter().find(|entry| entry["topic"] == topic).unwrap()["eventId"].clone();
         let retry = |event: Value| json!({ "eventId": event, "consumer": format!("webhook:{id}") });

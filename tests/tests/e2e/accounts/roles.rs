@@ -111,7 +111,7 @@ on_both_engines! {
         ann.get("/api/v1/data/task").await.expect_error(403, "forbidden");
         admin.delete(&format!("/api/v1/users/{ann_id}/roles/reader")).await.expect_error(404, "not_found");
 
-        // What everybody may do, those who are signed in may do too.
+        // Users who are signed in have the rights of `public` too.
         server.call("GET", "/api/v1/data/task", None).await.expect_error(401, "unauthorized");
         assert_eq!(admin.patch("/api/v1/roles/public", json!({ "permissions": reads })).await.status, 200);
         assert_eq!(server.call("GET", "/api/v1/data/task", None).await.status, 200);
@@ -172,7 +172,7 @@ on_both_engines! {
         let of_other = json!({ "name": "k", "roleId": "owner", "userId": other_id });
         helper.post("/api/v1/api-keys", of_other).await.expect_error(403, "forbidden");
 
-        // A key gives no more than its role, whoever its user is.
+        // A key has no more rights than its role, whatever rights its user has.
         role(&admin, "keymaker", json!([{ "resource": "api_keys", "actions": ["create"] }, { "resource": "roles", "actions": ["manage"] }])).await;
         let (by_key, _) = key(&admin, json!({ "name": "weak", "roleId": "keymaker" })).await;
         by_key.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "admin" })).await.expect_error(403, "forbidden");
@@ -189,7 +189,7 @@ on_both_engines! {
             admin.patch(&path, json!({ "banned": true })).await.expect_error(409, "conflict");
         };
         refused().await;
-        // One who is banned, or cannot sign in, is not another admin.
+        // A user who is banned or cannot sign in does not count as another admin.
         let (_, second_id) = user(&admin, "second", Some("admin")).await;
         let second_path = format!("/api/v1/users/{second_id}");
         assert_eq!(admin.patch(&second_path, json!({ "banned": true })).await.status, 200);
@@ -369,7 +369,7 @@ on_both_engines! {
         let upsert = blind.post("/api/v1/data/account?on_conflict=code", json!({ "code": "b", "balance": 1 })).await;
         assert_eq!(upsert.json(), json!({ "data": { "id": id, "code": "b", "balance": 1 }, "created": false }));
         assert_eq!(admin.get(&path).await.data()["secret"], "s3cret");
-        // What they create is theirs to see in the answer.
+        // The answer shows them the record that they created.
         assert_eq!(blind.post("/api/v1/data/account", json!({ "code": "c" })).await.data()["secret"], Value::Null);
     }
 }
@@ -454,7 +454,7 @@ on_both_engines! {
         assert_eq!(admin.patch("/api/v1/roles/trap", own).await.status, 200);
         assert_eq!(victim.get("/api/v1/data/task").await.status, 200);
 
-        // Which roles there are, and what they give, is for those who may read roles.
+        // Only callers who may read roles learn which roles there are and what they give.
         let refused = |name: &'static str| maker.post("/api/v1/api-keys", json!({ "name": "k", "roleId": name }));
         assert_eq!(refused("admin").await.expect_error(403, "forbidden"), refused("nothing").await.expect_error(403, "forbidden"));
     }
@@ -497,7 +497,7 @@ on_both_engines! {
             call(Some(&admin), missing).await.expect_error(404, "not_found");
         }
         call(Some(&admin), "tasks/actions/complete").await.expect_error(400, "validation_failed");
-        // A grant for own rows is none on what has no rows.
+        // A grant for own rows has no effect on a resource without rows.
         role(&admin, "caller", json!([{ "resource": "blocks", "actions": ["manage"], "rowPolicy": "own" }])).await;
         let (bob, _) = user(&admin, "bob", Some("caller")).await;
         call(Some(&bob), "tasks/actions/complete").await.expect_error(403, "forbidden");
@@ -532,7 +532,7 @@ on_both_engines! {
         assert_eq!(give("the last one").await.status, 200);
         let refused = give("one more").await.expect_error(409, "conflict");
         assert!(refused["message"].as_str().unwrap().contains("Take one"), "{refused}");
-        // One that they have already changes nothing.
+        // Giving a role that they already have changes nothing.
         assert_eq!(give("the last one").await.status, 200);
         assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}/roles/made-1")).await.status, 204);
         assert_eq!(give("one more").await.status, 200);

@@ -78,7 +78,7 @@ on_both_engines! {
         let by_bearer = server.with_token(token.clone()).get("/api/v1/data").await;
         assert_eq!(by_bearer.headers["set-auth-token"], token.as_str());
         assert!(!by_bearer.headers.contains_key("set-cookie"));
-        // One that was not used for a week holds no more, and is deleted when the server looks after them.
+        // A session that was not used for a week is invalid, and the next cleanup deletes it.
         server.sql(&age(8 * DAY_MS)).await;
         tokio::time::sleep(std::time::Duration::from_millis(3100)).await;
         assert_eq!(get(&cookie).await.text, "null");
@@ -245,7 +245,7 @@ on_both_engines! {
             ";;;".to_owned(),
         ] {
             assert!(!is_known(me().header("cookie", &cookie)).await, "{cookie}");
-            // A cookie that does not hold is nobody, not an error.
+            // An invalid cookie counts as no credential, not as an error.
             server.send(tasks().header("cookie", &cookie)).await.expect_error(401, "unauthorized");
         }
         assert!(is_known(me().header("cookie", format!("a=b; {cookie}; c=d"))).await);
@@ -358,7 +358,7 @@ on_both_engines! {
         for email in ["x", "x@y", "@example.com", "x@@example.com", "x y@example.com", "x@example.com, y@example.com", "x\u{0}@example.com"] {
             expect_code(&post(&server, "/api/auth/sign-up/email", sign_up(email)).await, 400, "VALIDATION_ERROR");
         }
-        // Bodies where none is needed.
+        // Bodies of requests that need no body.
         assert_eq!(server.call("POST", "/api/auth/sign-out", None).await.json(), json!({ "success": true }));
         assert_eq!(post(&server, "/api/auth/sign-out", json!({})).await.json(), json!({ "success": true }));
         server.call("GET", "/api/auth/sign-out", None).await.expect_error(405, "method_not_allowed");

@@ -125,7 +125,7 @@ on_both_engines! {
         assert_eq!(sign_in(&server, email, PASSWORD, "198.51.100.1").await.status, 200);
         let tries = (0..80).map(async |number| sign_in(&server, email, "a wrong password", &format!("192.0.2.{number}")).await.status);
         assert!(futures_util::future::join_all(tries).await.iter().all(|status| *status == 401));
-        // Where the owner was before, nothing is slower.
+        // A sign-in from an address that the owner used before is not slower.
         let begun = Instant::now();
         assert_eq!(sign_in(&server, email, "a wrong password", "198.51.100.1").await.status, 401);
         let known = begun.elapsed();

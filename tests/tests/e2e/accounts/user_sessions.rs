@@ -69,7 +69,7 @@ on_both_engines! {
         let own = admin.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
         let of_admin = ids(&admin.get(&format!("/api/v1/users/{own}/sessions")).await)[0].clone();
         assert_eq!(admin.get(&format!("/api/v1/users/{own}/sessions")).await.data()[0]["current"], true);
-        // A session of somebody else is none of this user's, and neither is a token or its hash.
+        // The path takes only ids of this user's sessions: not the session of somebody else, a token or a hash.
         for foreign in [of_admin.as_str(), first.token.as_str(), hashes[0].as_str(), "nothing", "%27%20OR%201=1--", &"x".repeat(5000)] {
             admin.delete(&format!("{path}/{foreign}")).await.expect_error(404, "not_found");
         }
@@ -113,7 +113,7 @@ on_both_engines! {
             let session = ids(&keeper.get(&sessions(id)).await)[0].clone();
             keeper.delete(&sessions(id)).await.expect_error(403, "forbidden");
             keeper.delete(&format!("{}/{session}", sessions(id))).await.expect_error(403, "forbidden");
-            // That there is no such session is nobody's to find out who may not act on the user.
+            // A caller who may not act on the user does not learn whether the session exists.
             keeper.delete(&format!("{}/nothing", sessions(id))).await.expect_error(403, "forbidden");
         }
         assert!(is_signed_in(&admin).await && is_signed_in(&writer).await);
@@ -152,7 +152,7 @@ on_both_engines! {
         let idle = sign_in(&server, "ann").await;
         let path = format!("/api/v1/users/{id}/sessions");
         let idle_id = ids(&admin.get(&path).await)[0].clone();
-        // What an earlier version of the server let a user have: 150 more, used a second apart, and one that has expired.
+        // An earlier version of the server allowed more sessions: 150 more, used a second apart, and one that has expired.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         server
             .sql(&format!(
@@ -199,7 +199,7 @@ on_both_engines! {
         for who in &newer {
             assert!(is_signed_in(who).await);
         }
-        // Where there is room, none ends.
+        // If there is room, no session ends.
         assert_eq!(admin.delete(&format!("{path}/old-2")).await.status, 204);
         sign_in(&server, "ann").await;
         assert_eq!(stored().await, [["100"]]);
@@ -302,7 +302,7 @@ on_both_engines! {
             ("note", "all all all all all"),
             ("hidden", "- - - own -"),
             ("later", "- own - own -"),
-            // Own rows of what has none are none.
+            // A grant for own rows has no effect on a resource without rows.
             ("users", "- own - own -"),
             ("webhooks", "- - - - -"),
             ("settings", "- - - - -"),
@@ -310,7 +310,7 @@ on_both_engines! {
         ] {
             assert_eq!(rights(&shown, resource), expected, "{resource}");
         }
-        // What it shows is what holds.
+        // The rights that are shown are the rights in effect.
         let (ann, _) = user(&admin, "ann", Some("writer")).await;
         admin.make("task", json!({ "title": "not hers" })).await;
         assert_eq!(ann.get("/api/v1/data/task").await.data().as_array().unwrap().len(), 1);

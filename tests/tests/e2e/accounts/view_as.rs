@@ -70,7 +70,7 @@ on_both_engines! {
         assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
         assert_eq!(titles(&get_as(&admin, &owner, list).await), ["of the admin"]);
         assert_eq!(titles(&get_as(&admin, &reader, list).await), ["of the admin", "of the member"]);
-        // By its id alone, and nothing of it is kept for the next request.
+        // The header takes only the id of a role, and has no effect on the next request.
         for other in ["owner".to_owned(), owner.to_uppercase()] {
             get_as(&admin, &other, list).await.expect_error(404, "not_found");
         }
@@ -86,7 +86,7 @@ on_both_engines! {
         let names: Vec<&Value> = discovered.as_array().unwrap().iter().map(|object| &object["name"]).collect();
         assert_eq!(names, ["task"]);
 
-        // What administers, and what describes.
+        // Operations that administer, and operations that describe.
         for path in ["/api/v1/users", "/api/v1/roles", "/api/v1/objects", "/api/v1/webhooks", "/api/v1/events/deliveries", "/api/v1/api-keys"] {
             assert_eq!(admin.get(path).await.status, 200, "{path}");
             get_as(&admin, &owner, path).await.expect_error(403, "forbidden");
@@ -140,7 +140,7 @@ on_both_engines! {
         let notes = role(&admin, "notes", json!([{ "resource": "note", "actions": ["read"] }])).await;
         get_as(&weak, &notes, "/api/v1/data/note").await.expect_error(403, "forbidden");
         get_as(&weak, &notes, "/api/v1/data/task").await.expect_error(403, "forbidden");
-        // Who may not read roles learns of none, by existence or by effect.
+        // A caller who may not read roles learns neither which roles exist nor what they allow.
         let blind = key(&admin, "blind", json!([{ "resource": "task", "actions": ["read"] }])).await;
         for role in [&admin_role, &id_of(&admin, "blind").await, "no such role"] {
             get_as(&blind, role, "/api/v1/data/task").await.expect_error(403, "forbidden");
@@ -148,7 +148,7 @@ on_both_engines! {
         let anonymous = server.send(server.request("GET", "/api/v1/data/task").header(HEADER, &admin_role)).await;
         anonymous.expect_error(401, "unauthorized");
         get_as(&server.with_token("wrong".to_owned()), &admin_role, "/api/v1/data/task").await.expect_error(401, "unauthorized");
-        // What `public` opens is open to the role, too.
+        // The role has the rights of `public` too.
         let public = json!({ "permissions": [{ "resource": "note", "actions": ["read"] }] });
         assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
         assert_eq!(titles(&get_as(&admin, &weak_role, "/api/v1/data/note").await), ["secret"]);
@@ -183,7 +183,7 @@ on_both_engines! {
         send("GET", &one, "").await.expect_error(400, "invalid_request");
         let twice = admin.request("GET", &one).header(HEADER, "admin").header(HEADER, "public");
         server.send(twice).await.expect_error(400, "invalid_request");
-        // Where nothing depends on roles, the header means nothing.
+        // The header has no effect on answers that do not depend on roles.
         for path in ["/api/auth/get-session", "/api/auth/list-sessions", "/api/v1/me", "/healthz", "/readyz"] {
             assert_eq!(send("GET", path, "nobody").await.text, admin.get(path).await.text, "{path}");
         }

@@ -122,7 +122,7 @@ on_both_engines! {
         let refused = upload(&admin, "/api/v1/blocks", file.clone()).await;
         assert_eq!(codes(&inspected(&admin, file).await), [refused.json()["error"].as_str().unwrap()]);
 
-        // Whoever may install may look, and learns what they cannot grant.
+        // A caller who may install may inspect a file, and learns what they cannot grant.
         role(&admin, "installer", json!([{ "resource": "blocks", "actions": ["create"] }])).await;
         let (installer, _) = user(&admin, "installer", Some("installer")).await;
         let file = listener(json!({})).await;
@@ -131,7 +131,7 @@ on_both_engines! {
         let refused = upload(&installer, "/api/v1/blocks", file.clone()).await.expect_error(403, "forbidden");
         assert_eq!(seen["problems"][0]["message"], refused["message"]);
         assert_eq!(upload(&admin, "/api/v1/blocks", file.clone()).await.status, 201);
-        // What serves now is for readers.
+        // Only callers with read on blocks see the installed version.
         let next = listener(json!({ "version": "0.2.0", "description": "Another one.", "permissions": {} })).await;
         let seen = inspected(&installer, next.clone()).await;
         assert_eq!((&seen["installed"]["version"], &seen["installed"]["permissions"]), (&json!("0.1.0"), &Value::Null));
@@ -217,7 +217,7 @@ on_both_engines! {
             let seen = inspected(&admin, listener(json!({ "description": format!("Number {number}.") })).await).await;
             digests.push(seen["sha256"].as_str().unwrap().to_owned());
         }
-        // Four at a time: whoever looks at file after file fills no disk.
+        // Four files are kept at a time, so a caller who inspects file after file does not fill the disk.
         let is_kept = |digest: &String| kept().iter().any(|name| name.contains(digest.as_str()));
         let shown: Vec<bool> = digests.iter().map(is_kept).collect();
         assert_eq!(shown, [false, false, true, true, true, true], "{:?}", kept());
@@ -270,7 +270,7 @@ on_both_engines! {
     }
 
     async fn a_log_is_searched_and_followed(engine: Engine) {
-        // What fails is not tried again while this test runs, so that it logs its lines once.
+        // A failed delivery is not tried again while this test runs, so it logs its lines once.
         let server = ServerBuilder::new(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await;
         let admin = server.admin().await;
         make_notes(&admin).await;
@@ -307,7 +307,7 @@ on_both_engines! {
             admin.get(&format!("{path}{wrong}")).await.expect_error(400, "invalid_request");
         }
 
-        // Whoever follows gets each line once and in its order, however small the pages are.
+        // A client that follows the log gets each line once and in order, however small the pages are.
         let mut cursor = logs("").await["cursor"].as_str().unwrap().to_owned();
         let writes = async {
             for number in 0..60 {
@@ -330,7 +330,7 @@ on_both_engines! {
         let kept: Vec<i64> = newest["data"].as_array().unwrap().iter().rev().map(|line| line["id"].as_str().unwrap().parse().unwrap()).collect();
         assert_eq!(followed, kept);
         assert_eq!(logs(&format!("?after={cursor}&search=followed")).await["data"], json!([]));
-        // Lines that are gone are told of.
+        // The answer reports lines that were dropped.
         let cut = logs("?after=1").await["missed"].clone();
         assert_eq!(cut, false);
         let add = "INSERT INTO svc_block_logs (block, call_id, level, message, logged_at) VALUES ('listener', 'x', 'info', 'filler', 0)";
@@ -418,7 +418,7 @@ on_both_engines! {
         let (event, foreign) = (event_of(&admin, "data.note").await, event_of(&admin, "data.secret").await);
         until("it has heard", async || heard(&admin).await.len() == 1).await;
 
-        // An event of another topic is none of the block's.
+        // A block does not get an event of another topic.
         let refused = replay(&admin, &foreign, json!({})).await;
         refused.expect_error(409, "conflict");
         assert!(!refused.text.contains("hush"));
@@ -455,14 +455,16 @@ on_both_engines! {
             let answer = replay(&who, &event, json!({})).await;
             assert_eq!(answer.status, status, "{name}: {}", answer.text);
             if status == 200 {
-                // What a block logs is for those who may read blocks. What it writes is by nobody, whoever asks.
+                // Only callers with read on blocks see what a block logs. What the block writes has no author, whichever caller
+                // asked.
                 assert_eq!((&answer.data()["ok"], &answer.data()["logs"]), (&json!(true), &Value::Null));
                 assert_eq!(heard(&admin).await.last().unwrap()["created_by"], Value::Null);
             }
         }
         server.call("POST", "/api/v1/blocks/listener/handlers/hear/replay", Some(json!({ "eventId": event }))).await.expect_error(401, "unauthorized");
 
-        // What stops deliveries stops a replay: causation depth, a disabled block, a maker who lost their rights or is gone.
+        // A replay stops for the same reasons as deliveries: causation depth, a disabled block, a maker who lost their rights or
+        // is gone.
         server.sql(&format!("UPDATE svc_events SET depth = 9 WHERE id = '{event}'")).await;
         replay(&admin, &event, json!({})).await.expect_error(409, "conflict");
         server.sql(&format!("UPDATE svc_events SET depth = 0 WHERE id = '{event}'")).await;

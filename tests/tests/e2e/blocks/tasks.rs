@@ -96,7 +96,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_millis(2500)).await;
         assert!(runs(&admin, "anonymous-user-cleanup").await.is_empty(), "a disabled task ran");
         for round in 1..=3 {
-            // Disabling and enabling plans anew; what was missed meanwhile is not made up for.
+            // Disabling and enabling a task plans it again. Missed runs are not made up for.
             assert_eq!(admin.patch(CLEANUP, json!({ "enabled": true })).await.status, 200);
             make_due(&server, "anonymous-user-cleanup").await;
             ended_runs(&admin, "anonymous-user-cleanup", round).await;
@@ -171,7 +171,8 @@ on_both_engines! {
         let bad = json!({ "name": "bad", "type": "block_action", "schedule": "0 3 * * *", "config": { "block": "tasks", "action": "complete", "input": { "id": 5 } } });
         admin.post("/api/v1/tasks", bad).await.expect_error(400, "validation_failed");
 
-        // Whoever may make tasks but not call the action makes no such task, and cannot turn another's into one.
+        // A caller who may make tasks but not call the action cannot make a task that calls it, and cannot change a task so that
+        // it does.
         let grants = |more: &[Value]| {
             let mut grants = vec![json!({ "resource": "tasks", "actions": ["manage"] })];
             grants.extend_from_slice(more);

@@ -90,7 +90,7 @@ on_both_engines! {
         server.sql(&format!("INSERT INTO svc_roles VALUES ('r-op', 'op', NULL, '{rights}', 0, 0)")).await;
         server.sql("INSERT INTO svc_user_roles SELECT id, 'r-op' FROM svc_users WHERE name = 'operator'").await;
         let operator = server.with_token(token);
-        // What the installed version has is not theirs to give to other code.
+        // They lack the rights of the installed version, so they may not give them to other code.
         operator.install("?upgrade=true&allowNewPermissions=true", version("1.1.0", wide).await).await.expect_error(403, "forbidden");
         upgraded(&operator, version("2.0.0", json!({})).await).await;
         operator.post("/api/v1/blocks/shift/rollback", json!({})).await.expect_error(403, "forbidden");
@@ -160,7 +160,7 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/blocks/shift/actions/echo", json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
         assert_eq!(back().await.data()["version"], "1.0.0");
         back().await.expect_error(409, "conflict");
-        // What was rolled back from is forgotten at the next upgrade, so that before it is what served before it.
+        // The next upgrade forgets the version that was rolled back, so the version before it is the one that served before.
         upgraded(&admin, version("2.0.0", json!({})).await).await;
         assert_eq!(admin.get("/api/v1/blocks/shift").await.data()["versions"], json!(["2.0.0", "1.0.0"]));
         assert_eq!(back().await.data()["version"], "1.0.0");
@@ -173,7 +173,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/blocks/shift").await.data()["versions"], json!(["3.7.0", "3.6.0", "3.5.0", "3.4.0", "3.3.0"]));
         assert_eq!(server.sql("SELECT version FROM svc_block_versions").await.len(), 5);
         admin.post("/api/v1/blocks/nothing/rollback", json!({})).await.expect_error(404, "not_found");
-        // Whoever follows which version serves is told of a rollback as of any other change of it.
+        // A rollback emits the same event as any other change of the version.
         let events = admin.get("/api/v1/events?topic=block.upgraded").await.data();
         assert!(events.as_array().unwrap().iter().any(|event| event["payload"]["version"] == "1.1.0"), "{events}");
     }

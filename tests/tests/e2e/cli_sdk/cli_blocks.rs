@@ -162,7 +162,7 @@ impl Ran {
         Ran { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
     }
 
-    /// Asserts success; what it printed.
+    /// Asserts success, and returns what the command printed.
     #[track_caller]
     fn out(&self) -> &str {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -279,7 +279,7 @@ on_sqlite_first! {
 
         shell.run(&["upgrade", &first]).await.expect_error(1, &["not_found: ", "blockbase block install"]);
         shell.run(&["install", &first, "--yes"]).await.out();
-        // What asks for nothing new is not asked about.
+        // An upgrade that asks for nothing new needs no consent.
         let upgraded = shell.run(&["upgrade", &second]).await;
         assert!(upgraded.out().starts_with("tasks 0.2.0 is in the place of 0.1.0"), "{upgraded:?}");
         let refused = shell.run(&["upgrade", &third]).await;
@@ -313,7 +313,7 @@ on_sqlite_first! {
         assert_eq!(list.json()[0]["name"], "STRIPE_KEY");
         assert!(!list.out.contains("hunter2"));
         shell.input("", &["secret", "set", "tasks", "STRIPE_KEY"]).await.expect_error(2, &["standard input"]);
-        // A value that stands among the arguments would stand in the shell's history.
+        // A value among the arguments would stay in the shell's history.
         shell.run(&["secret", "set", "tasks", "STRIPE_KEY", "hunter2"]).await.expect_error(2, &["unexpected argument"]);
         let typed = shell.at_terminal("Value of STRIPE_KEY: ", "hunter3\n", "secret set tasks STRIPE_KEY").await;
         assert!(typed.out().contains("is set") && !typed.out.contains("hunter3"), "{typed:?}");
@@ -435,7 +435,7 @@ on_sqlite_first! {
         let text = std::fs::read_to_string(&source).unwrap();
         std::fs::write(&source, text.replace("refused as asked", "refused {")).unwrap();
         until("the change", async || refusal().await == "refused {").await;
-        // What does not compile is said, and the version before goes on serving.
+        // An error of the compiler is shown, and the version before continues to serve.
         std::fs::write(&source, text.replace("fn echo", "fn echo echo")).unwrap();
         dev.says(" failed: ").await;
         assert_eq!(refusal().await, "refused {");

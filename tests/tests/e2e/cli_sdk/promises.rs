@@ -33,7 +33,8 @@ pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     .await;
 }
 
-/// The block of a template, whose handler takes the events of any record that an object `task` may have: `events` of those that happen.
+/// The handler of a template's block accepts the events of any record that an object `task` may have. It gets `events` of the
+/// events that happen here.
 pub(crate) async fn any_record(server: &Server, consumer: &str, file: Vec<u8>, events: usize) {
     let admin = server.admin().await;
     admin.define("task", json!([{ "name": "name", "type": "text" }])).await;
@@ -150,7 +151,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     assert_eq!((fetched.status, fetched.data()), (200, json!({ "status": 418, "body": "short and stout" })));
     let received = receiver.received();
     assert_eq!((received[0].header("x-from"), &received[0].body[..]), ("probe", &b"hello"[..]));
-    // What the manifest does not name is refused, and the refusal is an error that the handler gets.
+    // A host that the manifest does not name is refused, and the handler gets the refusal as an error.
     let refused = call(&admin, "fetch", json!({ "url": "https://example.com/" })).await;
     refused.expect_error(403, "forbidden");
 

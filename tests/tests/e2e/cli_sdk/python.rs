@@ -219,7 +219,7 @@ async fn types_and_records(admin: &Admin<'_>) {
     let mut paths: Vec<&str> = issues.as_array().unwrap().iter().map(|issue| issue["path"].as_str().unwrap()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["/kind", "/lines/0/amount"]);
-    // What the class checks itself is the caller's error too.
+    // A check of the class itself is reported as the caller's error too.
     let empty = call(admin, "convert", json!({ "lines": [], "note": "" })).await.expect_error(400, "invalid_request");
     assert_eq!(empty["message"], "/: a note says something");
 

@@ -22,11 +22,11 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     let script = tour(document)
         .replace("http://127.0.0.1:4000", &server.base)
         .replace("cargo run --release --", &blockbase().display().to_string())
-        // Who works in a checkout has no `blockbase` installed.
+        // In a checkout, `blockbase` is not installed.
         .replace("\nblockbase block", &format!("\n{} block", blockbase().display()));
     assert!(script.contains(&server.base), "{script}");
     let output = tokio::task::spawn_blocking(move || {
-        // A tour waits for what happens in the background: not for ever.
+        // A tour waits for work in the background, so it has a time limit.
         Command::new("timeout")
             .args([
                 "--kill-after=5",
@@ -136,6 +136,18 @@ on_sqlite_first! {
         assert!(!text.contains(r#""errors""#), "{all}");
     }
 
+    async fn the_tour_of_filters_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/filter.md"), &server).await;
+        let found: Vec<Vec<String>> = text
+            .split("{\"data\":[")
+            .skip(1)
+            .map(|page| page.split("\"title\":\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect())
+            .collect();
+        assert_eq!(found, [vec!["Fiasco"], vec!["Atlas", "Fiasco", "Solaris"], vec![], vec!["Atlas"]], "{all}");
+        assert!(text.contains(r#""name":"Lem""#) && !text.contains(r#"{"error""#), "{all}");
+    }
+
     async fn the_tour_of_webhooks_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
         let port = free_port().to_string();
@@ -156,9 +168,10 @@ on_sqlite_first! {
 }
 
 /// Every page that has commands, in an order in which somebody may read them.
-const PAGES: [(&str, &str); 10] = [
+const PAGES: [(&str, &str); 11] = [
     ("README", include_str!("../../../../README.md")),
     ("auth", include_str!("../../../../docs/auth.md")),
+    ("filter", include_str!("../../../../docs/filter.md")),
     ("graphql", include_str!("../../../../docs/graphql.md")),
     ("mcp", include_str!("../../../../docs/mcp.md")),
     ("openapi", include_str!("../../../../docs/openapi.md")),
@@ -234,7 +247,7 @@ fn the_readme_has_two_commands_for_a_fresh_machine() {
         let checked = Command::new("bash").arg("-n").arg(checkout.join(script)).output().unwrap();
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     }
-    // Here the tools are there, so nothing is installed and nothing is missing.
+    // This machine has the tools, so nothing is installed and nothing is missing.
     let tools = Command::new(&script).arg("tools").current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&tools.stdout).into_owned();
     assert!(tools.status.success() && text.contains("Nothing is missing."), "{text}{}", String::from_utf8_lossy(&tools.stderr));

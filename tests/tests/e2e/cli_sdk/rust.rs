@@ -150,7 +150,7 @@ on_sqlite_first! {
         assert_eq!(installed.status, 201, "{}", installed.text);
         let actions = installed.data()["actions"].clone();
         let action = |name: &str| actions.as_array().unwrap().iter().find(|action| action["name"] == name).unwrap().clone();
-        // block.json stands, and what it leaves out comes from the code.
+        // The values of block.json win, and everything else comes from the code.
         assert_eq!(action("greet")["description"], "Says hello, as block.json has it.");
         assert_eq!(action("greet")["input"]["required"], json!(["name"]));
         let said = action("surroundings");

@@ -26,7 +26,7 @@ fn asset_path(file: &Value) -> String {
 }
 
 async fn server() -> Server {
-    // What is in the binary knows nothing of the database, so one engine stands for both.
+    // The files in the binary do not depend on the database, so one engine stands for both.
     ServerBuilder::new(Engine::Sqlite).start().await
 }
 

@@ -157,10 +157,10 @@ on_both_engines! {
         let literal = "mutation { create_task(input: { priority: \"much\", colour: 1, done: \"maybe\" }) { id } }";
         for error in [refused(create, json!({ "input": misfits })).await, refused(literal, Value::Null).await] {
             assert_eq!((&error["code"], &error["field"]), (&json!("unknown_field"), &json!("colour")));
-            // What is missing is no misfit: the operation finds it.
+            // A missing value is not a mismatch of types. The operation reports it.
             assert_eq!(listed(&error), [("colour", "unknown_field"), ("done", "invalid_value"), ("priority", "invalid_value")]);
         }
-        // What fits its type meets the rules of the fields, as everywhere.
+        // Values of the right type are then checked against the rules of the fields, as everywhere.
         let broken = json!({ "title": "x".repeat(201), "priority": 99 });
         let of_broken = [("title", "CONSTRAINT_VIOLATION"), ("priority", "CONSTRAINT_VIOLATION")];
         let rest = admin.post("/api/v1/data/task", broken.clone()).await.json();

@@ -76,7 +76,7 @@ on_both_engines! {
     }
 }
 
-/// What an error says, whoever is asked.
+/// What an error says: its status and its body.
 fn words(answer: &Answer) -> (u16, String) {
     (answer.status, answer.text.clone())
 }
@@ -196,10 +196,11 @@ on_both_engines! {
         assert_eq!(moved.json()["count"], 4, "{}", moved.text);
         let places = admin.get("/api/v1/data/item?sort=code&select=place").await.json();
         assert_eq!(places["data"].as_array().unwrap().iter().map(|item| item["place"].as_i64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        // Half of a group for all is no clash where the other half differs; null equals nothing.
+        // One value for half of a unique group is not a conflict if the other half differs, or if it is null, which equals
+        // nothing.
         assert_eq!(admin.patch(path, json!({ "ids": ids, "values": { "kind": "other", "code": null } })).await.status, 200);
 
-        // What it would write is bounded, as its body is.
+        // The bytes that it would write are bounded, like its body.
         let large = json!({ "text": "x".repeat(9_000_000) });
         let refused = admin.patch(path, json!({ "ids": ids, "values": { "data": large } })).await;
         let refused = refused.expect_error(400, "answer_too_large");
@@ -218,7 +219,7 @@ on_both_engines! {
         admin.patch(path, json!({ "ids": ["no uuid"], "values": {} })).await.expect_error(400, "invalid_value");
         admin.patch("/api/v1/data/nothing/bulk", json!({ "ids": [], "values": {} })).await.expect_error(404, "not_found");
         server.call("PATCH", path, Some(json!({ "ids": [], "values": {} }))).await.expect_error(401, "unauthorized");
-        // Values are looked at even where nothing is changed.
+        // Values are checked even if no record changes.
         for path in [path.to_owned(), format!("{path}?dryRun=true")] {
             admin.patch(&path, json!({ "ids": [], "values": { "size": "x" } })).await.expect_error(400, "invalid_value");
         }

@@ -79,7 +79,7 @@ on_both_engines! {
         assert_eq!(bulk.status, 200, "{}", bulk.text);
         let before = etag(&admin.get(&path).await);
         assert!(seen.insert(before.clone()));
-        // A record that is made anew under the same id is another one.
+        // A record that is deleted and made again under the same id is another record.
         assert_eq!(admin.delete(&path).await.status, 204);
         for _ in 0..2 {
             let again = admin.post("/api/v1/data/task?on_conflict=id", json!({ "id": id, "title": "u" })).await;
@@ -114,7 +114,7 @@ on_both_engines! {
             assert!(refused["message"].as_str().unwrap().contains("Read it again"), "{refused}");
         }
         sent(&admin, "DELETE", &path, &first, None).await.expect_error(412, "precondition_failed");
-        // What the ETag of another record, or of nothing, says is no state of this one.
+        // The ETag of another record, or a made-up one, does not match any state of this record.
         let other = etag(&admin.post("/api/v1/data/note", json!({})).await);
         for wrong in [other.as_str(), "\"x\"", "\"a,b\"", "\"W/\"", &format!("\"{}\"", "z".repeat(4000)), &second.to_lowercase()] {
             patched(&admin, &path, wrong, json!({ "text": "c" })).await.expect_error(412, "precondition_failed");
@@ -168,7 +168,7 @@ on_both_engines! {
         sent(&reader, "DELETE", &path, "malformed", None).await.expect_error(403, "forbidden");
         sent(&writer, "DELETE", &path, &current, None).await.expect_error(403, "forbidden");
         assert_eq!(etag(&admin.get(&path).await), current);
-        // Who may change what they may not read gets the ETag of what they wrote.
+        // A caller who may change a record but not read it gets the ETag of what they wrote.
         let written = patched(&writer, &path, &current, json!({ "title": "c" })).await;
         assert_eq!(written.data().as_object().unwrap().len(), 2, "{}", written.text);
         assert_eq!(etag(&written), etag(&admin.get(&path).await));
@@ -222,7 +222,7 @@ on_both_engines! {
         ];
         for (method, path, body) in others {
             let answer = sent(&admin, method, path, &current, Some(body.clone())).await;
-            // A relation that there is not is told first, as any missing right is.
+            // An unknown relation is reported first, and so is a missing right.
             let is_missing = path.ends_with("none");
             answer.expect_error(if is_missing { 404 } else { 400 }, if is_missing { "not_found" } else { "invalid_request" });
             if path != "/api/v1/data" {
@@ -304,7 +304,7 @@ on_both_engines! {
         let upserted = admin.post("/api/v1/data/task?on_conflict=id&expand=folder.task_by_folder", body).await;
         assert_eq!((upserted.status, &upserted.json()["created"]), (200, &json!(false)));
         assert_eq!(upserted.data()["folder"]["task_by_folder"][0]["title"], "c");
-        // Whoever may not read what they ask for writes nothing.
+        // A write is refused if the caller may not read what the answer would show.
         let own = member(&admin, "own", json!([
             { "resource": "task", "actions": ["manage"], "rowPolicy": "own" }, { "resource": "folder", "actions": ["update"] },
         ])).await;

@@ -263,7 +263,7 @@ on_both_engines! {
             (r#"{ "title": { "like": "$x" } }"#, "invalid_request", "where.title.like"),
             (r#"{ "title": { "in": ["a", "$x"] } }"#, "invalid_request", "where.title.in"),
             (r#"{ "title": { "in": "$user.id" } }"#, "invalid_request", "where.title.in"),
-            (r#"{ "title": { "in": ["$user.roles"] } }"#, "invalid_request", "where.title.in"),
+            (r#"{ "title": { "in": ["a", "$user.roles"] } }"#, "invalid_request", "where.title.in[1]"),
             (r#"{ "title": "$user.roles" }"#, "invalid_request", "where.title"),
             (r#"{ "title": { "neq": "$user.roles" } }"#, "invalid_request", "where.title.neq"),
             (r#"{ "amount": "$now" }"#, "invalid_value", "where.amount"),

@@ -32,7 +32,7 @@ on_both_engines! {
             holds(&shown, "\"default\":123456789012.123455");
             holds(&shown, "\"default\":9007199254740993");
         }
-        // Readers of the document hold numbers as doubles, so what those cannot hold is text there.
+        // Readers of the document keep numbers as doubles, so numbers that a double cannot keep are texts there.
         let document = admin.get("/api/v1/openapi.json").await;
         holds(&document, "\"default\":\"123456789012.123455\"");
         holds(&document, "The most is 123456789012.123456.");

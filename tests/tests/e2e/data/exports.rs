@@ -53,7 +53,7 @@ async fn fill(admin: &Admin<'_>, count: usize, text: &str) {
     }
 }
 
-/// Doubles the records of an object in the database itself, so many times.
+/// Doubles the records of an object in the database itself, `times` times.
 async fn double(server: &Server, times: usize) {
     let columns =
         "title, mail, state, kinds, extra, price, done, due, number, format, created_at, updated_at, created_by, updated_by";
@@ -259,7 +259,7 @@ on_both_engines! {
         let of = async |who: &Admin<'_>, query: &str| {
             export_of(who, "deal", &format!("sort=title&select=title,company_id,parent_id&{query}")).await
         };
-        // Where the related record has no value of the field, its id stays.
+        // If the related record has no value in the field, the id stays.
         assert_eq!(
             of(&admin, "format=csv&names=company.name,parent.title").await,
             format!(
@@ -299,7 +299,7 @@ on_both_engines! {
         let many = vec!["company.name"; 51].join(",");
         admin.get(&format!("/api/v1/data/deal/export?format=csv&names={many}")).await.expect_error(400, "invalid_request");
 
-        // What the caller may not see keeps its id, and an object that they may not read names nothing.
+        // A related record that the caller may not see stays an id. An object that they may not read gives no names.
         let member = server.with_token(server.sign_up("member").await);
         let user = member.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
         let mut grants = vec![json!({ "resource": "deal", "actions": ["read"] })];
@@ -455,7 +455,7 @@ on_both_engines! {
         assert!(!is_whole, "{} bytes look whole", body.len());
         let request = admin.request("GET", "/api/v1/data/item/export?format=csv&sort=number").send().await;
         assert!(match request { Ok(response) => response.bytes().await.is_err(), Err(_) => true });
-        // Where nothing was sent yet, there is a status.
+        // If nothing was sent yet, the answer has an error status.
         admin.get("/api/v1/data/item/export?format=csv&sort=-number").await.expect_error(400, "answer_too_large");
         let text = export(&admin, "format=ndjson&sort=number&number[lt]=1000000").await;
         assert!(text.lines().count() == 3000 && text.len() > 1_000_000);
@@ -473,7 +473,7 @@ on_both_engines! {
         define(&admin).await;
         fill(&admin, 1000, "row").await;
         double(&server, 7).await;
-        // Pages of mapped files belong to the cache of the system. The peak begins anew.
+        // Pages of mapped files belong to the cache of the system. The write resets the peak.
         let memory = |name: &str| kilobytes(&server, name).saturating_sub(kilobytes(&server, "RssFile"));
         std::fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5").unwrap();
         let before = memory("VmRSS");

@@ -329,7 +329,7 @@ on_both_engines! {
         ]);
         assert_eq!(order("member", &members[0]).await, ["created", "linked", "linked", "unlinked", "unlinked", "deleted"]);
         assert_eq!(unlinked("team").await, []);
-        // Without links nothing is told; and a refused deletion tells nothing.
+        // Without links there is no event, and a refused deletion emits none.
         let lone = admin.make("tag", json!({ "name": "lone" })).await;
         let events = admin.outbox("tag").await.len();
         assert_eq!(admin.delete(&format!("/api/v1/data/tag/{lone}")).await.status, 204);
@@ -487,7 +487,8 @@ on_both_engines! {
     }
 }
 
-/// Everybody who signs up may do everything to `post`, `note` and `tag`, but sees their own rows of `note` alone, and nothing of `secret`.
+/// Every new user may do everything with `post`, `note` and `tag`, but sees only their own rows of `note`, and nothing of
+/// `secret`.
 async fn with_members(engine: Engine) -> Server {
     let server = ServerBuilder::new(engine).env("SVC_SIGNUP_ROLE", "member").start().await;
     let grants = json!([
@@ -518,8 +519,8 @@ async fn hidden_rows_stay_hidden(engine: Engine) {
     assert_eq!(names(&seen["notes"]), ["mine"]);
     member.get(&format!("/api/v1/data/post/{post}?expand=secret")).await.expect_error(403, "forbidden");
     member.get("/api/v1/data/post?expand=note.post_by_note.secret").await.expect_error(403, "forbidden");
-    // The record shows that it has a `secret_id`, not what that refers to. Whatever refers to the record, or is linked with it, is not
-    // there to whoever may not know of it.
+    // The record shows that it has a `secret_id`, not what that refers to. Callers who may not know of
+    // an object do not see its records that refer to this record or are linked with it.
     admin.define("audit", json!([{ "name": "name", "type": "text" }])).await;
     admin.relate(json!({ "name": "subject", "kind": "many_to_one", "source": "post", "target": "audit" })).await;
     admin.relate(json!({ "name": "post", "kind": "many_to_one", "source": "audit", "target": "post" })).await;

@@ -94,7 +94,7 @@ on_both_engines! {
                 assert!(!plan.contains("TEMP B-TREE") && !plan.contains("Sort Key"), "{query:?}:\n{plan}");
             }
         }
-        // What has no index is sorted and scanned, or the assertions above would say nothing.
+        // A field without an index is scanned and sorted. Otherwise the assertions above would prove nothing.
         let plan = explained(&server, &row, &[("sort", "free")]).await;
         assert!(plan.contains("TEMP B-TREE") || plan.contains("Sort Key"), "{plan}");
 
@@ -119,7 +119,7 @@ on_both_engines! {
             let fields: Vec<Value> = (0..count).map(field).collect();
             let made = admin.post("/api/v1/objects", json!({ "name": name, "fields": fields })).await;
             assert_eq!(made.status, 201, "{}", made.text);
-            // The index is made anew with one field more.
+            // The index is built again with one more field.
             let added = admin.post(&format!("/api/v1/objects/{name}/fields"), json!({ "name": "last", "type": "text" })).await;
             assert_eq!(added.status, 201, "{}", added.text);
         }

@@ -32,7 +32,7 @@ on_both_engines! {
         let changed = second.json()["data"].clone();
         assert_eq!((&changed["id"], &changed["title"], &changed["stock"], &changed["price"]), (&made["id"], &json!("Two"), &json!(3), &json!(5)));
         assert_eq!((&changed["created_by"], &changed["created_at"]), (&made["created_by"], &made["created_at"]));
-        // What the body leaves out keeps its value, its default or not.
+        // A field that the body leaves out keeps its value, with a default or without.
         let third = upsert("sku", json!({ "sku": "a", "title": "Two" })).await.json();
         assert_eq!((&third["data"]["price"], &third["created"]), (&json!(5), &json!(false)));
 

@@ -38,7 +38,7 @@ fn memory(server: &Server, what: &str) -> i64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Forgets the highest memory that the server ever had; what it has now.
+/// Resets the peak of the server's memory, and returns the memory that it has now.
 fn reset_peak(server: &Server) -> i64 {
     std::fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5").unwrap();
     memory(server, "VmRSS")

@@ -35,8 +35,8 @@ enum Guard {
     Session(u16),
     /// The same, where a key is known and refused with 403.
     Person(u16),
-    /// Whoever holds all of these grants, and the status where they are for own rows alone: 403 where there are no such rows,
-    /// 404 where the row is another's.
+    /// The grants that a caller needs, all of them, and the status if they are for own rows only: 403 if there are no own rows,
+    /// 404 if the row belongs to somebody else.
     Grants(Vec<(&'static str, &'static str)>, u16),
 }
 
@@ -66,14 +66,13 @@ fn routes() -> Vec<Route> {
         route("put /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("patch /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("delete /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
-        // GraphQL answers well-formed requests with 200 and tells of errors in the body; what holds of its operations stands with
-        // its own tests.
+        // GraphQL answers well-formed requests with 200 and reports errors in the body. Its own tests check its operations.
         route("post /api/v1/graphql", "", json!({}), Guard::Anyone(400)),
         route("get /api/v1/graphql", "", Value::Null, Guard::Anyone(400)),
         route("put /api/v1/graphql", "", json!({}), Guard::Anyone(401)),
         route("delete /api/v1/graphql", "", Value::Null, Guard::Anyone(405)),
         route("get /api/v1/graphql/assets/{name}", "/api/v1/graphql/assets/none", Value::Null, Guard::Anyone(404)),
-        // Nobody may read anything without a credential here; what holds of tools stands with the tests of MCP.
+        // Nobody may read anything without a credential here. The tests of MCP check its tools.
         route("post /api/v1/mcp", "", json!({}), Guard::Anyone(401)),
         route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
@@ -141,6 +140,15 @@ fn routes() -> Vec<Route> {
         guarded(&format!("delete {base}/bulk"), "", json!({ "ids": [format!("<{object}>")] }), &[delete], 200);
         guarded(&format!("get {base}/export"), &format!("{base}/export?format=csv"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/aggregate"), &format!("{base}/aggregate?fn=count"), Value::Null, &[read], 200);
+        guarded(&format!("post {base}/query"), "", json!({ "sort": "-created_at" }), &[read], 200);
+        // A condition on related records needs what reading them needs.
+        let related = json!({ "where": { "tags": { "some": {} } } });
+        guarded(&format!("post {base}/query"), "", related, &[read, (other, "read")], 200);
+        for path in ["?", "/export?format=csv&", "/aggregate?fn=count&"] {
+            let operation = format!("get {base}{}", path.split('?').next().unwrap_or_default());
+            let path = format!("{base}{path}where=%7B%22tags%22:%7B%22none%22:%7B%7D%7D%7D");
+            guarded(&operation, &path, Value::Null, &[read, (other, "read")], 200);
+        }
         guarded(&format!("get {base}/{{id}}"), &one, Value::Null, &[read], 404);
         guarded(&format!("get {base}/{{id}}"), &format!("{one}?expand=tags"), Value::Null, &[read, (other, "read")], 404);
         guarded(&format!("patch {base}/{{id}}"), &one, record_change(object), &[update], 404);
@@ -202,7 +210,7 @@ fn routes() -> Vec<Route> {
     guarded(operation, replay, json!({ "eventId": "<installed_event>" }), &[update, ("events", "read")], 403);
     let manage = ("blocks", "manage");
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
-    // Whoever lets other code have what is set manages it.
+    // A rollback gives other code access to the secrets, so it needs manage.
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<secretive>/rollback", json!({}), &[manage], 403);
     let (secrets, secret) = ("/api/v1/blocks/<secretive>/secrets", json!({ "name": "KEY", "value": "x" }));
     guarded("get /api/v1/blocks/{block}/secrets", secrets, Value::Null, &[manage], 403);
@@ -523,7 +531,7 @@ async fn make_callers(admin: &Admin<'_>) -> Callers {
     Callers { stranger, guest, limited: [limited, key("limited").await], empty_key: key("empty").await }
 }
 
-/// Collects what is wrong, so that one run tells of every operation.
+/// Collects what is wrong, so that one run reports every operation.
 #[derive(Default)]
 struct Findings(Vec<String>);
 
@@ -569,7 +577,7 @@ async fn check_grants(
         findings.expect(answer.status < 300, route, &format!("with exactly {needs:?}, to be let in"), &answer);
     }
 
-    // Where own rows are not enough, they are not enough for any one of them.
+    // If own rows are not enough, they are not enough for any single grant.
     let narrowed: Vec<Vec<(&str, &str)>> = match own {
         403 => needs.iter().map(|need| vec![*need]).collect(),
         _ => vec![needs.to_vec()],
@@ -587,7 +595,7 @@ async fn check_grants(
     }
     set_role(&admin, "limited", json!([])).await;
 
-    // What everybody may do holds for those who are signed in too, and not for keys.
+    // Users who are signed in have the rights of `public` too. Keys do not.
     set_role(&admin, "public", permissions(needs.iter().copied(), false)).await;
     let answer = fixtures.call(route, Some(&callers.stranger)).await;
     findings.expect(answer.status < 300, route, "a user, by the role `public`", &answer);

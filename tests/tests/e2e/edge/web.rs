@@ -66,7 +66,7 @@ on_both_engines! {
             }
             // Nothing happened.
             assert_eq!(server.sql("SELECT count(*) FROM svc_users").await[0][0], "0");
-            // A write with a cookie needs an origin, as ever.
+            // A write with a cookie still needs an origin.
             let answer = ask(&server, SURFACES[1], &[("cookie", "a=b")]).await;
             assert_eq!(answer.json()["error"], "MISSING_OR_NULL_ORIGIN", "{}", answer.text);
         }
@@ -95,7 +95,7 @@ async fn a_host_is_a_known_name_or_an_address() {
     }
     for host in ["evil.example", "localhost:1", "api.example.com.evil.example"] {
         ask(&server, me, &[("host", host)]).await.expect_error(403, "forbidden");
-        // Whoever looks after the machine asks by any name.
+        // Health checks of the operator may use any name.
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&server, ("GET", path), &[("host", host)]).await.status, 200, "{host}");
         }
@@ -110,7 +110,7 @@ async fn a_host_is_a_known_name_or_an_address() {
         let refused = ask(&server, me, &[("host", &host), ("origin", &foreign)]).await;
         assert_eq!((refused.status, &refused.json()["error"]), (403, &json!("INVALID_ORIGIN")), "{host} {foreign}");
     }
-    // As balancers ask that speak HTTP/1.0, and with a host that is none.
+    // A load balancer may send HTTP/1.0 without a host, or a malformed host.
     for path in ["/healthz", "/readyz"] {
         for head in [format!("GET {path} HTTP/1.0\r\n"), format!("GET {path} HTTP/1.1\r\nHost: a/b\r\n")] {
             let answer = raw(&server, &format!("{head}Connection: close\r\n\r\n")).await;
@@ -236,7 +236,7 @@ async fn metrics_are_for_those_who_operate_the_server() {
     }
     let server = with_telemetry().env("SVC_PUBLIC_URL", "https://api.example.com").start().await;
     server.call("GET", "/metrics", None).await.expect_error(403, "forbidden");
-    // With a token, whoever has it, by whatever name they ask.
+    // With a token set, a client that has it gets the metrics under any host name.
     let server = with_telemetry()
         .env("SVC_METRICS_TOKEN", "of-the-scraper")
         .env("SVC_PUBLIC_URL", "https://api.example.com")
@@ -298,7 +298,7 @@ on_both_engines! {
             let json = refused.expect_error(403, "setup_token_required");
             assert_eq!(json["code"], "setup_token_required");
         }
-        // A guest is nobody's admin, and becomes none without it either.
+        // A guest is not an admin, and cannot become one without the token either.
         let guest = server.call("POST", "/api/auth/sign-in/anonymous", None).await.json()["token"].as_str().unwrap().to_owned();
         let upgrade = server.call_as(Some(&guest), "POST", "/api/auth/sign-up/email", Some(sign_up_body("eve"))).await;
         upgrade.expect_error(403, "setup_token_required");

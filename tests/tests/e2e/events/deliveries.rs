@@ -257,7 +257,7 @@ on_both_engines! {
                 quick_reader.event().await;
             }
         }
-        // What is in the buffers still comes, then the end.
+        // The buffered events still arrive, and then the end.
         let mut taken = 0;
         while stuck.frame().await.is_some() {
             taken += 1;
@@ -326,7 +326,7 @@ on_both_engines! {
         admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
         let installed = admin.install("", example_block("mirror").await).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
-        // Where the handler fails, the delivery does, and is tried again.
+        // If the handler fails, the delivery fails too, and is tried again.
         let id = admin.make("note", json!({ "title": "a" })).await;
         let entry = ledger_until(&admin, "consumer=mirror:notes", |entries| entries[0]["status"] == "failed").await.remove(0);
         assert_eq!(entry["handler"], "mirror.mirror");
@@ -387,7 +387,7 @@ on_both_engines! {
         });
         let packed = pack(example_block("mirror").await, manifest).await.unwrap();
         assert_eq!(admin.install("", packed).await.status, 201);
-        // Whoever serves it has begun to follow.
+        // The time until the instance has begun to follow the block's events.
         tokio::time::sleep(Duration::from_millis(300)).await;
         admin.make("copy", json!({ "source": "x", "copy": {} })).await;
         let count = async || admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"].as_i64().unwrap();

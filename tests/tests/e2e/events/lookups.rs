@@ -234,7 +234,7 @@ on_both_engines! {
         assert_eq!(counts(&admin, "dead=true").await, Vec::<Value>::new());
         assert_eq!(counts(&admin, "consumer=nobody").await, Vec::<Value>::new());
         assert_eq!(counts(&admin, &format!("until={oldest}")).await, Vec::<Value>::new());
-        // What is not seen is not counted.
+        // Entries that the caller may not see are not counted.
         let reads = json!({ "resource": "events", "actions": ["read"] });
         let notes = key(&admin, "notes", json!([reads, { "resource": "note", "actions": ["read"] }])).await;
         assert_eq!(total(&notes, "topic=data.%23").await, 4);
@@ -251,7 +251,7 @@ on_both_engines! {
             "consumer": "webhook:old", "pending": 10, "delivered": 9_990, "failed": 0, "dead": 0,
             "oldestPendingAt": "2023-11-14T22:21:55.000Z",
         })]);
-        // `until` moves the window, so that it is about the time that was asked for.
+        // `until` moves the window to the time that was asked for.
         let before = counts(&admin, "consumer=webhook:old&until=2023-11-14T22:21:50Z").await;
         assert_eq!((&before[0]["delivered"], &before[0]["pending"]), (&json!(10_000), &json!(0)));
         let between = counts(&admin, "consumer=webhook:old&since=2023-11-14T22:21:45Z&until=2023-11-14T22:21:50Z").await;
@@ -332,7 +332,7 @@ on_both_engines! {
             let weak = key(&admin, name, permissions).await;
             retry(&weak, json!({ "dead": true })).await.expect_error(403, "forbidden");
         }
-        // Whoever sees tasks alone reaches entries about them, of groups that carry no more than that.
+        // A caller who sees only tasks reaches the entries about tasks, of groups that carry nothing else.
         let weak = key(&admin, "weak", json!([read, update, of_tasks])).await;
         retry(&weak, all(&notes)).await.expect_error(403, "forbidden");
         assert_eq!(retry(&weak, json!({ "dead": true })).await.data(), json!({ "count": 10 }));
@@ -341,7 +341,8 @@ on_both_engines! {
         assert_eq!(counts(&admin, &format!("consumer={notes}")).await[0]["dead"], 20);
         let own = json!([read, update, { "resource": "task", "actions": ["read"], "rowPolicy": "own" }]);
         assert_eq!(retry(&key(&admin, "own", own).await, json!({ "dead": true })).await.data(), json!({ "count": 0 }));
-        // A group that gets nothing now says why where it is named, and is passed over where it is not.
+        // If a request names a group that gets nothing now, the answer says why. If it does not name the group, the group is
+        // skipped.
         retry(&admin, all(&disabled)).await.expect_error(409, "conflict");
         assert_eq!(retry(&admin, json!({ "dead": true })).await.data(), json!({ "count": 30 }));
         assert_eq!(counts(&admin, &format!("consumer={disabled}")).await[0]["dead"], 20);

@@ -39,7 +39,7 @@ on_both_engines! {
         let grown = number(&server, STORED).await - before;
         assert!(grown < 10 * 250_000, "ten changes took {grown} bytes");
 
-        // Whoever reads it gets it whole.
+        // Every reader gets the whole event.
         let (image, last) = (|n: i64| json!({ "n": n, "text": text }), 10);
         let events = admin.get("/api/v1/events?topic=data.big.updated").await.data();
         assert_eq!(events.as_array().unwrap().len(), last);
@@ -58,7 +58,7 @@ on_both_engines! {
                 assert_eq!(payload["diff"], json!({ "n": { "before": n, "after": n + 1 } }));
             }
         }
-        // Many at once take another way into the outbox on Postgres.
+        // On Postgres, several events at once are written by another statement.
         let many: Vec<_> = (0..3).map(|n| json!({ "n": n, "text": text })).collect();
         assert_eq!(admin.post("/api/v1/data/big/bulk", json!({ "data": many })).await.status, 201);
         let events = admin.get("/api/v1/events?topic=data.big.created&limit=3").await.data();
@@ -98,7 +98,7 @@ on_both_engines! {
         assert_eq!(left[1..], seqs[seqs.len() - (left.len() - 1)..], "a hole among those that are left");
         // The count that is kept is the size that is there.
         assert_eq!(number(&server, "SELECT bytes FROM svc_outbox").await, number(&server, STORED).await);
-        // The task counts all anew, whatever the kept count says.
+        // The task counts all events again and ignores the stored count.
         server.sql("UPDATE svc_outbox SET bytes = 0").await;
         let run = admin.post("/api/v1/tasks/event-retention/run", json!({})).await.data();
         assert_eq!(run["status"], "succeeded", "{run}");

@@ -121,7 +121,7 @@ struct Signed {
 
 /// What is sent before a rotation of the secret, and during it.
 async fn received() -> [Signed; 2] {
-    // What signs knows nothing of the database, so one engine stands for both.
+    // Signing does not depend on the database, so one engine stands for both.
     let server = quick(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     admin.make_task_object().await;

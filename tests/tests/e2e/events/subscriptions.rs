@@ -61,7 +61,7 @@ on_both_engines! {
             let text: Value = row["after_text"].as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
             assert_eq!(text, payload["after"]);
         }
-        // What it wrote is found, counted and searched like anything else.
+        // The records that it wrote are found, counted and searched like any other record.
         assert_eq!(admin.get("/api/v1/data/audit?search=data.task.created").await.json()["pagination"]["totalCount"], 1);
         assert_eq!(admin.delete(&format!("{PATH}/audit")).await.status, 204);
         admin.make("task", json!({ "title": "afterwards" })).await;
@@ -77,7 +77,7 @@ on_both_engines! {
         admin.define("audit", json!([{ "name": "title", "type": "json" }, { "name": "op", "type": "enum", "options": ["created"] }])).await;
         let config = json!({ "object": "audit", "map": { "op": "payload.op" } });
         assert_eq!(admin.post(PATH, json!({ "event": "data.task.#", "consumer": "audit", "handler": "persist_event", "config": config })).await.status, 201);
-        // Several of one batch, of which some do not fit.
+        // One batch has several events, and some of them do not fit the object.
         let id = admin.make("task", json!({ "title": "a" })).await;
         for number in 0..3 {
             admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "title": format!("{number}") })).await.data();
@@ -170,7 +170,7 @@ async fn a_group_gets_an_event_once_and_a_per_instance_subscription_on_each_inst
         servers.iter().all(|server| logged(server, "everywhere") > 0)
     })
     .await;
-    // Only these count: what was written before an instance followed is none of its own, and may still come to the others.
+    // Only these count. An instance does not get events from before it followed, while other instances may still get them.
     for number in 0..40 {
         let server = [&first, &second, &third][number % 3];
         server.with_token(admin.token.clone()).make("task", json!({ "title": format!("counted {number}") })).await;

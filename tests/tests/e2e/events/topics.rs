@@ -9,7 +9,7 @@ use blockbase_tests::{Engine, npm_package, on_both_engines};
 use fastrand::Rng;
 use serde_json::json;
 
-/// Words of topics, with what means something to regular expressions, to SQL or to JavaScript.
+/// Words of topics. Some have a meaning in regular expressions, SQL or JavaScript.
 const WORDS: [&str; 16] =
     ["data", "task", "created", "a", "b", "aa", "A", "_", "é", "x-y", "(a|b)", "[a]", "a+", "^a$", "\\d", "{1}"];
 const TOPICS: usize = 90;
@@ -24,8 +24,8 @@ fn words(random: &mut Rng, most: usize) -> Vec<&'static str> {
     (0..random.usize(1..=most)).map(|_| WORDS[random.usize(..WORDS.len())]).collect()
 }
 
-/// Topics that differ, and what is asked for: patterns with wildcards, half of them made of a topic so that they match it, and then
-/// beginnings of topics.
+/// Different topics, and the requests for them: patterns with wildcards, and then beginnings of topics. Half of the patterns are
+/// made from a topic, so that they match it.
 fn drawn(seed: u64) -> (Vec<String>, Vec<String>) {
     let mut random = Rng::with_seed(seed);
     let mut topics: Vec<String> = Vec::new();

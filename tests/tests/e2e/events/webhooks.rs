@@ -10,7 +10,7 @@ pub(crate) fn quick(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").env("SVC_RETRY_BASE_MS", "100")
 }
 
-/// The same, whose leases end after seven seconds: twice the timeout of a call, and five.
+/// The same, with leases of seven seconds: twice the timeout of a call plus five seconds.
 pub(crate) fn short_leases(engine: Engine) -> ServerBuilder {
     quick(engine).env("SVC_WEBHOOK_TIMEOUT_MS", "1000")
 }
@@ -137,7 +137,7 @@ on_both_engines! {
         // The status and the first 500 bytes of the answer.
         let error = entry["error"].as_str().unwrap();
         assert!(error.starts_with("HTTP 503: not now") && error.ends_with("xxx") && error.len() <= "HTTP 503: ".len() + 502, "{error}");
-        // The pauses double; each request is signed anew for the same event.
+        // The pauses double. Each request for the same event has a new signature.
         for (attempt, pair) in requests.windows(2).enumerate() {
             let pause = pair[1].at - pair[0].at;
             assert!(pause >= Duration::from_millis(100 << attempt), "attempt {attempt} after {pause:?}");
@@ -218,7 +218,7 @@ on_both_engines! {
 
         admin.get(&format!("{path}x")).await.expect_error(404, "not_found");
         admin.get("/api/v1/events/deliveries/nothing/webhook:nobody").await.expect_error(404, "not_found");
-        // A key that may not read tasks is not told of the entry.
+        // A key that may not read tasks does not see the entry.
         let role = json!({ "name": "events", "permissions": [{ "resource": "events", "actions": ["read"] }] });
         assert_eq!(admin.post("/api/v1/roles", role).await.status, 201);
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "events" })).await.json()["key"].clone();
@@ -286,7 +286,7 @@ on_both_engines! {
         assert_eq!(second.count(), 1);
         admin.patch(&path, json!({ "enabled": true })).await.data();
 
-        // A test goes through the whole pipeline, whatever the webhook subscribed to; the actor is whoever asked for it.
+        // A test goes through the whole pipeline, whatever the webhook subscribed to. Its actor is the caller who asked for it.
         admin.patch(&path, json!({ "topics": ["data.nothing.#"] })).await.data();
         let answer = admin.post(&format!("{path}/test"), json!({})).await;
         assert_eq!(answer.status, 202, "{}", answer.text);
@@ -388,7 +388,7 @@ on_both_engines! {
             let answer = admin.post("/api/v1/webhooks", json!({ "url": format!("http://{host}:{port}"), "topics": ["data.#"] })).await;
             assert_eq!(answer.expect_error(400, "invalid_value")["field"], "url", "{host}");
         }
-        // A name says nothing of its address before it is resolved; and one that was stored when it was allowed is refused as well.
+        // The address of a name is known only after it is resolved. A URL that was stored when it was allowed is refused too.
         let (id, _) = make(&admin, json!({ "url": "http://example.com/", "topics": ["data.#"] })).await;
         for url in [format!("http://127.0.0.1:{port}"), format!("http://{}:{port}", own_name())] {
             server.sql(&format!("UPDATE svc_webhooks SET url = '{url}'")).await;

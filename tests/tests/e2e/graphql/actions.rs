@@ -45,7 +45,7 @@ on_both_engines! {
         assert_eq!(codes(&server, Some(&admin.token), "mutation { echo_spin }", Value::Null).await, ["action_timeout"]);
         assert_eq!(codes(&server, Some(&admin.token), "mutation { echo_nothing }", Value::Null).await, ["not_found"]);
 
-        // Whoever may not call it does not know of it.
+        // A caller who may not call an action does not see it.
         let role = admin.post("/api/v1/roles", json!({ "name": "callers", "permissions": [{ "resource": "data", "actions": ["read"] }, { "resource": "echo:calls", "actions": ["read"] }] })).await.data();
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": role["id"] })).await.json()["key"].as_str().unwrap().to_owned();
         let own = server.with_token(key.clone());

@@ -45,14 +45,14 @@ on_sqlite_first! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_must_and_should_of_graphql_over_http_holds() {
-    // What answers requests knows nothing of the database, so one engine stands for both.
+    // The code that answers these requests does not depend on the database, so one engine stands for both.
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     let verdicts = run("audit.mjs", &server, &admin.token, None).await;
     assert!(verdicts.lines().filter(|line| line.starts_with("ok ")).count() >= 40, "{verdicts}");
 }
 
-/// The schema as clients depend on it, found valid by the reference implementation. `UPDATE_SNAPSHOTS=1` writes it anew.
+/// The schema as clients depend on it, found valid by the reference implementation. `UPDATE_SNAPSHOTS=1` writes it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schema_is_valid_and_as_it_was() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;

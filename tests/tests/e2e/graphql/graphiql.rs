@@ -74,7 +74,7 @@ fn assets_in(text: &str) -> BTreeSet<String> {
 }
 
 async fn server() -> Server {
-    // What is in the binary knows nothing of the database, so one engine stands for both.
+    // The files in the binary do not depend on the database, so one engine stands for both.
     ServerBuilder::new(Engine::Sqlite).start().await
 }
 
@@ -148,7 +148,7 @@ async fn every_asset_is_served_with_its_type_and_names_no_host_that_gives_script
         }
         wanted.extend(assets_in(&asset.text));
     }
-    // What is split off is found through what imports it.
+    // Files that were split off are found through the files that import them.
     assert!(seen.len() > 20, "{seen:?}");
     assert!(seen.iter().any(|name| name.ends_with(".ttf")), "{seen:?}");
 }

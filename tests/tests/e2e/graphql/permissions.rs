@@ -44,13 +44,13 @@ on_both_engines! {
         let found = send(&server, None, "query($id: ID!) { project_by_id(id: $id) { name } }", json!({ "id": project })).await.json();
         assert_eq!(found["data"]["project_by_id"]["name"], "bakery");
 
-        // What is not granted is as if it were not there.
+        // An object without a grant gets the same answer as an object that does not exist.
         assert_eq!(codes(&server, None, "{ task { data { id } } }", Value::Null).await, codes(&server, None, "{ none { data { id } } }", Value::Null).await);
         for key in ["task_by_project", "none_by_project"] {
             let query = format!("{{ project {{ data {{ {key} {{ title }} }} }} }}");
             assert_eq!(codes(&server, None, &query, Value::Null).await, ["unauthorized"]);
         }
-        // What is not there for them names what they lack, in the words of every other refusal.
+        // The refusal names what the caller lacks, in the words of every other refusal.
         let answer = anonymous("{ task { data { title } } }").await;
         let message = "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.";
         assert_eq!((&answer["errors"][0]["message"], &answer["errors"][0]["extensions"]["code"]), (&json!(message), &json!("unauthorized")));

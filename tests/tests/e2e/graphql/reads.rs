@@ -148,7 +148,7 @@ on_both_engines! {
             title
             project { name again: task_by_project { title tags { label tags: task_by_project_or_none } } }
         } } }"#;
-        // A relation key that is none.
+        // An unknown relation key.
         assert_eq!(codes(&server, Some(&admin.token), query, Value::Null).await, ["unknown_field"]);
 
         let query = r#"{ task(sort: [{field: "title"}]) { data {
@@ -192,7 +192,7 @@ on_both_engines! {
                 admin.post(&format!("/api/v1/data/task/{task}/links/tags"), json!({ "ids": [tag] })).await.data();
             }
         }
-        // Statements on records, as the server tells of them; system tables are its own affair.
+        // The statements on records in the server's log. Statements on system tables do not count.
         let statements = || {
             let log = server.log();
             let lines = log.lines().filter(|line| line.contains("a statement runs")).map(str::to_owned);

@@ -54,7 +54,7 @@ on_both_engines! {
             assert!(codes(&server, Some(&admin.token), &query, Value::Null).await.iter().all(|code| code == "invalid_request"), "{what}");
         }
         data(&admin, &format!("{{ {} }}", many(100, "aN: svc_objects ")), Value::Null).await;
-        // More than fits into one answer, for each alias anew.
+        // Each alias repeats the long text, so the answer has more bytes than are allowed.
         let (long, title) = (format!("{{ task {{ data {{ {} }} }} }}", many(990, "aN: extra ")), "x".repeat(1_000_000));
         admin.make("task", json!({ "title": "long", "extra": [title] })).await;
         assert_eq!(codes(&server, Some(&admin.token), &long, Value::Null).await, ["answer_too_large"]);
@@ -135,7 +135,7 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
         }
-        // What is sent once and stands often counts each time; so do filters.
+        // A variable that is sent once and used often counts for each use. So do filters.
         let often = format!("query($v: JSON) {{ task(filter: [{{ field: \"title\", value: [{}] }}]) {{ data {{ id }} }} }}", "$v ".repeat(1000));
         assert_eq!(codes(&server, Some(&admin.token), &often, json!({ "v": "x".repeat(1_000_000) })).await, ["invalid_request"]);
         let filters: Vec<Value> = (0..101).map(|_| json!({ "field": "title", "value": 1 })).collect();

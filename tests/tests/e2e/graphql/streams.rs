@@ -100,7 +100,8 @@ on_both_engines! {
         assert_eq!(only["data"]["e"]["t"], "data.note.created");
         assert_eq!(hers.next().await["data"]["events"]["payload"]["after"]["title"], "own");
 
-        // Who loses the platform, or the session, loses the stream; without a word, so that the client looks why.
+        // A caller who loses the platform right or the session loses the stream. It ends without a message, so that the client
+        // asks why.
         admin.patch("/api/v1/roles/anns", json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] })).await.data();
         assert_eq!(hers.ended().await.replace(": heartbeat\n\n", ""), "");
         ann.server.call_as(Some(&admin.token), "POST", "/api/auth/sign-out", Some(json!({}))).await;
@@ -221,7 +222,7 @@ on_both_engines! {
         let refused = refused["id"].as_str().unwrap();
         assert_eq!(stream.frame().await, format!("event: complete\ndata: {{\"id\":\"{refused}\"}}\n\n"));
 
-        // One that its client ends gives its turn to others, and the bytes of its variables.
+        // If the client ends an operation, its turn and the bytes of its variables are free for others.
         let napping: Vec<&str> = ["large", "second", "third"].into_iter().filter(|id| *id != refused).collect();
         assert_eq!(begin("none", "{ svc_objects }", Value::Null).await.status, 202);
         assert!(stream.frame().await.contains("\"code\":\"unavailable\""));

@@ -49,7 +49,7 @@ on_both_engines! {
         drop(client.listen().await);
         admin.define("project", json!([])).await;
         client.listen().await.list_changed().await;
-        // Until the client asked for the list, the next stream is told as well.
+        // Until the client asks for the list, each new stream gets the notification too.
         client.listen().await.list_changed().await;
         client.tools().await;
         client.listen().await.stays_quiet(Duration::from_millis(1200)).await;

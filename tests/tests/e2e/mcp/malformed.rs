@@ -127,7 +127,7 @@ on_sqlite_first! {
         let notes = format!(r#"{{"object_name":"task","data":{{"title":"a","notes":{deep}}}}}"#);
         client.call_text("create_record", &notes).await.expect_error("invalid_value");
         assert_eq!(server.sql("SELECT count(*) FROM task").await[0][0], "1");
-        // As REST has it: a bulk call of ten megabytes is none of one too many.
+        // As over REST, a bulk call of ten megabytes is not too large.
         let wide = json!({ "object_name": "task", "data": vec![json!({ "title": "x".repeat(9000) }); 1000] }).to_string();
         let answer = client.send(call("bulk_create_records", &wide)).await;
         assert_eq!(read_result(&answer.text).document()["count"], 1000);

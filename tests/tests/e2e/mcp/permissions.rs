@@ -96,7 +96,7 @@ on_both_engines! {
             rest.expect_error(403, "forbidden");
             assert_eq!(called.text, rest.text, "{tool}");
         }
-        // What is not there and what is not shown look the same.
+        // A hidden tool gets the same answer as a tool that does not exist.
         let unknown = client.ask("tools/call", json!({ "name": "echo_nothing" })).await.text;
         let hidden = client.ask("tools/call", json!({ "name": "echo_echo" })).await.text;
         assert_eq!(hidden, unknown.replace("echo_nothing", "echo_echo"));
@@ -128,7 +128,7 @@ on_both_engines! {
             let client = Client { credential: Some(credential.to_owned()), ..nobody.clone() };
             expect_refusal(&client.ask("tools/list", json!({})).await, 401, "unauthorized");
         }
-        // What public may no more, nobody may.
+        // If `public` loses a right, callers without a credential lose it.
         admin.patch("/api/v1/roles/public", json!({ "permissions": [] })).await.data();
         expect_refusal(&nobody.ask("tools/list", json!({})).await, 401, "unauthorized");
     }

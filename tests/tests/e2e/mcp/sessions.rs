@@ -45,7 +45,7 @@ on_both_engines! {
         for answer in [mine.ask("ping", json!({})).await, server.send(mine.request("GET")).await, server.send(mine.request("DELETE")).await] {
             assert_eq!(answer.status, 404, "{}", answer.text);
         }
-        // Whoever wants none gets none.
+        // A client that asks for no session gets none.
         let request = server.request("POST", "/api/v1/mcp?sessions=none").bearer_auth(&admin.token).header("accept", BOTH);
         let begun = server.send(request.json(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialization() }))).await;
         assert_eq!((begun.status, begun.headers.contains_key("mcp-session-id")), (200, false));

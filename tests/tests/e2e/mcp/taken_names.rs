@@ -10,7 +10,7 @@ use crate::graphql::{codes, data};
 /// A block of one action and one hook `go`, as it was installed when its action's name was still free.
 const BLOCKS: [(&str, &str); 2] = [("bulk", "update_records"), ("update", "list_many")];
 
-/// The type that a mutation answers with; null where there is none.
+/// The type that a mutation answers with. Null if the mutation does not exist.
 async fn mutation_type(admin: &blockbase_tests::Admin<'_>, name: &str) -> Value {
     let answer = data(admin, "{ __type(name: \"Mutation\") { fields { name type { name } } } }", Value::Null).await;
     let fields = answer["__type"]["fields"].as_array().unwrap();
@@ -62,7 +62,7 @@ async fn a_name_stays_with_what_had_it_first() {
     assert_eq!(client.call("bulk_update_records", json!({})).await.document(), json!({ "data": null }));
     assert_eq!(mutation_type(&admin, "update_list_many").await, "JSON");
     assert_eq!(data(&admin, "mutation { update_list_many }", Value::Null).await, json!({ "update_list_many": null }));
-    // Who may not see the block has the tool and the mutation.
+    // A caller who may not see the block has the tool and the mutation of the object.
     let grants = json!([{ "resource": "data", "actions": ["read"] }, { "resource": "list", "actions": ["read", "update"] }]);
     let member = super::user_with(&admin, "member", grants).await;
     let list = admin.make("list", json!({ "title": "a" })).await;

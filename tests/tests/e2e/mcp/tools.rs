@@ -200,7 +200,7 @@ on_both_engines! {
             let rest = server.send(if body.is_null() { request } else { request.json(&body) }).await;
             let called = client.call(tool, arguments.clone()).await;
             assert!(rest.status >= 400 && called.is_error, "{tool} {arguments}: {}", rest.text);
-            // What to do about it, each says in its own words.
+            // Each surface says in its own words what to do about the error.
             let expected = rest.text.replace("GET /api/v1/data lists", "The tool `list_objects` lists");
             assert_eq!(called.text, expected, "{tool} {arguments}");
         }
@@ -241,7 +241,7 @@ on_both_engines! {
         let task = admin.make("task", json!({ "title": "a" })).await;
         assert_eq!(client.call("tasks_complete", json!({ "id": task })).await.document()["data"]["task"]["done"], true);
 
-        // What was there a moment ago is answered with the code that REST has for it.
+        // A tool that existed a moment ago gets the code that REST has for it.
         admin.patch("/api/v1/blocks/tasks", json!({ "enabled": false })).await.data();
         assert_eq!(admin.delete("/api/v1/blocks/echo").await.status, 204);
         for tool in ["tasks_complete", "echo_echo", "nothing"] {

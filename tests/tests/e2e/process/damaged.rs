@@ -72,7 +72,7 @@ on_both_engines! {
         server.sql("UPDATE svc_webhooks SET topics = '[broken'").await;
         assert_eq!(admin.patch(&other, json!({ "enabled": false })).await.data()["enabled"], json!(false));
 
-        // Those who may do everything can clear them away.
+        // A caller with every right can delete them.
         for path in [&one, &other] {
             assert_eq!(admin.delete(path).await.status, 204, "{path}");
         }

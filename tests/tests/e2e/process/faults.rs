@@ -21,7 +21,7 @@ on_both_engines! {
             let (answered, first_answer) = tokio::sync::oneshot::channel();
             let bulk = async {
                 let (mut done, mut answered) = (0, Some(answered));
-                // An answer that does not arrive whole is none.
+                // An answer that does not arrive whole does not count.
                 while let Ok(answer) = admin.request("POST", "/api/v1/data/part/bulk").json(&json!({ "data": records })).send().await {
                     let status = answer.status();
                     if answer.bytes().await.is_err() {
@@ -65,7 +65,7 @@ on_both_engines! {
         assert_eq!((kept, kept), (counted, found), "the kept count, the rows, and the search index");
         let events = server.sql("SELECT count(*) FROM svc_events WHERE topic = 'data.part.created'").await;
         assert_eq!(events[0][0], kept.to_string());
-        // What the catalogue says of the fields is what the table has.
+        // The fields of the catalogue are the columns of the table.
         let schema = admin.get("/api/v1/objects/part").await.data();
         let record = admin.get("/api/v1/data/part?limit=1").await.data()[0].clone();
         for field in schema["fields"].as_array().unwrap() {

@@ -66,7 +66,7 @@ on_both_engines! {
         let after = instance(&closed).await;
         assert_eq!((&after["needsAdmin"], &after["setupToken"], &after["signUp"]), (&json!(false), &json!(false), &json!(false)));
 
-        // An account made at boot is an admin, also while nobody has claimed it; the API is as ever.
+        // An account made at boot is an admin, also while nobody has claimed it. The API does not change.
         let made = ServerBuilder::new(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "of the boot, long")
             .start().await;
         let known = instance(&made).await;
@@ -201,7 +201,7 @@ on_both_engines! {
             let outbox = operator.get(STATUS).await.data()["outbox"].clone();
             outbox["events"] == events && outbox["sizeBytes"].as_u64().unwrap() > 0
         }).await;
-        // The same answer within the few seconds for which it is kept, whoever asks.
+        // Open streams are counted for each answer. Only what the database says is kept for a few seconds.
         let stream = server.request("GET", "/api/v1/events/stream").bearer_auth(&admin.token).send().await.unwrap();
         assert_eq!(stream.status(), 200);
         assert_eq!(operator.get(STATUS).await.data()["streams"]["open"], 1);
@@ -282,7 +282,7 @@ async fn two_instances_know_of_each_other() {
     let ids = |list: &[Value]| list.iter().map(|instance| instance["id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&here), ids(&there));
 
-    // One that is killed is shown for a while, as it was seen last; one that stops is gone.
+    // An instance that is killed is shown for a while, as it was seen last. An instance that stops is removed at once.
     let killed = this(&there);
     other.kill();
     let third = one.builder().start().await;

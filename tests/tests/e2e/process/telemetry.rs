@@ -55,7 +55,7 @@ on_sqlite_first! {
         }
         admin.post("/api/v1/blocks/echo/actions/panic", json!({})).await.expect_error(500, "action_failed");
         admin.post("/api/v1/blocks/echo/actions/spin", json!({})).await.expect_error(504, "action_timeout");
-        // What never reached a handler is no invocation: a refused input, an action that there is not.
+        // A request that never reached a handler is not an invocation: a refused input, an unknown action.
         admin.post("/api/v1/blocks/echo/actions/refuse", json!({})).await.expect_error(400, "validation_failed");
         admin.post("/api/v1/blocks/echo/actions/nothing", json!({})).await.expect_error(404, "not_found");
         server.call("BREW", "/api/v1/nowhere/at/all", None).await.expect_error(404, "not_found");
@@ -167,7 +167,7 @@ on_sqlite_first! {
         let trace: [u8; 16] = [0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c];
         assert_eq!(collector.count("/v1/traces", &trace), 2);
         assert!(collector.heads().iter().all(|head| head.contains("x-key: of the tenant") && head.contains("application/x-protobuf")));
-        // The log shows what it always does, and nothing of the spans.
+        // The log shows its usual lines and no spans.
         let log = server.log();
         assert!(!log.contains("otel.") && !log.contains("WARN") && !log.contains("ERROR"), "{log}");
     }

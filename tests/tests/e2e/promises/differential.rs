@@ -107,7 +107,7 @@ fn words(random: &mut Rng) -> String {
     (0..random.usize(0..4)).map(|_| *pick(random, &WORDS)).collect()
 }
 
-/// A value for a field of `kind`, now and then one that it does not take.
+/// A value for a field of `kind`. Now and then the field does not accept the value.
 fn value(random: &mut Rng, kind: &str) -> Value {
     let is_odd = random.u8(..) < 12;
     if is_odd && random.bool() {
@@ -243,7 +243,7 @@ impl World {
         (world, requests)
     }
 
-    /// A place holder of an id of `object`, or an id that is none.
+    /// A placeholder for an id of `object`, or an id that does not exist.
     fn id(&mut self, object: usize) -> String {
         match (self.ids[object].len(), self.random.u8(..)) {
             (0, _) | (_, 0..10) => pick(&mut self.random, &["20000000-0000-4000-8000-000000000000", "x"]).to_string(),

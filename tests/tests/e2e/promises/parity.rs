@@ -190,7 +190,7 @@ async fn random_operations(engine: Engine) {
     let Tally { done, found, forbidden, unsent, excused, events, .. } = tally;
     let is_telling =
         done * 5 > operations * 2 && found * 15 > operations && forbidden * 20 > operations && events * 5 > operations;
-    // Of the answers of three surfaces that are held against those of REST.
+    // The counts are of the answers of three surfaces, which are compared with those of REST.
     let is_whole = (unsent + excused) * 5 < operations * 3;
     assert!((is_telling && is_whole) || operations < 500, "of {operations} operations: {tally:?}");
 }

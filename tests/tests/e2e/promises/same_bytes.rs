@@ -1,4 +1,4 @@
-//! Both engines give the same bytes for the same requests, but for ids and instants.
+//! Both engines give the same bytes for the same requests, except ids and times.
 
 use blockbase_tests::{Engine, ServerBuilder};
 

@@ -165,13 +165,13 @@ on_both_engines! {
         alter(&admin, "nothing", json!({ "label": "x" })).await.expect_error(404, "not_found");
         admin.patch("/api/v1/objects/nothing/fields/x", json!({ "label": "x" })).await.expect_error(404, "not_found");
         assert_eq!(admin.get("/api/v1/schema").await.data()["objects"], before["objects"]);
-        // What no row breaks is done, and holds.
+        // A rule that no row breaks is added, and applies from then on.
         alter(&admin, "count", json!({ "min": 1, "max": 50 })).await.data();
         alter(&admin, "name", json!({ "required": true, "max": 2, "pattern": "^[ab]+$" })).await.data();
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "count": 5 })).await.expect_error(400, "not_null_violation")["field"], "name");
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "name": "a", "count": 51 })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "count");
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "name": "c" })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "name");
-        // And what is taken away holds no more.
+        // A rule that was removed does not apply any more.
         alter(&admin, "count", json!({ "max": null })).await.data();
         admin.make("stuff", json!({ "name": "a", "count": 51 })).await;
     }
@@ -238,7 +238,7 @@ on_both_engines! {
         let groups = json!({ "constraints": { "uniqueTogether": [["area", "code"]] }, "indexes": [["area", "code"]] });
         admin.patch("/api/v1/objects/free", groups).await.data();
         let path = "/api/v1/objects/free/fields/code";
-        // What the field says by itself has to fit, as that of a new one.
+        // The definition of the changed field has to be valid by itself, like the one of a new field.
         assert_eq!(admin.patch(path, json!({ "type": "boolean" })).await.expect_error(400, "invalid_schema")["field"], "code");
         admin.patch(path, json!({ "type": "json" })).await.expect_error(400, "invalid_schema");
         admin.patch("/api/v1/objects/free/fields/area", json!({ "type": "multi_enum" })).await.expect_error(400, "invalid_schema");
@@ -281,7 +281,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/schema").await.data()["version"], version);
         assert_eq!(admin.get(&format!("/api/v1/data/free/{id}")).await.data()["other"], "7");
 
-        // The record gone, it may become any type again, also with another name.
+        // Without the record, the field may become any type again, also with another name.
         assert_eq!(admin.delete(&format!("/api/v1/data/free/{id}")).await.status, 204);
         admin.patch(path, json!({ "type": "date", "default": null, "name": "then" })).await.data();
         admin.make("free", json!({ "area": "north", "then": "2026-01-02" })).await;
@@ -310,7 +310,7 @@ on_both_engines! {
             match answer.status {
                 200 => {
                     changed += 1;
-                    // What was written after it is a number, and nothing was written before it.
+                    // Values written after the change have the new type, and none from before it is left.
                     assert!(listed.iter().all(|record| record["code"] == new), "{listed:?}");
                     admin.make("race", json!({ "code": new })).await;
                 }
@@ -341,7 +341,7 @@ on_both_engines! {
         let child = admin.make("stuff", json!({ "name": "child", "parent_id": root })).await;
         let part = admin.make("part", json!({ "name": "p", "whole_id": child })).await;
         admin.post(&format!("/api/v1/data/stuff/{child}/links/marks"), json!({ "ids": [part] })).await.data();
-        // Each of these makes SQLite's table anew.
+        // Each of these rebuilds the table on SQLite.
         alter(&admin, "count", json!({ "min": 1 })).await.data();
         alter(&admin, "count", json!({ "type": "text" })).await.data();
         assert_eq!(admin.delete(&format!("{FIELDS}/level")).await.status, 204);

@@ -12,7 +12,7 @@ use crate::App;
 use crate::access::identity::{grants, public_role};
 use crate::caller::Caller;
 
-/// Stands for whoever has the role, so that a grant for own rows has an owner.
+/// Stands for any user with the role, so that a grant for own rows has an owner.
 const SOMEBODY: &str = "somebody";
 
 impl App {
@@ -102,14 +102,14 @@ impl JsonSchema for Reach {
 }
 
 fn rights_on(held: &Permissions, registry: &Registry, resource: String) -> RightsOn {
-    // What is neither the platform's nor a block's is an object, perhaps one that is still to be made.
+    // A resource of neither the platform nor a block is an object, perhaps one that does not exist yet.
     let has_rows = match Resource::named(&resource) {
         Some(platform) => platform.has_own_rows(),
         None => registry.object(&resource).is_some() || !resource.contains(':'),
     };
     let right = |action: Action| match held.decide(&resource, action).as_ref().map(|access| access.scope()) {
         Some(Scope::All) => Reach(Some("all")),
-        // On a resource without rows, a grant for own rows is none.
+        // A grant for own rows has no effect on a resource without rows.
         Some(Scope::Own(_)) if has_rows => Reach(Some("own")),
         _ => Reach(None),
     };

@@ -80,7 +80,7 @@ impl App {
     /// Deletes one record with which too much goes along for one transaction: whether it was there.
     async fn delete_in_steps(&self, caller: &Caller, object: &str, id: &str) -> Result<bool> {
         let mut size = StepSize { records: ALONG_AT_ONCE, detaches: false };
-        // Whether nothing is left to detach from the record that is too large by itself.
+        // Whether the record is too large by itself, and nothing is left to detach from it.
         let mut is_alone = false;
         loop {
             match self.delete_step(caller, object, id, size).await {

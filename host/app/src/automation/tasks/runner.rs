@@ -85,8 +85,8 @@ impl App {
         Ok(())
     }
 
-    /// Counts runs as failed whose instance has not been heard of for longer than a lease, and tells of them. `at_boot`, on a
-    /// database that no other process has, those are all.
+    /// Marks a run as failed if its instance has not been heard of for longer than a lease, and emits an event for it. With
+    /// `at_boot`, on a database that no other process uses, these are all runs.
     pub async fn fail_abandoned_runs(&self, at_boot: bool) -> Result<()> {
         let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
         let announcer = self.announcer(&Caller::system());
@@ -108,7 +108,7 @@ impl App {
         self.task_runs_under_way.drain().await;
     }
 
-    /// Runs a task now, enabled or not, and answers with the run when it has ended. It goes on where the caller goes away.
+    /// Runs a task now, enabled or not, and answers with the run when it has ended. It continues if the caller disconnects.
     ///
     /// # Errors
     /// `forbidden` if the caller may not call its action, since it has the effect and shows the result of a call, where the
@@ -162,7 +162,7 @@ impl App {
         }
     }
 
-    /// Does what the task is for, and stores how it ended with the event that tells of it.
+    /// Does the work of the task, and stores the result together with its event.
     async fn finish_run(self: Arc<Self>, task: TaskRow, mut run: TaskRunRow, caller: Caller) -> TaskRunRow {
         let mut work = tokio::spawn({
             let (app, task, run_id) = (Arc::clone(&self), task.clone(), run.id.clone());
@@ -201,7 +201,8 @@ impl App {
                 (run.status, run.error) = ("failed".to_owned(), Some(message));
             }
         }
-        // What a block answers, its failures too, is for those who may call it; the runs show it to them.
+        // Only callers who may call the action see the block's answers and failures, so the event has neither. The runs have
+        // them.
         let mut told = run.clone();
         if task.kind == BLOCK_ACTION {
             result = Value::Null;

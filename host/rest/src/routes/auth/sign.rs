@@ -89,7 +89,7 @@ pub(crate) async fn sign_in(
     let answer = state.app.sign_in(request).await?;
     let mut json = json!({ "redirect": callback.is_some(), "token": answer.token.as_str(), "user": answer.user });
     let Some(url) = callback else { return Ok(signed_in(&state, &answer, &json)) };
-    // The client goes there by itself.
+    // The client opens `url` by itself.
     json["url"] = json!(url);
     let mut response = signed_in(&state, &answer, &json);
     if let Ok(location) = HeaderValue::from_str(&url) {

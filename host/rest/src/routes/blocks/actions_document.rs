@@ -1,17 +1,14 @@
 //! The actions that installed blocks declare: one operation each, its body by the manifest's input schema.
 
-use std::sync::Arc;
-
-use blockbase_app::InstalledBlock;
+use blockbase_app::ActionDeclaration;
 use serde_json::{Value, json};
 
 use crate::openapi::components::{Components, schema};
 use crate::openapi::operation::{Caller, Operation, Paths};
 
-pub(crate) fn describe(paths: &mut Paths, components: &mut Components, actions: &[(Arc<InstalledBlock>, usize)]) {
-    for (block, place) in actions {
-        let Some(action) = block.manifest.actions.get(*place) else { continue };
-        let (block, name) = (block.name(), &action.name);
+pub(crate) fn describe(paths: &mut Paths, components: &mut Components, actions: &[(&str, &ActionDeclaration)]) {
+    for (block, action) in actions {
+        let name = &action.name;
         // No name of an object has a point in it.
         let component = format!("{block}.{name}.Input");
         let mut input = action.input.clone();

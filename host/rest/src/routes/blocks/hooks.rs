@@ -71,7 +71,8 @@ pub(crate) async fn receive(
     }
 }
 
-/// Every header as bytes, but for the service's own session: a browser sends that by itself, and it is nobody's but the service's.
+/// Every header as bytes, without the service's session cookie: a browser sends the cookie by itself, and it is for the service
+/// only.
 fn headers(headers: &HeaderMap, own_cookie: &str) -> Vec<(String, Vec<u8>)> {
     let mut kept = Vec::with_capacity(headers.len());
     for (name, value) in headers {

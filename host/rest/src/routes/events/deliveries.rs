@@ -1,4 +1,4 @@
-//! `/api/v1/events` but for the stream: recent events, deliveries, subscriptions.
+//! `/api/v1/events` without the stream: recent events, deliveries, subscriptions.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,7 +18,7 @@ use crate::request::extract::{PathParts, QueryPairs};
 const EVENTS_DEFAULT: usize = 50;
 const EVENTS_MAX: usize = 500;
 
-/// One delivery, by `eventId` and `consumer`; or with `dead` all dead ones that the rest finds.
+/// One delivery, by `eventId` and `consumer`. With `dead`, all dead deliveries that the other members match.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RetryBody {

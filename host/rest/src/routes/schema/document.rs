@@ -92,7 +92,7 @@ pub(crate) fn schemas() -> Value {
     })
 }
 
-/// A part of a body needs no description that answers have.
+/// Removes a description that answers have. A part of a body does not need it.
 fn remove_description(schema: &mut Value) {
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("description");

@@ -1,7 +1,7 @@
 //! `GET /metrics`: what telemetry has, in Prometheus' text format, for those who operate the server.
 //!
-//! Metrics name objects by the topics of their events, blocks and consumers, which not every caller may know of. So they are for
-//! a bearer of the token, for whoever reaches the listener of their own, or else for this machine alone.
+//! Metrics name objects by the topics of their events, blocks and consumers, which not every caller may know of. So only clients
+//! with the token get them, or clients that reach the listener of the metrics, or else clients on this machine.
 
 use std::net::SocketAddr;
 
@@ -31,10 +31,10 @@ pub struct Metrics {
 pub enum MetricsAccess {
     /// Clients that send this bearer token.
     Token(String),
-    /// Whoever is on this machine, by no proxy's word. Never where the public URL leads elsewhere: a proxy on this machine would
-    /// let everybody in.
+    /// Clients on this machine that send no headers of a proxy. Nobody gets in if the public URL leads elsewhere: a proxy on this
+    /// machine would let everybody in.
     ThisMachine { public_url_is_local: bool, hosts: KnownHosts },
-    /// Whoever reaches it: a listener of their own that is not on loopback.
+    /// All clients that reach the metrics' own listener, which is not on loopback.
     Anybody,
 }
 

@@ -1,4 +1,4 @@
-//! Components that are made to take any time and memory to compile: the server says so, and serves meanwhile.
+//! Components that would take unbounded time and memory to compile. The server refuses them, and serves other requests meanwhile.
 //!
 //! On SQLite alone, as nothing is stored.
 

@@ -1,4 +1,4 @@
-//! Hooks: what they get of a request, what they may answer, and what they cannot break.
+//! Hooks: the parts of a request that they get, the answers that they may give, and their limits.
 
 use blockbase_tests::{Admin, Answer, Engine, Exposition, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Files that say one thing and are another: each is refused at its install, which leaves nothing behind.
+//! Files that are not what they claim to be. Each is refused at its install, which leaves nothing behind.
 //!
 //! On SQLite alone, as nothing is stored.
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::hand_made::{HandMade, packed};
 use super::{good, impatient, install, staying_ready};
 
-/// A component that exports `registry`, with what is given as its function.
+/// A component that exports `registry` with the given function.
 fn with_registry(function: &str) -> Vec<u8> {
     let text = format!(
         r#"(component

@@ -140,7 +140,7 @@ on_both_engines! {
             let empty = call(&admin, "log", line("", 1, 100_000, stdout)).await;
             expect_limit(&empty, "host calls");
         }
-        // Lines that came faster than they could be stored are not kept; soon they are again.
+        // Lines that come faster than they can be stored are dropped. Soon afterwards lines are kept again.
         until("lines are kept again", async || {
             assert_eq!(call(&admin, "log", line("kept again", 1, 1, false)).await.data(), 1);
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -20,7 +20,7 @@ async fn all_calls_share_a_bounded_memory() {
     let fill = || call(&admin, "fill", json!({ "megabytes": 60, "ms": 1000 }));
     let (answers, ()) = staying_ready(&server, async {
         tokio::join!(join_all((0..5).map(|_| fill())), async {
-            // What the others take is not taken from small calls.
+            // The memory of the other calls is not taken from small calls.
             tokio::time::sleep(Duration::from_millis(300)).await;
             good(&admin).await;
         })
@@ -31,7 +31,7 @@ async fn all_calls_share_a_bounded_memory() {
     for answer in failed {
         expect_limit(answer, "all running calls together have as much memory as this server gives them");
     }
-    // What they had is there for the next.
+    // The memory of the ended calls is free for the next ones.
     for _ in 0..3 {
         let (one, other) = tokio::join!(call(&admin, "fill", json!({ "megabytes": 60, "ms": 1 })), async { good(&admin).await });
         assert_eq!((one.data(), other), (json!(60 << 20), ()));
@@ -43,7 +43,7 @@ async fn all_calls_share_a_bounded_memory() {
 async fn one_block_does_not_take_every_place() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
-    // Who asks for something good waits for a place, but not for long.
+    // A well-behaved call waits for a place, but not for long.
     let of_name = async |name: &str| {
         let mut changed = manifest(json!({ "name": name })).await;
         changed["actions"][0]["timeoutMs"] = json!(400);

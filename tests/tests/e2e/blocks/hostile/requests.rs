@@ -1,4 +1,4 @@
-//! Requests of blocks: to granted origins and public addresses alone, within the bounds of a call.
+//! Requests of blocks: only to granted origins and public addresses, within the limits of a call.
 //!
 //! On SQLite alone, as no data is touched.
 
@@ -80,7 +80,7 @@ async fn a_granted_origin_is_reached_and_no_other() {
         }
     }
     assert_eq!((receiver.count(), other.count()), (4, 0));
-    // Names and passwords in a URL, schemes that are none.
+    // Names and passwords in a URL, and malformed URLs.
     let named = receiver.url.replace("http://", "http://ann:secret@");
     send(&admin, "send", &named, json!({})).await.expect_error(400, "invalid_request");
     for url in ["", "/hook", "127.0.0.1", "http://", "http://[::1", "http://a b/"] {

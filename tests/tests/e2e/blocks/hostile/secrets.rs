@@ -52,7 +52,7 @@ on_both_engines! {
         for (place, text) in shown.iter().enumerate() {
             assert!(!text.contains(VALUE), "{place}");
         }
-        // It lies nowhere as it is: not in a row, not in a file, not in the events.
+        // The secret is nowhere in clear text: not in a row, not in a file, not in the events.
         let rows = match server.engine() {
             Engine::Sqlite => Vec::new(),
             Engine::Postgres => {

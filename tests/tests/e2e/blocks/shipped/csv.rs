@@ -30,7 +30,7 @@ async fn call(who: &Admin<'_>, action: &str, input: Value) -> Answer {
     who.post(&format!("/api/v1/blocks/csv/actions/{action}"), input).await
 }
 
-/// Imports products; other inputs stand in `more`.
+/// Imports products. `more` has further inputs of the action.
 async fn import(who: &Admin<'_>, csv: &str, more: Value) -> Answer {
     let mut input = json!({ "object": "product", "csv": csv });
     for (key, value) in more.as_object().unwrap() {
@@ -95,7 +95,7 @@ on_both_engines! {
                 assert_eq!(plain(&records(&admin, "product").await), plain(&before));
             }
         }
-        // What the service stamps is exported, and dropped when it comes back.
+        // Fields that the service stamps are exported, and ignored in an import.
         let all = call(&admin, "export", json!({ "object": "product" })).await.data();
         let text = all["csv"].as_str().unwrap();
         assert!(text.starts_with("id,") && text.lines().next().unwrap().contains("created_by"), "{text}");
@@ -128,7 +128,7 @@ on_both_engines! {
         let unknown = call(&admin, "export", json!({ "object": "nothing" })).await;
         assert_eq!(unknown.status, 404, "{}", unknown.text);
 
-        // What does not fit into one answer comes in several, and all of it once.
+        // If the rows do not fit into one answer, they come in several, and each row comes once.
         let long = "\"".repeat(10_000);
         let records: Vec<Value> = (0..250).map(|number| json!({ "sku": format!("l-{number:03}"), "name": long })).collect();
         assert_eq!(admin.post("/api/v1/data/product/bulk", json!({ "data": records })).await.status, 201);
@@ -264,7 +264,7 @@ on_both_engines! {
         import(&ann, "sku,name\nb,B\n", json!({})).await.expect_error(403, "forbidden");
         import(&ann, "sku,name\na,B\n", json!({ "onConflict": ["sku"] })).await.expect_error(403, "forbidden");
         assert_eq!(call(&ann, "export", export.clone()).await.data()["rows"], 1);
-        // One's own rows: what is another's is neither seen nor changed, and what is made is one's own.
+        // With a right to own rows, Ben neither sees nor changes the rows of others, and the rows that he makes are his.
         let own = json!({ "resource": "product", "actions": ["manage"], "rowPolicy": "own" });
         let ben = user_with(&server, &admin, "ben", json!([all, own])).await;
         assert_eq!(import(&ben, "sku,name\nb,B\n", json!({})).await.data(), done(1, 0));

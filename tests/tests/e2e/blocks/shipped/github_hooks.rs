@@ -123,7 +123,7 @@ on_both_engines! {
         }
         let unsigned = send(&server, BLOCK, &[("x-github-event", "ping")], PING).await;
         assert_eq!(code(&unsigned), (400, json!("invalid_signature")));
-        // The signature of GitHub's documentation fits; what it signs is no payload.
+        // The signature from GitHub's documentation is valid, but the text that it signs is not a payload.
         let documented = send(&server, BLOCK, &[("x-github-event", "push"), ("x-hub-signature-256", TEST_SIGNATURE)], TEST_BODY).await;
         assert_eq!(code(&documented), (400, json!("invalid_payload")));
         for (event, id) in [("", "d"), ("push", ""), ("push", "a b"), ("push", "x".repeat(101).as_str())] {

@@ -157,7 +157,7 @@ on_both_engines! {
         set_secret(&admin, BLOCK, "SLACK_WEBHOOK_URL", &receiver.url).await;
         send().await.expect_error(403, "forbidden");
         assert_eq!(receiver.count(), 0);
-        // Whoever may not read everything cannot install what gets everything.
+        // The block gets every event, so a caller who may not read everything cannot install it.
         assert_eq!(admin.delete("/api/v1/blocks/slack-notify").await.status, 204);
         let ann = user_with(&server, &admin, "ann", json!([{ "resource": "blocks", "actions": ["manage"] }])).await;
         ann.install("", shipped_block(BLOCK).await).await.expect_error(403, "forbidden");

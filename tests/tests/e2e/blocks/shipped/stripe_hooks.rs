@@ -144,7 +144,7 @@ on_both_engines! {
                 assert_eq!(record[field], expected, "{field} of {kind}");
             }
         }
-        // Whoever subscribed to the records hears of each payment once.
+        // A subscriber to the records gets each payment once.
         let topics: Vec<String> = admin.outbox("payment_event").await.into_iter().map(|(topic, _)| topic).collect();
         assert_eq!(topics, ["data.payment_event.created", "data.payment_event.created"]);
 

@@ -4,7 +4,7 @@ use blockbase_tests::{Server, ServerBuilder, free_port, on_both_engines};
 
 /// Runs a README's commands: what they wrote has these parts.
 async fn tour(server: &Server, document: &str, parts: &[&str]) {
-    // Who works in a checkout has no `blockbase` installed.
+    // In a checkout, `blockbase` is not installed.
     let (text, all) =
         crate::cli_sdk::readme::run(&document.replace("blockbase block", "cargo run --release -- block"), server).await;
     for part in parts {

@@ -13,7 +13,7 @@ use super::{kilobytes, processor_ticks, weak_user};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long the server may take to come to rest: half of what a statement on Postgres may take at most.
 const REST_MAX: Duration = Duration::from_secs(30);
-/// Processor time that a scan has to use so that one that was given up can be told from it, in ticks.
+/// Processor time of a whole scan at least, in ticks. So a scan that was given up can be distinguished from it.
 const WHOLE_TICKS_MIN: u64 = 60;
 /// Memory of the process at its most. The texts alone have 64 MiB.
 const KILOBYTES_MAX: u64 = 700 * 1024;

@@ -1,4 +1,4 @@
-//! Too little room for SQLite's files: writes are refused before there is none.
+//! Too little room for SQLite's files: writes are refused before the disk is full.
 
 use std::fs::File;
 use std::path::Path;
@@ -95,7 +95,7 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
         assert_eq!(admin.get(path).await.status, 200, "{path}");
     }
     assert_eq!(admin.get("/api/v1/webhooks").await.data()[0]["suspended"]["reason"], "rights_lost");
-    // Whoever is to free room can sign in and delete.
+    // An admin can still sign in and delete, to free room.
     let known = json!({ "email": "admin@example.com", "password": "correct horse battery" });
     assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(known)).await.status, 200);
     assert_eq!(admin.delete(&format!("/api/v1/data/doc/{id}")).await.status, 204);

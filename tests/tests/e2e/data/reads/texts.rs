@@ -58,7 +58,7 @@ on_both_engines! {
         }
         check_letters(&admin).await;
 
-        // An index that was made for another fold is made anew.
+        // An index that was built with another folding of letters is built again.
         let token = admin.token.clone();
         let id = server.sql("SELECT id FROM svc_objects WHERE name = 'word'").await[0][0].clone();
         let statements = match server.engine() {

@@ -62,7 +62,7 @@ on_both_engines! {
         let refused = ann.post("/api/v1/data/doc", json!({ "body": ["x".repeat(BYTES)] })).await;
         refused.expect_error(503, "unavailable");
         assert!(refused.headers.contains_key("retry-after") && begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
-        // What sends nothing is given up.
+        // An upload that sends nothing is given up.
         for upload in &mut uploads {
             let answer = answered(upload).await;
             assert!(answer.starts_with("http/1.1 400") && answer.contains("in time"), "{answer}");

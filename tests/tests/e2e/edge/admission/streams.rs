@@ -175,7 +175,7 @@ on_both_engines! {
         admin.define("doc", json!([{ "name": "number", "type": "integer" }, { "name": "body", "type": "json" }])).await;
         let slow = [Open::rest(&admin).await, Open::graphql(&admin).await, Open::single(&admin).await];
         let mut quick = Open::rest(&admin).await;
-        // What one such record needs on its way in is the same for all of them.
+        // Each of these records needs the same memory while it is written, so the first one is not measured.
         admin.make("doc", large(0)).await;
         let before = memory(&server, "VmRSS");
         let reading = async {

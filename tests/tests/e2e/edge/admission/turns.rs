@@ -18,7 +18,7 @@ const TEXT_BYTES: usize = 950_000;
 /// What such an answer may have, so that a single one is more than a caller's share of unread ones.
 const ANSWER_BYTES_MAX: &str = "80000000";
 
-/// Lists everything over a connection of its own and reads nothing of the answer.
+/// Lists everything over a separate connection, and reads nothing of the answer.
 async fn unread(who: &Admin<'_>) -> TcpStream {
     let host = who.server.base.strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(host).await.unwrap();

@@ -82,7 +82,7 @@ impl SmallFiles {
 
 impl Limit for SmallFiles {
     fn tighten(&mut self, server: &Server) {
-        // What there is of the log of writes can be written again, and nothing behind it.
+        // The existing part of the write-ahead log can be written again, but the file cannot grow.
         let log = std::fs::metadata(server.directory().join("svc-data/svc.db-wal")).unwrap().len();
         SmallFiles::bound(server, &log.to_string());
     }
@@ -91,7 +91,7 @@ impl Limit for SmallFiles {
         SmallFiles::bound(server, "unlimited");
     }
 
-    /// SQLite reports an I/O error, as it does for a broken disk. Which of the two it was, it does not say.
+    /// SQLite reports an I/O error, as it does for a broken disk. It does not say which of the two it was.
     fn refusal(&self) -> (u16, &'static str) {
         (503, "unavailable")
     }

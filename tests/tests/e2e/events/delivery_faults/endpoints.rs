@@ -89,7 +89,7 @@ on_both_engines! {
     }
 
     async fn a_retry_is_begun_when_its_time_has_come(engine: Engine) {
-        // Whoever waits for the dispatcher's own look is too late.
+        // The dispatcher looks by itself so rarely that a retry which waits for that look is too late.
         let server = quick(engine).env("SVC_RETRY_BASE_MS", "100").env("SVC_EVENTS_POLL_INTERVAL_MS", "600000").start().await;
         let admin = server.admin().await;
         admin.make_task_object().await;

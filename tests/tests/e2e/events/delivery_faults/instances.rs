@@ -79,7 +79,7 @@ async fn of_three_instances_one_delivers_each_event_in_order_and_what_a_killed_o
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_share_a_backlog_without_waiting_for_their_next_look() {
-    // They look by themselves so rarely that whoever waits for it is too late.
+    // Instances look by themselves so rarely that a delivery which waits for that look is too late.
     let first = short_leases(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "600000").start().await;
     let admin = first.admin().await;
     admin.make_task_object().await;

@@ -135,7 +135,7 @@ impl Storm {
                 Write::Update(live[random.usize(..live.len())].clone(), note)
             }
             kind => {
-                // Nobody else deletes them. Whether they are gone is known from the answer alone.
+                // Nobody else deletes them, so only the answer tells whether they are gone.
                 let count = if kind < 96 { 1 } else { random.usize(2..5) };
                 random.shuffle(&mut live);
                 let kept = live.len() - count;

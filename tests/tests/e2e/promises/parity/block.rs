@@ -52,13 +52,13 @@ pub(super) fn document(operation: &Operation, done: &str) -> Answer {
         format!("{{\"count\":{},\"ids\":{done}}}", ids.len())
     };
     Answer::Done(match &operation.action {
-        // What is not there is no error here.
+        // A missing record is not an error here.
         Action::Get { .. } if done == "null" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } if done == "false" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } => "null".to_owned(),
         Action::List(_) | Action::Upsert { .. } => done.to_owned(),
         Action::Get { .. } | Action::Create(_) | Action::Update { .. } => format!("{{\"data\":{done}}}"),
-        // The kit leaves out what the block has asked for.
+        // The SDK's answer leaves out the parameters that the block sent itself.
         Action::Aggregate { function, field, .. } => {
             let field = field.as_deref().map_or_else(|| "null".to_owned(), quoted);
             let value = |name: &str| member(done, name).unwrap();

@@ -151,7 +151,7 @@ pub(super) fn request(operation: &Operation) -> Request {
 /// The document that REST answers with, of what the root field gives.
 pub(super) fn document(operation: &Operation, value: &str) -> Answer {
     Answer::Done(match &operation.action {
-        // What is not there is no error here.
+        // A missing record is not an error here.
         Action::Get { .. } if value == "null" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } if value == "false" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } => "null".to_owned(),

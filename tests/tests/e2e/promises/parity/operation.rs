@@ -1,4 +1,4 @@
-//! The table of operations, as no surface in particular spells them.
+//! The table of operations, in a form that belongs to no surface.
 
 use serde_json::{Value, json};
 

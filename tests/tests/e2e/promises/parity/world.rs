@@ -1,4 +1,4 @@
-//! A server whose records are changed through one surface alone, and what its ids and instants stand for.
+//! A server whose records are changed through one surface only, and the meaning of its ids and times.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -198,7 +198,7 @@ impl World {
         let client = Client { server: &self.server, credential: credential.map(str::to_owned), session: None };
         let answer = client.send(crate::mcp::call(tool, &self.filled(&arguments.json()))).await;
         if answer.status == 401 {
-            // Where HTTP itself is the answer, it has the envelope too.
+            // If the HTTP status is the answer, the body has the envelope too.
             return Answer::Refused(Refusal::of_envelope(&answer.json()["error"]["data"].to_string()));
         }
         assert_eq!(answer.status, 200, "{}", answer.text);

@@ -164,7 +164,7 @@ impl World<'_> {
         self.tally.done += 1;
     }
 
-    /// What a changed row shows to whom may not read it: its id, and what they sent themselves.
+    /// What a changed row shows to a caller who may not read it: its id, and the values that they sent.
     fn check_changed(&self, caller: &Caller, object: usize, record: &Value, id: &str, body: &Map<String, Value>) {
         let row = self.row(object, id).unwrap();
         if self.reaches(caller, object, "read", id) {
@@ -223,7 +223,7 @@ impl World<'_> {
         } else {
             let new = format!("20000000-0000-4000-8000-{:012x}", self.random.u64(1..1 << 40));
             let id = if self.random.bool() { new } else { self.id(object) };
-            // The admin's first upsert of it would make it a row.
+            // `MISSING` has to stay without a record, and the admin's first upsert of it would make one.
             body.insert("id".to_owned(), json!(if id == MISSING { "20000000-0000-4000-8000-ffffffffffff" } else { &id }));
         }
         let path = format!("/api/v1/data/{}?on_conflict={target}", NAMES[object]);
