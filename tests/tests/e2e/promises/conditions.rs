@@ -9,6 +9,7 @@ mod random;
 mod reference;
 mod setup;
 mod shrink;
+mod worlds;
 
 use std::collections::BTreeSet;
 
@@ -24,8 +25,56 @@ const SEEDS: std::ops::Range<u64> = 0..8;
 /// Conditions of each seed and engine. Each one is asked for on every surface.
 const CASES: usize = 500;
 const CASES_LONG: usize = 4_000;
+/// Rows of each kind that a failure shows.
+const ROWS_SHOWN: usize = 3;
 /// Longer addresses are refused before anybody looks at them.
 const ADDRESS_BYTES_MAX: usize = 60_000;
+
+/// What a list is searched for beside a condition.
+const TERMS: [&str; 9] = ["abc", "STRASSE", "100%", "a_b", "null", "$x", "οδος", "red", "example"];
+
+/// What narrows or orders a list beside its condition.
+#[derive(Clone, Debug, Default)]
+struct Beside {
+    /// The least of `f_integer`, as a filter.
+    least: Option<i64>,
+    search: Option<&'static str>,
+    sort: Option<&'static str>,
+}
+
+impl Beside {
+    fn random(random: &mut fastrand::Rng) -> Beside {
+        let mut sometimes = || random.u8(0..6) == 0;
+        let (is_filtered, is_searched, is_sorted) = (sometimes(), sometimes(), sometimes());
+        Beside {
+            least: random.choice([-1, 0, 7]).filter(|_| is_filtered),
+            search: random.choice(TERMS).filter(|_| is_searched),
+            sort: random.choice(["f_text", "-f_integer,f_text", "updated_by,-id"]).filter(|_| is_sorted),
+        }
+    }
+
+    /// The same as conditions, of which all have to hold.
+    fn conditions(&self, world: &World, object: usize) -> Vec<Value> {
+        let filter = self.least.map(|least| json!({ "f_integer": { "gte": least } }));
+        let search = self.search.map(|term| {
+            let searched = ["text", "email", "url", "slug", "enum", "multi_enum"];
+            let columns = world.objects[object].columns.iter();
+            let columns = columns.filter(|column| column.name.starts_with("f_") && searched.contains(&column.kind));
+            let term = if term.starts_with('$') { format!("${term}") } else { term.to_owned() };
+            json!({ "_or": columns.map(|column| json!({ &column.name: { "ilike": term } })).collect::<Vec<_>>() })
+        });
+        filter.into_iter().chain(search).collect()
+    }
+}
+
+/// Who asks, about which object, and how.
+#[derive(Clone)]
+struct Question<'a> {
+    caller: &'a Caller,
+    object: usize,
+    condition: Value,
+    beside: Beside,
+}
 
 /// A way to ask with a condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,20 +87,35 @@ enum Surface {
 impl Surface {
     const ALL: [Surface; 3] = [Surface::RestList, Surface::RestQuery, Surface::Aggregate];
 
-    /// The answer, or nothing where the condition does not fit the surface.
-    async fn ask(self, server: &Server, token: &str, object: &str, condition: &Value) -> Option<Answer> {
-        let path = format!("/api/v1/data/{object}");
-        let address = match self {
-            Surface::RestList => format!("{path}?pageSize=100&select=id&where={}", encoded(&condition.to_string())),
-            Surface::RestQuery => format!("{path}/query"),
-            Surface::Aggregate => format!("{path}/aggregate?fn=count&where={}", encoded(&condition.to_string())),
-        };
-        if address.len() > ADDRESS_BYTES_MAX {
-            return None;
+    /// The answer, or nothing where the question does not fit the surface.
+    async fn ask(self, server: &Server, object: &str, question: &Question<'_>) -> Option<Answer> {
+        let Question { caller, condition, beside, .. } = question;
+        let mut address = format!("/api/v1/data/{object}");
+        if self == Surface::RestQuery {
+            let mut body = json!({ "where": condition, "pageSize": 100, "select": "id" });
+            if let Some(least) = beside.least {
+                body["filters"] = json!([{ "field": "f_integer", "operator": "gte", "value": least }]);
+            }
+            for (name, text) in [("search", beside.search), ("sort", beside.sort)] {
+                if let Some(text) = text {
+                    body[name] = json!(text);
+                }
+            }
+            return Some(server.call_as(Some(&caller.token), "POST", &format!("{address}/query"), Some(body)).await);
         }
-        let body = json!({ "where": condition, "pageSize": 100, "select": "id" });
-        let (method, body) = if self == Surface::RestQuery { ("POST", Some(body)) } else { ("GET", None) };
-        Some(server.call_as(Some(token), method, &address, body).await)
+        address.push_str(if self == Surface::Aggregate { "/aggregate?fn=count" } else { "?pageSize=100&select=id" });
+        if let Some(least) = beside.least {
+            address.push_str(&format!("&f_integer%5Bgte%5D={least}"));
+        }
+        for (name, text) in [("search", beside.search), ("sort", beside.sort), ("where", Some(condition.to_string().as_str()))] {
+            if let Some(text) = text {
+                address.push_str(&format!("&{name}={}", encoded(text)));
+            }
+        }
+        match address.len() > ADDRESS_BYTES_MAX {
+            true => None,
+            false => Some(server.call_as(Some(&caller.token), "GET", &address, None).await),
+        }
     }
 
     /// What is wrong with an answer.
@@ -120,42 +184,52 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn problem(&self, surface: Surface, caller: &Caller, object: usize, condition: &Value) -> Option<Problem> {
-        let (expected, _) = self.world.judge(&caller.reader, object, condition).ok()?;
-        let answer = surface.ask(self.server, &caller.token, &self.world.objects[object].name, condition).await?;
+    fn expected(&self, question: &Question<'_>, reader: &Reader) -> Result<Verdict, String> {
+        let (mut verdict, _) = self.world.judge(reader, question.object, &question.condition)?;
+        for other in question.beside.conditions(self.world, question.object) {
+            let (others, _) = self.world.judge(reader, question.object, &other)?;
+            if let (Verdict::Found(ids), Verdict::Found(others)) = (&mut verdict, others) {
+                ids.retain(|id| others.contains(id));
+            }
+        }
+        Ok(verdict)
+    }
+
+    async fn problem(&self, surface: Surface, question: &Question<'_>) -> Option<Problem> {
+        let expected = self.expected(question, &question.caller.reader).ok()?;
+        let answer = surface.ask(self.server, &self.world.objects[question.object].name, question).await?;
         surface.problem(&answer, &expected)
     }
 
     /// Fails with the condition, a smaller one that is wrong too, and the rows that differ.
-    async fn fail(&self, case: usize, surface: Surface, caller: &Caller, object: usize, condition: &Value) {
-        let is_wrong = async |candidate: &Value| self.problem(surface, caller, object, candidate).await.is_some();
-        let smallest = shrink::shrunk(condition, is_wrong).await;
-        let problem = self.problem(surface, caller, object, &smallest).await.unwrap_or_default();
+    async fn fail(&self, case: usize, surface: Surface, question: &Question<'_>) {
+        let alone = Question { beside: Beside::default(), ..question.clone() };
+        let question = if self.problem(surface, &alone).await.is_some() { &alone } else { question };
+        let with = |condition: &Value| Question { condition: condition.clone(), ..question.clone() };
+        let is_wrong = async |condition: &Value| self.problem(surface, &with(condition)).await.is_some();
+        let smallest = shrink::shrunk(&question.condition, is_wrong).await;
+        let problem = self.problem(surface, &with(&smallest)).await.unwrap_or_default();
+        let object = question.object;
         let rows = |ids: &BTreeSet<String>| -> String {
-            let rows = self.world.rows[object].iter().filter(|row| ids.contains(&row.id));
-            rows.map(|row| format!("\n    {}", Value::Object(row.values.clone()))).collect()
+            let rows = self.world.rows[object].iter().filter(|row| ids.contains(&row.id)).take(ROWS_SHOWN);
+            let shown: String = rows.map(|row| format!("\n    {}", Value::Object(row.values.clone()))).collect();
+            format!("{} rows{shown}", ids.len())
         };
+        let shown = smallest.to_string();
+        let relations: Vec<_> = self.world.relations.iter().filter(|relation| shown.contains(&relation.name)).collect();
         panic!(
-            "seed {}, case {case}, {:?}, {:?}, {} ({:?}), {}\n  condition: {condition}\n  smallest: {smallest}\n  with it: {}\n  \
-             missing:{}\n  unexpected:{}\n  relations: {:?}\n  links: {:?}",
+            "seed {}, case {case}, {:?}, {surface:?}, {} who reads {:?}, {} beside {:?}\n  condition: {}\n  smallest: {shown}\n  \
+             with it: {}\n  missing: {}\n  unexpected: {}\n  relations: {relations:?}",
             self.seed,
             self.server.engine(),
-            surface,
-            caller.reader.name,
-            caller.reader.reads,
+            question.caller.reader.name,
+            question.caller.reader.reads,
             self.world.objects[object].name,
+            question.beside,
+            question.condition,
             problem.text,
             rows(&problem.missing),
             rows(&problem.unexpected),
-            self.world.relations,
-            self.world
-                .links
-                .iter()
-                .filter(|(_, source, target)| {
-                    let mut ids = problem.missing.union(&problem.unexpected);
-                    ids.any(|id| id == source || id == target)
-                })
-                .collect::<Vec<_>>(),
         );
     }
 
@@ -164,13 +238,14 @@ impl Run<'_> {
         let caller = &self.callers[[0, 0, 1, 1, 2][generator.random.usize(..5)]];
         let object = generator.random.usize(..self.world.objects.len());
         let condition = generator.condition(object, &caller.reader);
-        let (expected, _) =
-            self.world.judge(&caller.reader, object, &condition).unwrap_or_else(|problem| panic!("{problem}: {condition}"));
+        let question = Question { caller, object, condition, beside: Beside::random(&mut generator.random) };
+        let expected = self.expected(&question, &caller.reader);
+        let expected = expected.unwrap_or_else(|problem| panic!("{problem}: {}", question.condition));
         let name = &self.world.objects[object].name;
-        let asked = Surface::ALL.map(|surface| surface.ask(self.server, &caller.token, name, &condition));
+        let asked = Surface::ALL.map(|surface| surface.ask(self.server, name, &question));
         for (surface, answer) in Surface::ALL.into_iter().zip(futures_util::future::join_all(asked).await) {
             if answer.is_some_and(|answer| surface.problem(&answer, &expected).is_some()) {
-                self.fail(case, surface, caller, object, &condition).await;
+                self.fail(case, surface, &question).await;
             }
         }
         tally.asked += 1;
@@ -178,8 +253,8 @@ impl Run<'_> {
             Verdict::Forbidden => tally.forbidden += 1,
             Verdict::Found(ids) => {
                 tally.telling += usize::from(!ids.is_empty() && ids.len() < self.world.rows[object].len());
-                let admin = Reader { reads: self.callers[0].reader.reads.clone(), ..caller.reader.clone() };
-                tally.hidden += usize::from(self.world.judge(&admin, object, &condition).is_ok_and(|(all, _)| all != expected));
+                let all = Reader { reads: self.callers[0].reader.reads.clone(), ..caller.reader.clone() };
+                tally.hidden += usize::from(self.expected(&question, &all).is_ok_and(|all| all != expected));
             }
         }
     }

@@ -6,8 +6,8 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use super::model::{Column, Object, Reach, Reader, Relation, Row, Size, Verdict, World};
-use super::random::{self, Generator};
-use super::shrink;
+use super::random::Generator;
+use super::{shrink, worlds};
 
 const WORLDS: std::ops::Range<u64> = 0..4;
 const CONDITIONS: usize = 300;
@@ -20,8 +20,8 @@ fn reader(reads: Vec<Reach>, user: usize) -> Reader {
 /// Random worlds with random conditions: the world, the reader, the object and the condition.
 fn for_many(mut check: impl FnMut(&World, &Reader, usize, &Value)) {
     for seed in WORLDS {
-        let (mut world, _) = random::world(seed);
-        random::complete(&mut world);
+        let (mut world, _) = worlds::world(seed);
+        worlds::complete(&mut world);
         let mut generator = Generator::new(seed, &world);
         let reads = generator.reaches();
         for number in 0..CONDITIONS {

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::cells::Cell;
 use super::model::{Reach, Reader, World};
-use super::random::{self, Generator};
+use super::random::Generator;
+use super::worlds;
 
 /// Types whose digits are lost when this process reads JSON.
 const EXACT_KINDS: [&str; 3] = ["decimal", "currency", "percentage"];
@@ -40,7 +41,7 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
 
 /// Makes a world on a server: the world with what the server gave, and who asks.
 pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
-    let (mut world, definitions) = random::world(seed);
+    let (mut world, definitions) = worlds::world(seed);
     let admin = server.admin().await;
     for definition in &definitions {
         let made = admin.post("/api/v1/objects", definition.clone()).await;

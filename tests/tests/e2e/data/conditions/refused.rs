@@ -1,0 +1,168 @@
+//! Conditions that are malformed or too large: refused with the place where they are wrong.
+
+use blockbase_tests::on_both_engines;
+
+use crate::data::conditions::{define, encoded, fill, found, unrefused};
+
+/// Both where nothing says which.
+const EITHER: &str = "invalid_request or invalid_value";
+
+/// `depth` times `open`, then the middle, then as often `close`.
+fn nested(depth: usize, open: &str, middle: &str, close: &str) -> String {
+    format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+}
+
+on_both_engines! {
+    async fn a_wrong_condition_is_refused_with_its_place(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        fill(&admin).await;
+        let mut wrong = Vec::new();
+        let many = |item: &str, count: usize| vec![item; count].join(",");
+        let invalid = "invalid_request";
+        for (condition, code, path) in [
+            // Shapes.
+            ("[]", invalid, "where`"),
+            ("1", invalid, "where`"),
+            ("\"title\"", invalid, "where`"),
+            (r#"{ "_and": {} }"#, invalid, "where._and`"),
+            (r#"{ "_or": null }"#, invalid, "where._or`"),
+            (r#"{ "_or": [{}, 1] }"#, invalid, "where._or[1]`"),
+            (r#"{ "_or": [[]] }"#, invalid, "where._or[0]`"),
+            (r#"{ "_not": [] }"#, invalid, "where._not`"),
+            (r#"{ "_not": true }"#, invalid, "where._not`"),
+            (r#"{ "_xor": [] }"#, invalid, "where._xor`"),
+            (r#"{ "_": {} }"#, invalid, "where._`"),
+            (r#"{ "_AND": [] }"#, invalid, "where._AND`"),
+            (r#"{ "_not": { "_or": [{ "amount": { "gte": 1 } }, { "amount": { "near": 1 } }] } }"#, invalid, "where._not._or[1].amount.near`"),
+            // Keys that come twice.
+            (r#"{ "title": "a", "title": "a" }"#, invalid, "where"),
+            (r#"{ "title": { "eq": "a", "eq": "a" } }"#, invalid, "where.title"),
+            (r#"{ "title": "a", "\u0074itle": "a" }"#, invalid, "where"),
+            (r#"{ "_and": [], "_and": [] }"#, invalid, "where"),
+            (r#"{ "_or": [{ "tags": { "some": {}, "some": {} } }] }"#, invalid, "where._or[0].tags"),
+            // Fields and relations.
+            (r#"{ "nothing": 1 }"#, "unknown_field", "where.nothing`"),
+            (r#"{ "": 1 }"#, "unknown_field", "where."),
+            (r#"{ "project.nothing": 1 }"#, "unknown_field", "where.project.nothing`"),
+            (r#"{ "project": { "nothing": 1 } }"#, "unknown_field", "where.project.nothing`"),
+            (r#"{ "nothing.name": 1 }"#, "unknown_field", "where.nothing"),
+            (r#"{ "task_by_project": { "some": {} } }"#, "unknown_field", "where.task_by_project`"),
+            (r#"{ "tags": { "every": { "title": "a" } } }"#, "unknown_field", "where.tags.every.title`"),
+            (r#"{ "project": { "some": {} } }"#, "unknown_field", "where.project.some`"),
+            (r#"{ "title.name": 1 }"#, "invalid_request or unknown_field", "where.title"),
+            (r#"{ "tags.name": "red" }"#, "invalid_request or unknown_field", "where.tags"),
+            (r#"{ "tags.some": {} }"#, "invalid_request or unknown_field", "where.tags"),
+            (r#"{ "project.": {} }"#, "unknown_field", "where.project."),
+            (r#"{ ".title": 1 }"#, "unknown_field", "where."),
+            (r#"{ "project": null }"#, invalid, "where.project`"),
+            (r#"{ "project": "x" }"#, invalid, "where.project`"),
+            (r#"{ "project": [] }"#, invalid, "where.project`"),
+            (r#"{ "tags": {} }"#, invalid, "where.tags`"),
+            (r#"{ "tags": null }"#, invalid, "where.tags`"),
+            (r#"{ "tags": { "name": "red" } }"#, invalid, "where.tags"),
+            (r#"{ "tags": { "some": [] } }"#, invalid, "where.tags.some`"),
+            (r#"{ "tags": { "none": null } }"#, invalid, "where.tags.none`"),
+            (r#"{ "tags": { "SOME": {} } }"#, invalid, "where.tags"),
+            // Operators.
+            (r#"{ "amount": {} }"#, invalid, "where.amount`"),
+            (r#"{ "amount": { "near": 1 } }"#, invalid, "where.amount.near`"),
+            (r#"{ "amount": { "": 1 } }"#, invalid, "where.amount."),
+            (r#"{ "amount": { "like": "1" } }"#, invalid, "where.amount.like`"),
+            (r#"{ "extra": { "eq": {} } }"#, invalid, "where.extra"),
+            (r#"{ "extra": 1 }"#, invalid, "where.extra"),
+            (r#"{ "kinds": { "gt": "a" } }"#, invalid, "where.kinds.gt`"),
+            (r#"{ "amount": { "in": 1 } }"#, invalid, "where.amount.in`"),
+            (r#"{ "amount": { "in": "1,2" } }"#, invalid, "where.amount.in`"),
+            (r#"{ "amount": { "nin": null } }"#, invalid, "where.amount.nin`"),
+            (r#"{ "amount": { "in": { "0": 1 } } }"#, invalid, "where.amount.in`"),
+            (r#"{ "amount": { "is_null": false } }"#, invalid, "where.amount.is_null`"),
+            (r#"{ "amount": { "is_not_null": "true" } }"#, invalid, "where.amount.is_not_null`"),
+            (r#"{ "amount": { "gte": null } }"#, EITHER, "where.amount.gte`"),
+            (r#"{ "title": { "like": 1 } }"#, EITHER, "where.title.like`"),
+            (r#"{ "title": { "ilike": null } }"#, EITHER, "where.title.ilike`"),
+            (r#"{ "title": { "like": ["a"] } }"#, EITHER, "where.title.like`"),
+        ] {
+            let field = (code == "unknown_field").then_some("");
+            wrong.extend(unrefused(&admin, condition, code, path, field).await);
+        }
+        // Values.
+        for (condition, path, field) in [
+            (r#"{ "title": 1 }"#, "where.title`", "title"),
+            (r#"{ "title": { "eq": true } }"#, "where.title.eq`", "title"),
+            (r#"{ "title": "\u0000" }"#, "where.title`", "title"),
+            (r#"{ "title": { "like": "a\u0000" } }"#, "where.title.like`", "title"),
+            (r#"{ "amount": { "lt": 1e400 } }"#, "where.amount.lt`", "amount"),
+            (r#"{ "count": 1.5 }"#, "where.count`", "count"),
+            (r#"{ "amount": "x" }"#, "where.amount`", "amount"),
+            (r#"{ "amount": true }"#, "where.amount`", "amount"),
+            (r#"{ "amount": { "in": [1, "x"] } }"#, "where.amount.in", "amount"),
+            (r#"{ "count": "null" }"#, "where.count`", "count"),
+            (r#"{ "done": 1 }"#, "where.done`", "done"),
+            (r#"{ "done": "yes" }"#, "where.done`", "done"),
+            (r#"{ "due": "1970-1-1" }"#, "where.due`", "due"),
+            (r#"{ "due": 0 }"#, "where.due`", "due"),
+            (r#"{ "at": { "gt": "yesterday" } }"#, "where.at.gt`", "at"),
+            (r#"{ "hour": { "lt": 12 } }"#, "where.hour.lt`", "hour"),
+            (r#"{ "code": "x" }"#, "where.code`", "code"),
+            (r#"{ "id": "x" }"#, "where.id`", "id"),
+            (r#"{ "project_id": { "neq": "x" } }"#, "where.project_id.neq`", "project_id"),
+            (r#"{ "kinds": 1 }"#, "where.kinds`", "kinds"),
+            (r#"{ "project.id": "x" }"#, "where.project.id`", "id"),
+            (r#"{ "tags": { "some": { "name": { "nin": [1] } } } }"#, "where.tags.some.name.nin", "name"),
+        ] {
+            wrong.extend(unrefused(&admin, condition, "invalid_value", path, Some(field)).await);
+        }
+        for condition in [r#"{ "title": ["a"] }"#, r#"{ "amount": { "eq": {} } }"#, r#"{ "amount": { "in": [[1]] } }"#, r#"{ "kinds": ["a"] }"#] {
+            wrong.extend(unrefused(&admin, condition, EITHER, "where.", None).await);
+        }
+
+        // Bounds, each with the last thing that they let pass.
+        let or = |count: usize| format!(r#"{{ "_or": [{}] }}"#, many(r#"{ "title": "a" }"#, count));
+        assert_eq!(found(&admin, &or(100)).await, "a");
+        wrong.extend(unrefused(&admin, &or(101), invalid, "where", None).await);
+        wrong.extend(unrefused(&admin, &format!(r#"{{ "_and": [{}, {{ "amount": {{ "gte": 1, "lt": 2 }} }}] }}"#, or(99)), invalid, "where", None).await);
+        assert_eq!(found(&admin, &nested(7, r#"{ "_not": "#, "{}", " }")).await, "");
+        wrong.extend(unrefused(&admin, &nested(8, r#"{ "_not": "#, "{}", " }"), invalid, "where", None).await);
+        assert_eq!(found(&admin, &nested(6, r#"{ "_and": [{}, "#, r#"{ "title": { "eq": "a" } }"#, "] }")).await, "a");
+        wrong.extend(unrefused(&admin, &nested(7, r#"{ "_and": [{}, "#, r#"{ "title": { "eq": "a" } }"#, "] }"), invalid, "where", None).await);
+        let dotted = |depth: usize| nested(depth, r#"{ "_not": "#, r#"{ "project.owner.boss.name": "Zoë" }"#, " }");
+        assert_eq!(found(&admin, &dotted(4)).await, "a");
+        wrong.extend(unrefused(&admin, &dotted(5), invalid, "where", None).await);
+        let steps = |count: usize| format!(r#"{{ "_and": [{}] }}"#, many(r#"{ "project": {} }"#, count));
+        assert_eq!(found(&admin, &steps(10)).await, "abc");
+        wrong.extend(unrefused(&admin, &steps(11), invalid, "where", None).await);
+        assert_eq!(found(&admin, &format!(r#"{{ "_and": [{}, {{ "project": {{}} }}] }}"#, many(r#"{ "project.owner.boss": {} }"#, 3))).await, "abc");
+        wrong.extend(unrefused(&admin, &format!(r#"{{ "_and": [{}, {}] }}"#, steps(10), r#"{ "tags": { "some": {} } }"#), invalid, "where", None).await);
+        for deep in [
+            r#"{ "project.owner.boss.boss": {} }"#,
+            r#"{ "project": { "owner": { "boss": { "boss": { "name": "a" } } } } }"#,
+            r#"{ "project.owner": { "project_by_owner": { "some": { "owner.name": "a" } } } }"#,
+        ] {
+            wrong.extend(unrefused(&admin, deep, invalid, "where", None).await);
+        }
+        let within = |count: usize| format!(r#"{{ "count": {{ "in": [{}] }} }}"#, many("0", count));
+        assert_eq!(found(&admin, &within(1000)).await, "b");
+        wrong.extend(unrefused(&admin, &within(1001), invalid, "where.count.in", None).await);
+        wrong.extend(unrefused(&admin, &nested(1000, r#"{"_not":"#, "{}", "}"), invalid, "where", None).await);
+        wrong.extend(unrefused(&admin, &nested(1000, r#"{"_or":["#, "{}", "]}"), invalid, "where", None).await);
+        assert!(wrong.is_empty(), "{}", wrong.concat());
+        // Large documents fit a body alone.
+        for large in [or(10_000), nested(100_000, "[", "", "]"), nested(100_000, r#"{"_not":"#, "{}", "}")] {
+            let request = admin.request("POST", "/api/v1/data/task/query").header("content-type", "application/json");
+            server.send(request.body(format!(r#"{{ "where": {large} }}"#))).await.expect_error(400, invalid);
+        }
+        // What is no JSON fits a parameter alone.
+        for text in ["", "{", "title", "{ 'title': 1 }", r#"{ "title": "a" } x"#, r#"{ "title": "a", }"#, "\u{0}", r#"{ "title": NaN }"#] {
+            for path in ["task?", "task/aggregate?fn=count&", "task/export?format=csv&"] {
+                let error = admin.get(&format!("/api/v1/data/{path}where={}", encoded(text))).await.expect_error(400, invalid);
+                assert!(error["message"].as_str().unwrap().starts_with("`where`"), "{text}: {error}");
+            }
+        }
+        for (path, extra) in [("task?", ""), ("task/aggregate?fn=count&", ""), ("task/export?format=csv&", "")] {
+            let twice = format!("/api/v1/data/{path}where=%7B%7D&where=%7B%7D{extra}");
+            admin.get(&twice).await.expect_error(400, invalid);
+        }
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 3);
+    }
+}
