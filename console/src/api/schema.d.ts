@@ -2789,14 +2789,14 @@ export interface components {
             op: "delete_relationship";
         };
         SvcSignUp: {
+            name: string;
             /** Format: email */
             email: string;
             password: string;
-            /** @description Whether the session outlives the browser. The default is true. */
-            rememberMe?: boolean | null;
-            name: string;
             /** @description The URL of a picture. */
             image?: string | null;
+            /** @description Whether the session outlives the browser. The default is true. */
+            rememberMe?: boolean | null;
             /** @description The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin. */
             callbackURL?: string | null;
         };
@@ -2811,7 +2811,7 @@ export interface components {
         SvcNewRole: {
             name: string;
             description?: string | null;
-            permissions?: components["schemas"]["SvcGrant"][] | null;
+            permissions?: components["schemas"]["SvcGrant"][];
         };
         SvcRoleChanges: {
             name?: string;

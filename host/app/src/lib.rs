@@ -29,7 +29,7 @@ pub use accounts::users::{ManagedUserAnswer, OnDeletion, UserChanges, UserSearch
 pub use accounts::{
     BootstrapAdmin, CurrentSession, ListedSession, MeAnswer, ProfileChanges, SessionAnswer, SignIn, SignUp, SignedIn, UserAnswer,
 };
-pub use automation::tasks::{NewTask, TaskAnswer, TaskChanges, TaskRunAnswer};
+pub use automation::tasks::{ActionConfig, ErasureConfig, NewTask, TASK_TYPES_MADE, TaskAnswer, TaskChanges, TaskRunAnswer};
 pub use base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 pub use base::clock::Clock;
 pub use base::frames::{FramePlace, FrameSender, Frames};

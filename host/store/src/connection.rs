@@ -72,7 +72,7 @@ pub(crate) struct SearchChange {
 }
 
 /// Logs which statements run if `SVC_LOG=info,blockbase_store::sql=trace` asks for it: their text, never their values.
-fn show(statement: &Statement) {
+pub(crate) fn show(statement: &Statement) {
     let text = statement.sql.as_str();
     tracing::trace!(target: "blockbase_store::sql", statement = text, "a statement runs");
 }
@@ -200,6 +200,7 @@ impl Connection {
         let mut statement = Statement { sql, params: Vec::new() };
         for (index, (params, document)) in sets.into_iter().zip(documents).enumerate() {
             statement.params = params;
+            show(&statement);
             let executed = match &mut self.inner {
                 Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
                 Inner::Postgres(session) => session.execute(statement.clone()).await,

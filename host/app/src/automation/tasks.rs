@@ -20,6 +20,7 @@ use crate::caller::Caller;
 use crate::records::read::page_json;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, kept};
 use kind::Kind;
+pub use kind::{ActionConfig, ErasureConfig, MADE as TASK_TYPES_MADE};
 use schedule::next_run;
 
 /// Longest name in characters.

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 /// The components that answers refer to. The document keeps those that it needs.
 pub(crate) fn schemas() -> Map<String, Value> {
-    let mut generator = generator();
+    let mut generator = for_answers();
     macro_rules! add {
         ($($answer:ty),* $(,)?) => { $(generator.subschema_for::<$answer>();)* };
     }
@@ -65,13 +65,22 @@ pub(crate) fn schemas() -> Map<String, Value> {
 
 /// The schema of an answer: a reference to its component where it is one of [`schemas`].
 pub(crate) fn of<T: JsonSchema>() -> Value {
-    generator().subschema_for::<T>().into()
+    for_answers().subschema_for::<T>().into()
 }
 
-fn generator() -> SchemaGenerator {
-    let mut settings = SchemaSettings::draft2020_12().for_serialize().with_transform(RecursiveTransform(Plain));
+fn for_answers() -> SchemaGenerator {
+    generator(SchemaSettings::draft2020_12().for_serialize())
+}
+
+pub(super) fn generator(settings: SchemaSettings) -> SchemaGenerator {
+    let mut settings = settings.with_transform(RecursiveTransform(Plain));
     settings.definitions_path = "/components/schemas".into();
     settings.into_generator()
+}
+
+/// Translates a schema that no generator has translated.
+pub(super) fn plain(schema: &mut Schema) {
+    RecursiveTransform(Plain).transform(schema);
 }
 
 /// Translates the schemas of Rust's types and comments into those of the document.

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use blockbase_app::schema::{Error, time};
 use blockbase_app::{InstallOptions, LogRequest, ReplayRequest};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -88,12 +89,15 @@ pub(crate) async fn get(
     Ok(render::data(StatusCode::OK, &state.app.block(&caller, &block).await?))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Changes {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool")]
     enabled: Option<bool>,
+    /// The whole configuration, checked against the manifest's schema.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Value", extend("type" = "object"))]
     config: Option<Value>,
 }
 
@@ -132,10 +136,11 @@ pub(crate) async fn secrets(
     Ok(render::data(StatusCode::OK, &state.app.block_secrets(&caller, &block)?))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSecret {
     name: String,
+    #[schemars(extend("writeOnly" = true))]
     value: String,
 }
 
@@ -217,11 +222,14 @@ pub(crate) async fn inspect(
     Ok(render::data(StatusCode::OK, &state.app.inspect_block(&caller, file, hints::words).await?))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ReplayBody {
+    /// The id of an event of the outbox.
     event_id: String,
+    /// The consumer group whose configuration counts. The default is the first group whose topic matches.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String")]
     consumer: Option<String>,
 }
 

@@ -8,6 +8,7 @@ use axum::response::Response;
 use blockbase_app::run_sized;
 use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{holds_nul, parse_members};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -36,10 +37,12 @@ pub(crate) async fn verdict(State(state): State<AppState>, Presented(credentials
     Ok(render::json_bytes(StatusCode::OK, json.as_bytes().to_vec()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ClaimBody {
+    #[schemars(length(min = 1, max = 200))]
     name: String,
+    #[schemars(length(min = 8, max = 128))]
     new_password: String,
 }
 

@@ -5,7 +5,8 @@ pub(crate) mod document;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::{NewTask, TaskChanges};
+use blockbase_app::{ActionConfig, ErasureConfig, NewTask, TASK_TYPES_MADE, TaskChanges};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,25 +30,39 @@ pub(crate) fn routes() -> Routes {
         .get("/api/v1/tasks/{id}/runs", runs)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewBody {
+    #[schemars(length(max = 64), extend("pattern" = "^[a-z][a-z0-9_\\-]*$"))]
     name: String,
     #[serde(rename = "type")]
+    #[schemars(extend("enum" = TASK_TYPES_MADE))]
     kind: String,
+    #[schemars(extend("examples" = ["0 3 * * *"]))]
     schedule: String,
+    #[schemars(schema_with = "config_of_new")]
     config: Value,
     enabled: Option<bool>,
 }
 
-#[derive(Deserialize)]
+/// The configuration of each type that can be made.
+fn config_of_new(generator: &mut SchemaGenerator) -> Schema {
+    let (call, erasure) = (ActionConfig::json_schema(generator), ErasureConfig::json_schema(generator));
+    json_schema!({ "anyOf": [call, erasure] })
+}
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangesBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool")]
     enabled: Option<bool>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String")]
     schedule: Option<String>,
+    /// The whole configuration, for example `{ maxAgeDays }` of `anonymous_cleanup`.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Value")]
     config: Option<Value>,
 }
 

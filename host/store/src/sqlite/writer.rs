@@ -25,7 +25,7 @@ use queue::Queue;
 use super::statement::{batch, db_error, execute};
 use super::{SchemaState, run_now};
 use crate::OnCommit;
-use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
+use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange, show};
 use crate::error::DbError;
 use crate::events::COMMIT_BYTES_FULL;
 
@@ -312,7 +312,9 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
             "delete" => format!("DELETE FROM svc_ft_{object_id} WHERE rowid = ?1"),
             _ => format!("INSERT INTO svc_ft_{object_id} (rowid, document) VALUES (?1, ?2)"),
         };
-        execute(driver, &Statement { sql, params }).map(|_| ())
+        let statement = Statement { sql, params };
+        show(&statement);
+        execute(driver, &statement).map(|_| ())
     };
     for change in last.values().filter(|change| !change.is_new) {
         apply("delete", change.object_id, vec![change.row.into()])?;
@@ -337,6 +339,7 @@ fn apply_counts(connection: &mut Connection) -> Result<(), DbError> {
             sql: "UPDATE svc_counts SET rows = rows + ?2 WHERE object_id = ?1".to_owned(),
             params: vec![Param::from(object_id), Param::from(difference)],
         };
+        show(&statement);
         execute(driver, &statement)?;
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! What a task does, read from its type and its configuration.
 
 use blockbase_schema::{Code, Error, Result};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::automation::erasure::Erasure;
 pub(super) const BLOCK_ACTION: &str = "block_action";
 const ERASE_USER: &str = "erase_user";
 /// What somebody can make; the others come with the service.
-pub(super) const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
+pub const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
 /// All types of tasks.
 pub(super) const NAMES: [&str; 4] = [ANONYMOUS_CLEANUP, EVENT_RETENTION, BLOCK_ACTION, ERASE_USER];
 pub(super) const ANONYMOUS_CLEANUP: &str = "anonymous_cleanup";
@@ -32,11 +33,42 @@ pub(super) enum Kind {
 }
 
 /// What becomes of the records that an erased user created.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Records {
+#[schemars(inline)]
+enum ErasedRecords {
     Keep,
     Delete,
+}
+
+/// For `block_action`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActionConfig {
+    block: String,
+    action: String,
+    /// The input of the action. The default is `{}`.
+    #[serde(default = "no_input")]
+    input: Value,
+}
+
+fn no_input() -> Value {
+    json!({})
+}
+
+/// For `erase_user`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ErasureConfig {
+    #[schemars(extend("format" = "uuid"))]
+    user_id: String,
+    /// `keep`, the default, removes the user's id from records that they made. `delete` deletes records that they created.
+    #[serde(default = "keep")]
+    records: ErasedRecords,
+}
+
+fn keep() -> ErasedRecords {
+    ErasedRecords::Keep
 }
 
 fn parsed<T: DeserializeOwned>(config: &Value) -> Result<T> {
@@ -64,27 +96,6 @@ impl Kind {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Nothing {}
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Call {
-            block: String,
-            action: String,
-            #[serde(default = "no_input")]
-            input: Value,
-        }
-        fn no_input() -> Value {
-            json!({})
-        }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields, rename_all = "camelCase")]
-        struct Erase {
-            user_id: String,
-            #[serde(default = "keep")]
-            records: Records,
-        }
-        fn keep() -> Records {
-            Records::Keep
-        }
         match kind {
             ANONYMOUS_CLEANUP => {
                 let Cleanup { max_age_days } = parsed(config)?;
@@ -97,17 +108,17 @@ impl Kind {
             }
             EVENT_RETENTION => parsed::<Nothing>(config).map(|Nothing {}| Kind::EventRetention),
             BLOCK_ACTION => {
-                let Call { block, action, input } = parsed(config)?;
+                let ActionConfig { block, action, input } = parsed(config)?;
                 Ok(Kind::BlockAction { block, action, input })
             }
             ERASE_USER => {
-                let Erase { user_id, records } = parsed(config)?;
+                let ErasureConfig { user_id, records } = parsed(config)?;
                 let invalid = |_| {
                     let message = "`config`: `userId` is the id of a user, a UUID.";
                     Error::new(Code::InvalidValue, message).with_field("config")
                 };
                 let user_id: uuid::Uuid = user_id.parse().map_err(invalid)?;
-                let deletes_records = matches!(records, Records::Delete);
+                let deletes_records = matches!(records, ErasedRecords::Delete);
                 Ok(Kind::EraseUser(Erasure { user_id: user_id.to_string(), deletes_records }))
             }
             other => Err(Error::internal(format!("a task of the unknown type {other:?}"))),

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use blockbase_app::NewKey;
 use blockbase_app::schema::{Code, Error, time};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -15,12 +16,17 @@ use crate::request::admission::{ApiKeys, Create, Delete, Granted, Read, Update};
 use crate::request::body::JsonBody;
 use crate::request::extract::PathParts;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct KeyBody {
+    #[schemars(length(min = 1, max = 200))]
     name: String,
+    /// The id or the name of the role whose rights the key has.
     role_id: String,
+    /// The id of the user whom the key acts as. The default is the caller.
     user_id: Option<String>,
+    /// When the key expires. Without it the key never expires.
+    #[schemars(extend("format" = "date-time"))]
     expires_at: Option<String>,
 }
 

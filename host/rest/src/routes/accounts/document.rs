@@ -1,46 +1,21 @@
 //! Roles, users, API keys.
 
 use blockbase_app::schema::Resource;
-use blockbase_app::{ApiKeyAnswer, Grant, ManagedUserAnswer, RoleAnswer, RolePermissions, UserSessionAnswer};
+use blockbase_app::{ApiKeyAnswer, ManagedUserAnswer, RoleAnswer, RolePermissions, UserSessionAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of, schema};
 use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
+use crate::routes::accounts::{api_keys, roles, users};
 use crate::routes::data::filters_document::paging_parameters;
 
 pub(crate) fn schemas() -> Value {
-    let role_members = json!({
-        "name": { "type": "string", "pattern": "^[A-Za-z]([A-Za-z0-9_. \\-]*[A-Za-z0-9_.\\-])?$", "maxLength": 64 },
-        "description": { "type": ["string", "null"], "maxLength": 1000 },
-        "permissions": { "type": "array", "maxItems": 1000, "items": of::<Grant>() },
-    });
-    let optional = |schema: &Value| {
-        let mut optional = schema.clone();
-        optional["type"] = json!([schema["type"], "null"]);
-        optional
-    };
-    json!({
-        "SvcNewRole": {
-            "type": "object",
-            "properties": {
-                "name": role_members["name"],
-                "description": role_members["description"],
-                "permissions": optional(&role_members["permissions"]),
-            },
-            "required": ["name"],
-            "additionalProperties": false,
-        },
-        "SvcRoleChanges": {
-            "type": "object",
-            "properties": {
-                "name": role_members["name"],
-                "description": role_members["description"],
-                "permissions": role_members["permissions"],
-            },
-            "additionalProperties": false,
-        },
-    })
+    let changes = body_of::<roles::RoleBody>();
+    let mut new = changes.clone();
+    new["required"] = json!(["name"]);
+    json!({ "SvcNewRole": new, "SvcRoleChanges": changes })
 }
 
 pub(crate) fn describe(paths: &mut Paths) {
@@ -115,22 +90,13 @@ fn users(paths: &mut Paths) {
     let base = "/api/v1/users/{id}";
     let get = operation("get", "Get a user").parameter(user()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The user.", of::<ManagedUserAnswer>()));
-    let changes = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string", "maxLength": 200 },
-            "banned": { "type": "boolean", "description": "A ban ends the user's sessions. The user's API keys are invalid \
-                while the ban lasts." },
-        },
-        "additionalProperties": false,
-    });
     let update = operation("update", "Change or ban a user")
         .describe(
             "The response is 403 if the user holds more than the caller. API keys that act as the user count too. Things \
             that a banned user made are suspended.",
         )
         .parameter(user())
-        .json_body(changes)
+        .json_body(body_of::<users::UserBody>())
         .problems(&[404, 409])
         .answers_data(200, "The user as they are now.", of::<ManagedUserAnswer>());
     paths.add("patch", base, update);
@@ -190,14 +156,13 @@ fn users(paths: &mut Paths) {
         .problems(&[400, 404])
         .answers_nothing(204, "The session has ended.");
     paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
-    let role_id = json!({ "type": "string", "description": "The role's id, or its name." });
     let give = operation("giveRole", "Give a user a role")
         .describe(
             "Needs update on `users`, every right that the role gives, and every right that the user holds. The response \
             is 409 if the user has 100 roles already.",
         )
         .parameter(user())
-        .json_body(exact_object(json!({ "roleId": role_id })))
+        .json_body(body_of::<users::RoleBody>())
         .problems(&[404, 409])
         .answers_data(200, "The user with their roles.", of::<ManagedUserAnswer>());
     paths.add("post", "/api/v1/users/{id}/roles", give);
@@ -215,19 +180,6 @@ fn api_keys(paths: &mut Paths) {
     let base = "/api/v1/api-keys";
     let list = operation("list", "List the API keys, newest first").problems(&[400]);
     paths.add("get", base, list.answers_data(200, "The keys.", list_of(of::<ApiKeyAnswer>())));
-    let body = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string", "minLength": 1, "maxLength": 200 },
-            "roleId": { "type": "string", "description": "The id or the name of the role whose rights the key has." },
-            "userId": { "type": ["string", "null"], "description": "The id of the user whom the key acts as. The default is the \
-                caller." },
-            "expiresAt": { "type": ["string", "null"], "format": "date-time", "description": "When the key expires. Without it \
-                the key never expires." },
-        },
-        "required": ["name", "roleId"],
-        "additionalProperties": false,
-    });
     let made = exact_object(json!({
         "data": of::<ApiKeyAnswer>(),
         "key": { "type": "string", "description": "The key. Only this response shows it.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
@@ -239,7 +191,7 @@ fn api_keys(paths: &mut Paths) {
                 needs update on `users`, and every right that the user holds. The response is 409 if the user has 1000 keys \
                 already.",
         )
-        .json_body(body)
+        .json_body(body_of::<api_keys::KeyBody>())
         .problems(&[409])
         .answers(201, "The new key.", made);
     paths.add("post", base, create);

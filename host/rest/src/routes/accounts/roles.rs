@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::{Grant, RoleChanges};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::AppState;
@@ -13,14 +14,17 @@ use crate::request::admission::{Create, Delete, Granted, Read, Roles, Update};
 use crate::request::body::{JsonBody, given, present};
 use crate::request::extract::PathParts;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoleBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String", length(max = 64), extend("pattern" = "^[A-Za-z]([A-Za-z0-9_. \\-]*[A-Za-z0-9_.\\-])?$"))]
     name: Option<String>,
     #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "Option<String>", length(max = 1000))]
     description: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Vec<Grant>", length(max = 1000))]
     permissions: Option<Vec<Grant>>,
 }
 

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{OnDeletion, UserChanges, UserSearch};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::AppState;
@@ -14,18 +15,22 @@ use crate::request::admission::{Delete, Granted, Read, RolesOfUsers, Update, Use
 use crate::request::body::{JsonBody, given};
 use crate::request::extract::{PathParts, QueryPairs};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UserBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String", length(max = 200))]
     name: Option<String>,
+    /// A ban ends the user's sessions. The user's API keys are invalid while the ban lasts.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool")]
     banned: Option<bool>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RoleBody {
+    /// The role's id, or its name.
     role_id: String,
 }
 

@@ -4,34 +4,16 @@ use blockbase_app::{CurrentSession, ListedSession, MeAnswer, UserAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of, schema};
 use crate::openapi::operation::{Caller, Operation, Paths, headers};
+use crate::routes::auth::profile::{PasswordBody, UserBody};
+use crate::routes::auth::sessions::RevokeBody;
+use crate::routes::auth::sign::{SignInBody, SignUpBody};
+use crate::routes::me::ClaimBody;
 
 pub(crate) fn schemas() -> Value {
-    let text = json!({ "type": "string" });
-    let remember =
-        json!({ "type": ["boolean", "null"], "description": "Whether the session outlives the browser. The default is true." });
-    let credentials = |more: Value, required: &[&str]| {
-        let mut properties = json!({ "email": text, "password": text, "rememberMe": remember });
-        for (key, value) in more.as_object().into_iter().flatten() {
-            properties[key] = value.clone();
-        }
-        json!({ "type": "object", "properties": properties, "required": required })
-    };
-    let callback = json!({
-        "type": ["string", "null"],
-        "description": "The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin.",
-    });
-    json!({
-        "SvcSignUp": credentials(json!({
-            "name": { "type": "string", "maxLength": 200 },
-            "email": { "type": "string", "format": "email" },
-            "password": { "type": "string", "minLength": 8, "maxLength": 128 },
-            "image": { "type": ["string", "null"], "maxLength": 2000, "description": "The URL of a picture." },
-            "callbackURL": callback,
-        }), &["name", "email", "password"]),
-        "SvcSignIn": credentials(json!({ "callbackURL": callback }), &["email", "password"]),
-    })
+    json!({ "SvcSignUp": body_of::<SignUpBody>(), "SvcSignIn": body_of::<SignInBody>() })
 }
 
 /// An answer that hands out a session.
@@ -111,10 +93,7 @@ pub(crate) fn describe(paths: &mut Paths) {
             the account ends. The response is 409 `no_pending_claim` if there is no account to claim, or if another request \
             claimed it first.",
         )
-        .json_body(exact_object(json!({
-            "name": { "type": "string", "minLength": 1, "maxLength": 200 },
-            "newPassword": { "type": "string", "minLength": 8, "maxLength": 128 },
-        })))
+        .json_body(body_of::<ClaimBody>())
         .problems(&[409])
         .answers_data(200, "The account is claimed.", exact_object(json!({ "claimed": { "type": "boolean", "const": true } })));
     paths.add("post", "/api/v1/admin/claim", claim);
@@ -156,10 +135,9 @@ fn sessions(paths: &mut Paths) {
         "/api/auth/list-sessions",
         list.answers(200, "The sessions, newest first. There are at most 100.", list_of(of::<ListedSession>())),
     );
-    let maybe = json!({ "type": ["string", "null"] });
     let revoke = operation("revokeSession", "End one session of the caller's user", Caller::Session)
         .describe("The body names the session by its id or its token. An unknown session counts as ended.")
-        .json_body(json!({ "type": "object", "properties": { "id": maybe, "token": maybe } }))
+        .json_body(body_of::<RevokeBody>())
         .answers(200, "The session has ended.", status());
     paths.add("post", "/api/auth/revoke-session", revoke);
     for (path, verb, summary) in [
@@ -174,15 +152,6 @@ fn sessions(paths: &mut Paths) {
 }
 
 fn profile(paths: &mut Paths) {
-    let password = json!({
-        "type": "object",
-        "properties": {
-            "currentPassword": { "type": "string" },
-            "newPassword": { "type": "string", "minLength": 8, "maxLength": 128 },
-            "revokeOtherSessions": { "type": ["boolean", "null"], "description": "Whether all sessions end and a new one begins." },
-        },
-        "required": ["currentPassword", "newPassword"],
-    });
     let mut changed = session_response(json!({}));
     changed["description"] = json!("The password is changed. `token` is null unless a new session began.");
     changed["content"]["application/json"]["schema"]["properties"]["token"] = json!({ "type": ["string", "null"] });
@@ -191,19 +160,12 @@ fn profile(paths: &mut Paths) {
             "The response is 400 `INVALID_PASSWORD` if `currentPassword` is wrong, and 400 `CREDENTIAL_ACCOUNT_NOT_FOUND` \
             for guests. Wrong passwords count as failed sign-ins: too many of them get 429.",
         )
-        .json_body(password)
+        .json_body(body_of::<PasswordBody>())
         .response(200, changed);
     paths.add("post", "/api/auth/change-password", change);
-    let user = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": ["string", "null"], "maxLength": 200 },
-            "image": { "type": ["string", "null"], "maxLength": 2000 },
-        },
-    });
     let update = operation("updateUser", "Change the caller's name or image", Caller::Session)
         .describe("An address in the body gets 400 `EMAIL_CAN_NOT_BE_UPDATED`. Unknown members are ignored.")
-        .json_body(user)
+        .json_body(body_of::<UserBody>())
         .answers(200, "The user is changed.", status());
     paths.add("post", "/api/auth/update-user", update);
     let delete = operation("deleteAnonymousUser", "Delete the caller's guest account", Caller::Session)

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, ProfileChanges};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,19 +16,25 @@ use crate::request::admission::WithSession;
 use crate::request::body::present;
 use crate::request::extract::RequestInfo;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct PasswordBody {
+pub(super) struct PasswordBody {
     current_password: String,
+    #[schemars(length(min = 8, max = 128))]
     new_password: String,
+    /// Whether all sessions end and a new one begins.
     revoke_other_sessions: Option<bool>,
 }
 
-#[derive(Deserialize)]
-struct UserBody {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct UserBody {
+    /// Read only to refuse it.
+    #[schemars(skip)]
     email: Option<Value>,
+    #[schemars(length(max = 200))]
     name: Option<String>,
     #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "Option<String>", length(max = 2000))]
     image: Option<Option<String>>,
 }
 

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -12,8 +13,8 @@ use crate::answer::auth::AuthError;
 use crate::request::admission::WithSession;
 use crate::request::extract::Presented;
 
-#[derive(Deserialize)]
-struct RevokeBody {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct RevokeBody {
     id: Option<String>,
     token: Option<String>,
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use blockbase_app::{SignIn, SignUp};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,24 +15,33 @@ use crate::answer::auth::AuthError;
 use crate::request::admission::Anyone;
 use crate::request::extract::RequestInfo;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct SignUpBody {
+pub(super) struct SignUpBody {
+    #[schemars(length(max = 200))]
     name: String,
+    #[schemars(extend("format" = "email"))]
     email: String,
+    #[schemars(length(min = 8, max = 128))]
     password: String,
+    /// The URL of a picture.
+    #[schemars(length(max = 2000))]
     image: Option<String>,
+    /// Whether the session outlives the browser. The default is true.
     remember_me: Option<bool>,
+    /// The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin.
     #[serde(rename = "callbackURL")]
     callback_url: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct SignInBody {
+pub(super) struct SignInBody {
     email: String,
     password: String,
+    /// Whether the session outlives the browser. The default is true.
     remember_me: Option<bool>,
+    /// The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin.
     #[serde(rename = "callbackURL")]
     callback_url: Option<String>,
 }

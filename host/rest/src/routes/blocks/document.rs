@@ -7,8 +7,10 @@ use blockbase_app::{
 use serde_json::json;
 
 use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of};
 use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
+use crate::routes::blocks::{Changes, NewSecret, ReplayBody};
 
 fn operation(verb: &str, summary: &str) -> Operation {
     Operation::gated(Resource::Blocks, "blocks", verb, summary)
@@ -62,17 +64,9 @@ pub(crate) fn describe(paths: &mut Paths) {
     let base = "/api/v1/blocks/{block}";
     let get = operation("get", "Get an installed block").parameter(block()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The block.", of::<BlockAnswer>()));
-    let changes = json!({
-        "type": "object",
-        "properties": {
-            "enabled": { "type": "boolean" },
-            "config": { "type": "object", "description": "The whole configuration, checked against the manifest's schema." },
-        },
-        "additionalProperties": false,
-    });
     let update = operation("update", "Enable, disable or configure a block")
         .parameter(block())
-        .json_body(changes)
+        .json_body(body_of::<Changes>())
         .problems(&[404])
         .answers_data(200, "The block as it is now.", of::<BlockAnswer>());
     paths.add("patch", base, update);
@@ -103,7 +97,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", "/api/v1/blocks/{block}/secrets", secrets);
     let set_secret = operation("setSecret", "Set a secret of a block, which only the block can read")
         .parameter(block())
-        .json_body(exact_object(json!({ "name": { "type": "string" }, "value": { "type": "string", "writeOnly": true } })))
+        .json_body(body_of::<NewSecret>())
         .problems(&[404])
         .answers_data(201, "The secret, without its value.", of::<BlockSecretAnswer>());
     paths.add("post", "/api/v1/blocks/{block}/secrets", set_secret);
@@ -127,19 +121,6 @@ pub(crate) fn describe(paths: &mut Paths) {
         .problems(&[400, 404])
         .answers_data(200, "The usage of each handler that the block declares.", of::<BlockUsageAnswer>());
     paths.add("get", "/api/v1/blocks/{block}/usage", usage);
-    let body = json!({
-        "type": "object",
-        "properties": {
-            "eventId": { "type": "string", "description": "The id of an event of the outbox." },
-            "consumer": {
-                "type": "string",
-                "description": "The consumer group whose configuration counts. The default is the first group whose topic \
-                    matches.",
-            },
-        },
-        "required": ["eventId"],
-        "additionalProperties": false,
-    });
     let replay = operation("replayEvent", "Hand a recorded event to a block's handler once more")
         .describe(
             "Needs update on `blocks`, read on `events` and the right to see the event. The handler runs as in an ordinary \
@@ -147,7 +128,7 @@ pub(crate) fn describe(paths: &mut Paths) {
                 event to the handler.",
         )
         .parameters([block(), path_parameter("handler", "The handler's name.", json!({ "type": "string" }))])
-        .json_body(body)
+        .json_body(body_of::<ReplayBody>())
         .problems(&[404, 409])
         .answers_data(200, "The outcome of the handler.", of::<Replayed>());
     paths.add("post", "/api/v1/blocks/{block}/handlers/{handler}/replay", replay);

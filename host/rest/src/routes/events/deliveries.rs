@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::{Code, Error, time};
 use blockbase_app::{EventsRequest, LedgerRequest, NewSubscription, TopicFilter};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -30,12 +31,17 @@ pub(crate) struct RetryBody {
     until: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct SubscriptionBody {
+    /// Topic pattern.
+    #[schemars(extend("examples" = ["data.order.#"]))]
     event: String,
+    #[schemars(length(max = 100), extend("pattern" = "^[a-z][a-z0-9_:.\\-]*$"))]
     consumer: String,
+    #[schemars(extend("enum" = ["log_event", "persist_event"]))]
     handler: String,
+    /// For `persist_event`: `{ object, map: { <column>: <token> } }`.
     config: Option<Map<String, Value>>,
     per_instance: Option<bool>,
 }

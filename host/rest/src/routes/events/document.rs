@@ -5,11 +5,14 @@ use blockbase_app::{DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryW
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, instant, list_of, schema};
 use crate::openapi::operation::{
     Operation, Paths, data_with_warnings, headers as response_headers, path_parameter, query_parameter,
 };
 use crate::routes::data::filters_document::paging_parameters;
+use crate::routes::events::deliveries::SubscriptionBody;
+use crate::routes::events::webhooks;
 
 pub(crate) fn schemas() -> Value {
     let text = json!({ "type": "string" });
@@ -175,25 +178,12 @@ fn subscriptions(paths: &mut Paths) {
         .describe("Lists the subscriptions that were made here and those that blocks declare. Webhooks have their own list.")
         .answers_data(200, "The subscriptions.", list_of(of::<SubscriptionAnswer>()));
     paths.add("get", base, list);
-    let body = json!({
-        "type": "object",
-        "properties": {
-            "event": { "type": "string", "description": "Topic pattern.", "examples": ["data.order.#"] },
-            "consumer": { "type": "string", "pattern": "^[a-z][a-z0-9_:.\\-]*$", "maxLength": 100 },
-            "handler": { "type": "string", "enum": ["log_event", "persist_event"] },
-            "config": { "type": ["object", "null"], "description": "For `persist_event`: `{ object, map: { <column>: <token> } \
-                }`." },
-            "perInstance": { "type": ["boolean", "null"] },
-        },
-        "required": ["event", "consumer", "handler"],
-        "additionalProperties": false,
-    });
     let create = operation("createSubscription", "Subscribe a built-in handler to events")
         .describe(
             "Needs create on `events` and read on everything that it subscribes to. `persist_event` also needs create on \
             its object.",
         )
-        .json_body(body)
+        .json_body(body_of::<SubscriptionBody>())
         .problems(&[409])
         .answers(201, "The new subscription.", data_with_warnings(of::<SubscriptionAnswer>()));
     paths.add("post", base, create);
@@ -228,21 +218,6 @@ fn webhooks(paths: &mut Paths) {
         base,
         operation("list", "List webhooks, newest first").answers_data(200, "The webhooks.", list_of(of::<WebhookAnswer>())),
     );
-    let topics =
-        json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 50, "examples": [["data.#"]] });
-    let headers = json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } });
-    let body = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
-            "url": { "type": "string", "format": "uri", "examples": ["https://example.com/hook"] },
-            "topics": topics,
-            "headers": headers,
-            "enabled": { "type": ["boolean", "null"] },
-        },
-        "required": ["url", "topics"],
-        "additionalProperties": false,
-    });
     let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "It is shown only in this response." });
     let made = json!({
         "type": "object",
@@ -255,35 +230,20 @@ fn webhooks(paths: &mut Paths) {
             "Needs create on `webhooks` and read on everything that it subscribes to. Each request carries \
             `x-svc-signature: t=<unix seconds>,v1=<hex>`. `v1` is the HMAC-SHA256 of `<t>.<body>` under the secret.",
         )
-        .json_body(body)
+        .json_body(body_of::<webhooks::NewBody>())
         .problems(&[409])
         .answers(201, "The new webhook and its secret.", made);
     paths.add("post", base, create);
     let base = "/api/v1/webhooks/{id}";
     let get = operation("get", "Get a webhook").parameter(webhook()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The webhook.", of::<WebhookAnswer>()));
-    let changes = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
-            "url": { "type": "string", "format": "uri" },
-            "topics": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 50 },
-            "headers": {
-                "type": "object",
-                "additionalProperties": { "type": "string" },
-                "description": "All headers. The value `***` keeps the stored value. A change of `url` drops the stored values.",
-            },
-            "enabled": { "type": "boolean" },
-        },
-        "additionalProperties": false,
-    });
     let update = operation("update", "Change a webhook")
         .describe(
             "Events that happened while the webhook was disabled are not sent later. Needs update on `webhooks`, and read \
             on everything that it sends before and after the change. A caller who changes `url` or `topics` becomes its maker.",
         )
         .parameter(webhook())
-        .json_body(changes)
+        .json_body(body_of::<webhooks::ChangesBody>())
         .problems(&[404, 409])
         .answers(200, "The webhook as it is now.", data_with_warnings(of::<WebhookAnswer>()));
     paths.add("patch", base, update);

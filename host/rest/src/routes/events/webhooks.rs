@@ -1,9 +1,12 @@
 //! `/api/v1/webhooks`.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{Answered, NewWebhook, WebhookChanges};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -14,28 +17,38 @@ use crate::request::admission::{Create, Delete, Granted, Read, Update, Webhooks}
 use crate::request::body::{JsonBody, given, present};
 use crate::request::extract::PathParts;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewBody {
+    #[schemars(length(min = 1, max = 200))]
     name: Option<String>,
+    #[schemars(extend("format" = "uri", "examples" = ["https://example.com/hook"]))]
     url: String,
+    #[schemars(length(min = 1, max = 50), extend("examples" = [["data.#"]]))]
     topics: Vec<String>,
+    #[schemars(with = "Option<BTreeMap<String, String>>")]
     headers: Option<Map<String, Value>>,
     enabled: Option<bool>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangesBody {
     #[serde(default, deserialize_with = "present")]
+    #[schemars(with = "Option<String>", length(min = 1, max = 200))]
     name: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String", extend("format" = "uri"))]
     url: Option<String>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Vec<String>", length(min = 1, max = 50))]
     topics: Option<Vec<String>>,
+    /// All headers. The value `***` keeps the stored value. A change of `url` drops the stored values.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "BTreeMap<String, String>")]
     headers: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool")]
     enabled: Option<bool>,
 }
 

@@ -5,9 +5,11 @@ use blockbase_app::{TaskAnswer, TaskRunAnswer};
 use serde_json::json;
 
 use crate::openapi::answers::of;
+use crate::openapi::bodies::body_of;
 use crate::openapi::components::list_of;
 use crate::openapi::operation::{Operation, Paths, path_parameter};
 use crate::routes::data::filters_document::paging_parameters;
+use crate::routes::tasks::{ChangesBody, NewBody};
 
 fn operation(verb: &str, summary: &str) -> Operation {
     Operation::gated(Resource::Tasks, "tasks", verb, summary)
@@ -18,69 +20,25 @@ pub(crate) fn describe(paths: &mut Paths) {
     let base = "/api/v1/tasks";
     let list = operation("list", "List the tasks").answers_data(200, "The tasks.", list_of(of::<TaskAnswer>()));
     paths.add("get", base, list);
-    let call = json!({
-        "description": "For `block_action`.",
-        "type": "object",
-        "properties": {
-            "block": { "type": "string" },
-            "action": { "type": "string" },
-            "input": { "description": "The input of the action. The default is `{}`." },
-        },
-        "required": ["block", "action"],
-        "additionalProperties": false,
-    });
-    let records =
-        "`keep`, the default, removes the user's id from records that they made. `delete` deletes records that they created.";
-    let erasure = json!({
-        "description": "For `erase_user`.",
-        "type": "object",
-        "properties": {
-            "userId": { "type": "string", "format": "uuid" },
-            "records": { "type": "string", "enum": ["keep", "delete"], "description": records },
-        },
-        "required": ["userId"],
-        "additionalProperties": false,
-    });
-    let body = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string", "pattern": "^[a-z][a-z0-9_\\-]*$", "maxLength": 64 },
-            "type": { "type": "string", "enum": ["block_action", "erase_user"] },
-            "schedule": { "type": "string", "examples": ["0 3 * * *"] },
-            "config": { "anyOf": [call, erasure] },
-            "enabled": { "type": ["boolean", "null"] },
-        },
-        "required": ["name", "type", "schedule", "config"],
-        "additionalProperties": false,
-    });
     let create = operation("create", "Make a task that calls a block's action or erases a user")
         .describe(
             "The task runs with the rights that its maker has at each run. The caller must be allowed to call the action, \
             or to delete users and events for `erase_user`.",
         )
-        .json_body(body)
+        .json_body(body_of::<NewBody>())
         .problems(&[404, 409])
         .answers_data(201, "The new task.", of::<TaskAnswer>());
     paths.add("post", base, create);
     let base = "/api/v1/tasks/{id}";
     let get = operation("get", "Get a task").parameter(task()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The task.", of::<TaskAnswer>()));
-    let changes = json!({
-        "type": "object",
-        "properties": {
-            "enabled": { "type": "boolean" },
-            "schedule": { "type": "string" },
-            "config": { "description": "The whole configuration, for example `{ maxAgeDays }` of `anonymous_cleanup`." },
-        },
-        "additionalProperties": false,
-    });
     let update = operation("update", "Enable, disable or tune a task")
         .describe(
             "Needs update on `tasks`. For a block's action, it also needs the rights to call the action. A caller who \
             changes `config` becomes the task's maker. A change of the `config` of `anonymous_cleanup` needs delete on `users`.",
         )
         .parameter(task())
-        .json_body(changes)
+        .json_body(body_of::<ChangesBody>())
         .problems(&[404])
         .answers_data(200, "The task as it is now.", of::<TaskAnswer>());
     paths.add("patch", base, update);
