@@ -14,9 +14,10 @@ export interface FilterValueProps {
   condition: Condition;
   onChange: (value: Condition["value"]) => void;
   onSubmit: () => void;
+  withinPortal: boolean;
 }
 
-export function FilterValue({ object, column, condition: { operator, value }, onChange, onSubmit }: FilterValueProps) {
+export function FilterValue({ object, column, condition: { operator, value }, onChange, onSubmit, withinPortal }: FilterValueProps) {
   if (takesNothing(operator)) return null;
   const one = typeof value === "string" ? value : "";
   const many = Array.isArray(value) ? value : [];
@@ -28,8 +29,8 @@ export function FilterValue({ object, column, condition: { operator, value }, on
   };
   const list = takesList(operator);
   const choices = column.options?.filter((option, index, all) => all.indexOf(option) === index);
-  if (choices !== undefined && list) return <MultiSelect aria-label={label} size="xs" data={choices} value={many} onChange={onChange} searchable hidePickedOptions data-autofocus comboboxProps={{ withinPortal: false }} placeholder={many.length === 0 ? "Choose" : undefined} />;
-  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable selectFirstOptionOnChange data-autofocus comboboxProps={{ withinPortal: false }} placeholder="Choose" />;
+  if (choices !== undefined && list) return <MultiSelect aria-label={label} size="xs" data={choices} value={many} onChange={onChange} searchable hidePickedOptions data-autofocus comboboxProps={{ withinPortal }} placeholder={many.length === 0 ? "Choose" : undefined} />;
+  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable selectFirstOptionOnChange data-autofocus comboboxProps={{ withinPortal }} placeholder="Choose" />;
   if (column.type === "boolean") return <SegmentedControl aria-label={label} data={["true", "false"]} value={one === "" ? "" : one} onChange={onChange} fullWidth />;
   if (list)
     return (
