@@ -26,16 +26,22 @@ function literal(value: JsonValue): string {
   return Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
+function isWritable(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.every(isWritable);
+  return !isJsonObject(value) || Object.entries(value).every(([key, inner]) => /^[A-Za-z_]\w*$/.test(key) && isWritable(inner));
+}
+
 export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, columns: RecordColumn[], page: number, size: number): CopyAsProps {
   const conditions = sendable(view.conditions, shape).map((condition) => ({ condition, value: valueOf(condition, shape.byId.get(condition.field)) }));
   const filters = conditions.map(({ condition: { field, operator }, value }) => ({ field, operator, ...(value === undefined ? {} : { value }) }));
   // A text that is no condition is in the request alone, whose answer says what is wrong with it.
   const where = view.where === "" || !takesWhere(shape) ? undefined : parseWhere(view.where);
+  const explicit = where === undefined ? undefined : printParts(readWhere(where, shape, of), shape, of, { isExplicit: true });
   const sort = view.sort.filter(({ id }) => shape.byId.has(id));
   const parts = [
     ...(view.search === "" ? [] : [`search: ${JSON.stringify(view.search)}`]),
     ...(filters.length === 0 ? [] : [`filter: [${filters.map(({ field, operator, value }) => `{ field: ${JSON.stringify(field)}, operator: ${operator}${value === undefined ? "" : `, value: ${literal(value)}`} }`).join(", ")}]`]),
-    ...(where === undefined ? [] : [`where: ${literal(printParts(readWhere(where, shape, of), shape, of, { isExplicit: true }))}`]),
+    ...(explicit === undefined ? [] : [`where: ${literal(explicit)}`]),
     ...(sort.length === 0 ? [] : [`sort: [${sort.map(({ id, descending }) => `{ field: ${JSON.stringify(id)}, direction: ${descending ? "desc" : "asc"} }`).join(", ")}]`]),
     ...(page > 1 ? [`page: ${page}`] : []),
     `pageSize: ${size}`,
@@ -43,7 +49,8 @@ export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, column
   const query = queryText([...listParameters(view, shape), ...(page > 1 ? [["page", String(page)] as [string, string]] : []), ["pageSize", String(size)]]);
   return {
     request: { method: "GET", path: `/api/v1/data/${shape.name}?${query}` },
-    graphql: { query: `{\n  ${shape.name}(${parts.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}` },
+    // What the builder has no fields for may have names that GraphQL cannot write.
+    graphql: explicit !== undefined && !isWritable(explicit) ? undefined : { query: `{\n  ${shape.name}(${parts.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}` },
     mcp: {
       tool: "query_data",
       arguments: {

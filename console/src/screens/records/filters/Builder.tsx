@@ -9,6 +9,7 @@ import { isApiError } from "../../../api/errors";
 import { type JsonObject, isJsonObject, parseJson, printJson } from "../../../api/json";
 import { CodeEditor } from "../../../components/CodeEditor";
 import { ErrorNotice } from "../../../components/ErrorState";
+import { Ticked } from "../../../components/Ticked";
 import { useReturnedFocus } from "../../../components/useReturnedFocus";
 import type { RecordShape } from "../columns";
 import { filterParameters, queryText } from "../list-query";
@@ -112,7 +113,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   };
 
   return (
-    <Modal opened onClose={onClose} title="Filter" size={780} classNames={{ content: classes.modal!, body: classes.modalBody! }}>
+    <Modal opened onClose={onClose} title="Filter" size={780} xOffset={12}>
       <form
         className={classes.builder}
         onSubmit={(event) => {
@@ -129,7 +130,9 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
           ) : (
             <>
               <CodeEditor language="json" label="Condition" value={text} onChange={setText} minLines={8} maxLines={20} error={read !== null && "problem" in read && text.trim() !== "" ? read.problem : undefined} />
-              <p className={classes.hint}>Fields, operators, relations, and `_and`, `_or` and `_not`, as the parameter `where` takes them.</p>
+              <p className={classes.hint}>
+                <Ticked text="The condition as the parameter `where` takes it: fields, operators and relations, `_and`, `_or` and `_not`." />
+              </p>
             </>
           )}
         </div>
@@ -226,6 +229,7 @@ function GroupEditor({ group, at, shape, edit, related }: GroupEditorProps) {
         {isRoot && <span className="dim">Records that match</span>}
         <NativeSelect
           className={classes.joins!}
+          {...(isRoot && group.parts.every((part) => part.kind !== "test" || part.field !== "") ? { "data-autofocus": true } : {})}
           aria-label={isRoot ? "How all conditions are joined" : related === undefined ? "How the group is joined" : `How the conditions on ${name} are joined`}
           data={JOINS.map(({ value, label }) => ({ value, label }))}
           value={join}

@@ -17,9 +17,10 @@ export interface ConditionEditorProps {
   /** Goes on in the builder, with what stands here in its place; left out where the object takes plain conditions only. */
   onBuild?: ((part: Part) => void) | undefined;
   mayTake: (part: Part) => boolean;
+  onClose: () => void;
 }
 
-export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, mayTake }: ConditionEditorProps) {
+export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, mayTake, onClose }: ConditionEditorProps) {
   const [draft, setDraft] = useState<Test>(test ?? emptyTest());
   const isWhole = isComplete(draft, shape, of);
   const apply = () => {
@@ -31,6 +32,10 @@ export function ConditionEditor({ shape, of, test, action, onApply, onRemove, on
       gap="sm"
       className={classes.quick!}
       component="form"
+      onKeyDown={(event) => {
+        // The popover would close with a list that is open in it.
+        if (event.key === "Escape" && (event.target as HTMLElement).dataset.mantineStopPropagation !== "true") onClose();
+      }}
       onSubmit={(event) => {
         event.preventDefault();
         apply();

@@ -34,6 +34,7 @@ interface Choice {
   /** Said behind the label. */
   note?: string;
   leads?: "back" | "on";
+  isKept?: boolean;
   choose: () => void;
 }
 
@@ -50,7 +51,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
       setAt(path);
     },
   });
-  const { dropdownOpened, selectFirstOption, resetSelectedOption } = box;
+  const { dropdownOpened, selectOption, resetSelectedOption } = box;
   const names = (keys: string[]) => keys.map((key, index) => relationLabel(key, shapeAt(keys.slice(0, index), shape, of)));
   const labelled = ({ id, label }: RecordColumn) => (label === id ? id : `${label} (${id})`);
   const column = columnOf({ path, field }, shape, of);
@@ -75,6 +76,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
   const fieldsAt = (keys: string[], under: string[]): Choice[] =>
     (shapeAt(keys, shape, of)?.columns ?? []).map((each) => ({
       value: `field:${[...keys, each.id].join(".")}`,
+      isKept: each.isSystem && each.id !== "id",
       label: [...under, labelled(each)].join(ARROW),
       choose: () => {
         onField(keys, each);
@@ -84,7 +86,9 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
   const choices = (): { title?: string; choices: Choice[] }[] => {
     if (!dropdownOpened) return [];
     const relations = offered(at);
+    // Relations stand before what the server keeps about every record, so that they are in sight.
     const fields = fieldsAt(at, []).filter(({ label }) => matches(label));
+    const kept = fields.filter(({ isKept }) => isKept);
     const on = relations
       .filter(({ label, key }) => matches(`${label} ${key}`))
       .map(({ key, label, isMany }): Choice => {
@@ -105,7 +109,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
     // Who types finds the fields of a related record without going there.
     const behind = query === "" ? [] : relations.flatMap(({ key, label, isMany }) => (isMany ? [] : fieldsAt([...at, key], [label]).filter((choice) => matches(choice.label))));
     const back: Choice[] = at.length === 0 || query !== "" ? [] : [{ value: "back", label: names(at).join(ARROW), leads: "back", choose: () => go(at.slice(0, -1)) }];
-    return [{ choices: [...back, ...fields] }, { title: "Relations", choices: [...on, ...behind] }];
+    return [{ choices: [...back, ...fields.filter(({ isKept }) => isKept !== true)] }, { title: "Relations", choices: [...on, ...behind] }, { title: "Kept by the server", choices: kept }];
   };
   const groups = choices();
   const all = groups.flatMap(({ choices: each }) => each);
@@ -116,7 +120,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
     if (!dropdownOpened || (typed === null && at.length === 0)) return;
     const timer = setTimeout(() => {
       resetSelectedOption();
-      selectFirstOption();
+      selectOption(query === "" && at.length > 0 ? 1 : 0);
     });
     return () => clearTimeout(timer);
     // oxlint-disable-next-line react/exhaustive-deps
@@ -160,7 +164,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
         />
       </Combobox.Target>
       <Combobox.Dropdown miw={240}>
-        <Combobox.Options mah={280} style={{ overflowY: "auto" }} aria-label="Columns and relations">
+        <Combobox.Options mah={340} style={{ overflowY: "auto" }} aria-label="Columns and relations">
           {groups.map(({ title, choices: each }) =>
             each.length === 0 ? null : title === undefined ? (
               each.slice(0, SHOWN_MAX).map(option)

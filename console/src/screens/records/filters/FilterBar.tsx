@@ -8,7 +8,7 @@ import type { RecordShape } from "../columns";
 import { takesWhere } from "../list-query";
 import { initial } from "./conditions";
 import { Sentence } from "./Sentence";
-import { type Filter, type Part, type ShapeOf, columnOf, filterOf, fits, partsOf, testOf } from "./tree";
+import { type Filter, type Part, type ShapeOf, columnOf, emptyTest, filterOf, fits, partsOf, testOf } from "./tree";
 import { type TitleOf, textOf, wordsOf } from "./words";
 import classes from "./Filters.module.css";
 
@@ -40,6 +40,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
   const parts = isUnread || read === undefined ? filter.conditions.map(testOf) : read;
   const put = (next: Part[]) => onChange(isUnread ? { conditions: filterOf(next, shape, of).conditions, where: filter.where } : filterOf(next, shape, of));
   const count = parts.length + (isUnread ? 1 : 0);
+  const takesBuilder = !isUnread && takesWhere(shape);
   const focusAfter = (index: number) => requestAnimationFrame(() => (bar.current?.querySelectorAll<HTMLElement>("[data-chip]")[index] ?? add.current)?.focus());
   const remove = (index: number) => {
     if (index < parts.length) put(parts.filter((_, each) => each !== index));
@@ -84,7 +85,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
           // Conditions may be alike, so their place is their identity.
           <div className={classes.chip} key={`${index}-${part.kind === "test" ? part.field : part.kind}`} data-broken={isBroken || undefined}>
             {part.kind === "test" ? (
-              <Popover opened={open === index} onChange={(opened) => setOpen(opened ? index : null)} position="bottom-start" trapFocus returnFocus withinPortal preload={ConditionEditor.preload}>
+              <Popover opened={open === index} onChange={(opened) => setOpen(opened ? index : null)} position="bottom-start" trapFocus returnFocus withinPortal closeOnEscape={false} preload={ConditionEditor.preload}>
                 <Popover.Target>{label}</Popover.Target>
                 <Popover.Dropdown aria-label={`Condition ${about}`}>
                   <ConditionEditor
@@ -97,7 +98,8 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
                       setOpen(null);
                     }}
                     onRemove={() => remove(index)}
-                    onBuild={isUnread || !takesWhere(shape) ? undefined : (next) => build(parts.with(index, next))}
+                    onBuild={takesBuilder ? (next) => build(goingOn(parts.with(index, next), next)) : undefined}
+                    onClose={() => setOpen(null)}
                     mayTake={(next) => fits(parts.with(index, next), shape, of)}
                   />
                 </Popover.Dropdown>
@@ -124,7 +126,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
           </button>
         </div>
       )}
-      <Popover opened={adding !== null} onChange={(opened) => onAdding(opened ? {} : null)} position="bottom-start" trapFocus returnFocus withinPortal preload={ConditionEditor.preload}>
+      <Popover opened={adding !== null} onChange={(opened) => onAdding(opened ? {} : null)} position="bottom-start" trapFocus returnFocus withinPortal closeOnEscape={false} preload={ConditionEditor.preload}>
         <Popover.Target>
           <Button ref={add} variant="default" leftSection={<IconFilter size={14} />} onClick={() => onAdding(adding === null ? {} : null)}>
             Filter
@@ -141,7 +143,8 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
                 put([...parts, next]);
                 onAdding(null);
               }}
-              onBuild={isUnread || !takesWhere(shape) ? undefined : (next) => build([...parts, next])}
+              onBuild={takesBuilder ? (next) => build(goingOn([...parts, next], next)) : undefined}
+              onClose={() => onAdding(null)}
               mayTake={(next) => fits([...parts, next], shape, of)}
             />
           )}
@@ -169,6 +172,9 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
     </div>
   );
 }
+
+/** Who goes on in the builder with a condition wants another one beside it. */
+const goingOn = (parts: Part[], draft: Part): Part[] => (draft.kind === "test" && draft.field !== "" ? [...parts, emptyTest()] : parts);
 
 function columnTest(shape: RecordShape, column: string | undefined) {
   const condition = column === undefined ? null : initial(shape.byId.get(column));

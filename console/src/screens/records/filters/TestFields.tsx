@@ -31,8 +31,7 @@ export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, may
   useEffect(() => {
     if (before.current === test.field) return;
     before.current = test.field;
-    const value = place.current?.querySelector<HTMLElement>("[data-value] [data-autofocus]") ?? place.current?.querySelector<HTMLElement>("[data-value] input");
-    value?.focus();
+    place.current?.querySelector<HTMLElement>("[data-value] input")?.focus();
   }, [test.field]);
   return (
     <div className={classes.fields} ref={place}>
@@ -66,7 +65,7 @@ export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, may
             onChange={(operator) => operator !== null && onChange({ ...test, operator: operator as Operator, value: converted(test.value, operator as Operator) })}
           />
           <div className={classes.valuePart} data-value>
-            <FilterValue object={holder.name} column={column} condition={test} withinPortal={withinPortal} onChange={(value) => onChange({ ...test, value })} onSubmit={onSubmit} />
+            <FilterValue object={holder.name} column={column} condition={test} withinPortal={withinPortal} takesFocus={!withinPortal} onChange={(value) => onChange({ ...test, value })} onSubmit={onSubmit} />
           </div>
         </>
       )}

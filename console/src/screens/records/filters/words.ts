@@ -7,8 +7,8 @@ import { type Group, type Part, type ShapeOf, type Test, columnOf, shapeAt } fro
 
 export interface Word {
   text: string;
-  /** How it is shown; `join` are "and", "or", "not" and parentheses. */
-  as: "field" | "operator" | "value" | "join" | "raw";
+  /** How it is shown; `join` are "and", "or" and "not". */
+  as: "field" | "operator" | "value" | "join" | "parenthesis" | "raw";
 }
 
 export type TitleOf = (column: RecordColumn, id: string) => string | undefined;
@@ -68,17 +68,18 @@ export function wordsOf(part: Part, telling: Telling, isAlone = false): Word[] {
       const last = part.path.at(-1)!;
       const name = pathLabel(part.path.slice(0, -1), relationLabel(last, shapeAt(part.path.slice(0, -1), shape, of)), shape, of);
       const target = { ...telling, shape: shapeAt(part.path, shape, of) };
-      const quantifier: Word = { text: { some: "some of", none: "none of", every: "all of" }[part.quantifier], as: "join" };
+      const quantifier: Word = { text: { some: "some of", none: "none of", every: "all of" }[part.quantifier], as: "operator" };
       const field: Word = { text: name, as: "field" };
-      if (part.inner.parts.length === 0) return part.quantifier === "none" ? [{ text: "there are no", as: "join" }, field] : part.quantifier === "some" ? [{ text: "there are", as: "join" }, field] : [quantifier, field, { text: "match", as: "join" }, { text: "…", as: "operator" }];
+      const match: Word = { text: "match", as: "operator" };
+      if (part.inner.parts.length === 0) return part.quantifier === "every" ? [quantifier, field, match, { text: "…", as: "operator" }] : [{ text: part.quantifier === "none" ? "there are no" : "there are", as: "operator" }, field];
       const inner = part.inner.isNegated ? wordsOf(part.inner, target) : wordsOfAll(part.inner.parts, part.inner.joined, target);
-      return [quantifier, field, { text: "match", as: "join" }, ...inParentheses(inner)];
+      return [quantifier, field, match, ...inParentheses(inner)];
     }
   }
 }
 
 function inParentheses(words: Word[]): Word[] {
-  return [{ text: "(", as: "join" }, ...words, { text: ")", as: "join" }];
+  return [{ text: "(", as: "parenthesis" }, ...words, { text: ")", as: "parenthesis" }];
 }
 
 export function wordsOfAll(parts: Part[], joined: Group["joined"], telling: Telling): Word[] {
@@ -87,7 +88,7 @@ export function wordsOfAll(parts: Part[], joined: Group["joined"], telling: Tell
 
 /** Whether a space stands between two words: parentheses stand close to what they hold. */
 export function isSpaced(before: Word | undefined, word: Word): boolean {
-  return before !== undefined && !(before.as === "join" && before.text === "(") && !(word.as === "join" && word.text === ")");
+  return before !== undefined && !(before.as === "parenthesis" && before.text === "(") && !(word.as === "parenthesis" && word.text === ")");
 }
 
 export function textOf(words: Word[]): string {
