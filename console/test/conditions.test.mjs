@@ -75,6 +75,9 @@ test("what is printed is what was read, and a second time too", () => {
     { due: { is_null: true } },
     { created_at: { gte: "2026-01-01T00:00:00Z" } },
     { title: "" },
+    { owner: { _or: [{ name: "a" }, { "company.name": "b" }, { _not: { age: 3, name: "c" } }] } },
+    { owner: { name: "a", company: { _or: [{ name: "x" }, { name: "y" }] } } },
+    { _or: [{ "owner.name": "a" }, { "reviewer.name": "a" }] },
   ]) {
     const printed = print(read(json));
     assert.deepEqual(printed, json);
@@ -133,6 +136,10 @@ test("what the builder has no fields for stays as it is", () => {
     assert.deepEqual(parts.map(({ kind }) => kind), ["test", "raw"], JSON.stringify(json));
     assert.deepEqual(print(parts), { status: "open", ...json });
   }
+  // Nothing is lost beside what is no list.
+  const odd = print(read({ _and: 3, tags: { some: { name: "a" } } }));
+  assert.deepEqual(odd, { tags: { some: { name: "a" } }, _and: [{ _and: 3 }] });
+  assert.deepEqual(print(read(odd)), odd);
   // A field that is gone can be replaced, so it is a test; it is not complete.
   const [gone] = read({ gone: { gt: 3 } });
   assert.equal(gone.kind, "test");
@@ -198,9 +205,13 @@ test("the bounds of the server are known", () => {
   const leaves = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ amount: index })) });
   assert.ok(fits(leaves(100)));
   assert.equal(fits(leaves(101)), false);
-  const steps = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ "owner.age": index })) });
+  const steps = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ tags: { some: { name: String(index) } } })) });
   assert.ok(fits(steps(10)));
   assert.equal(fits(steps(11)), false);
+  // What is asked of one related record is one step, however much it is.
+  const once = { owner: { _or: Array.from({ length: 20 }, (_, age) => ({ age })) } };
+  assert.deepEqual(print(read(once)), once);
+  assert.ok(fits(once));
   assert.ok(fits({ "owner.task_by_owner": { some: { "reviewer.name": "a" } } }));
   assert.equal(fits({ "owner.task_by_owner": { some: { "reviewer.company.name": "a" } } }), false);
 });

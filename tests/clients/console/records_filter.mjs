@@ -215,6 +215,7 @@ test("the builder works by the keyboard alone", async () => {
   await builder(page).locator('button:focus:has-text("Add condition")').waitFor();
   await page.keyboard.press("Escape");
   await builder(page).waitFor({ state: "hidden" });
+  await page.locator('[data-chip]:focus').waitFor();
   await records(page, 15);
 });
 

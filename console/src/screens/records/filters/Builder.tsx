@@ -10,7 +10,6 @@ import { type JsonObject, isJsonObject, parseJson, printJson } from "../../../ap
 import { CodeEditor } from "../../../components/CodeEditor";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { Ticked } from "../../../components/Ticked";
-import { useReturnedFocus } from "../../../components/useReturnedFocus";
 import type { RecordShape } from "../columns";
 import { filterParameters, queryText } from "../list-query";
 import { Sentence } from "./Sentence";
@@ -61,7 +60,6 @@ function replaced(group: Group, [first, ...rest]: number[], part: Part | null): 
 }
 
 export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: BuilderProps) {
-  useReturnedFocus();
   const [root, setRoot] = useState<Group>(() => rootOf(typeof from === "string" ? [] : from));
   /** The condition as text, while it is edited so. */
   const [text, setText] = useState<string | null>(typeof from === "string" ? from : null);
@@ -71,8 +69,10 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const parts = pruned(partsOfRoot(root));
   const read = text === null ? null : readText(text);
   const isWhole = read === null ? parts.every((part) => isComplete(part, shape, of)) && fits(parts, shape, of) : "json" in read;
-  const filter: Filter = read === null ? filterOf(parts, shape, of) : { conditions: [], where: "json" in read ? printJson(read.json) : "" };
   const shownParts = read === null ? parts : "json" in read ? readWhere(read.json, shape, of) : [];
+  const built = filterOf(shownParts, shape, of);
+  // A text stays as it was written, unless plain conditions say the same.
+  const filter: Filter = read !== null && "json" in read && built.where !== "" ? { conditions: [], where: printJson(read.json) } : built;
   const words = wordsOfAll(shownParts, "and", { shape, of, titleOf });
 
   const query = queryText(filterParameters({ ...filter, search, sort: [] }, shape));
@@ -211,6 +211,7 @@ function GroupEditor({ group, at, shape, edit, related }: GroupEditorProps) {
     const next = { ...group, parts: [...group.parts, part] };
     return mayTake(at, whole(next)) ? () => change(next) : undefined;
   };
+  // There is room for what a row becomes: a test with an operator, which is an object more than a plain value.
   const test = { ...emptyTest(), operator: "gt" as const };
   const addsTest = adds(test) && adds(emptyTest());
   const addsGroup = adds(groupOf([test, test], group.joined === "and" ? "or" : "and")) && adds(groupOf([emptyTest()], group.joined === "and" ? "or" : "and"));

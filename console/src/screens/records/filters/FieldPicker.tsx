@@ -153,7 +153,11 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
           onKeyDown={(event) => {
             // With an open list, Escape closes the list and nothing around it.
             if (event.key === "Escape" && (dropdownOpened || typed !== null)) event.stopPropagation();
-            if (event.key === "Enter" && dropdownOpened) event.preventDefault();
+            if (event.key === "Enter" && dropdownOpened) {
+              event.preventDefault();
+              // Faster than the mark: the first match is taken.
+              if (query !== "" && box.getSelectedOptionIndex() === -1) all[0]?.choose();
+            }
             if (event.key === "Backspace" && typed === "" && at.length > 0) {
               event.preventDefault();
               go(at.slice(0, -1));

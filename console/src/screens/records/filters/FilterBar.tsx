@@ -30,8 +30,8 @@ export interface FilterBarProps {
 
 export function FilterBar({ shape, of, filter, search, onChange, adding, onAdding, titleOf }: FilterBarProps) {
   const [open, setOpen] = useState<number | null>(null);
-  /** What the builder begins with. */
-  const [building, setBuilding] = useState<Part[] | string | null>(null);
+  /** What the builder begins with, and the chip that has the focus afterwards; without one it is the button behind them. */
+  const [building, setBuilding] = useState<{ from: Part[] | string; chip?: number | undefined } | null>(null);
   const add = useRef<HTMLButtonElement>(null);
   const bar = useRef<HTMLDivElement>(null);
   const read = useMemo(() => partsOf(filter, shape, of), [filter, shape, of]);
@@ -49,10 +49,14 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
     // Focus goes to the chip that took its place, or to the button behind them.
     focusAfter(index);
   };
-  const build = (from: Part[] | string) => {
+  const build = (from: Part[] | string, chip?: number) => {
     setOpen(null);
     onAdding(null);
-    setBuilding(from);
+    setBuilding({ from, chip });
+  };
+  const endBuilding = () => {
+    setBuilding(null);
+    focusAfter(building?.chip ?? Number.POSITIVE_INFINITY);
   };
   const deletes = (index: number) => (event: KeyboardEvent) => {
     if (event.key !== "Delete" && event.key !== "Backspace") return;
@@ -72,7 +76,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
             data-chip
             className={classes.chipLabel}
             {...(part.kind === "test" ? {} : { "data-tip": text, "aria-haspopup": "dialog" as const })}
-            onClick={() => (part.kind === "test" ? !isBroken && setOpen(open === index ? null : index) : build(parts))}
+            onClick={() => (part.kind === "test" ? !isBroken && setOpen(open === index ? null : index) : build(parts, index))}
             onKeyDown={deletes(index)}
           >
             {isBroken && <IconAlertTriangle size={13} aria-hidden="true" />}
@@ -98,7 +102,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
                       setOpen(null);
                     }}
                     onRemove={() => remove(index)}
-                    onBuild={takesBuilder ? (next) => build(goingOn(parts.with(index, next), next)) : undefined}
+                    onBuild={takesBuilder ? (next) => build(goingOn(parts.with(index, next), next), index) : undefined}
                     onClose={() => setOpen(null)}
                     mayTake={(next) => fits(parts.with(index, next), shape, of)}
                   />
@@ -115,7 +119,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
       })}
       {isUnread && (
         <div className={classes.chip} data-broken>
-          <button type="button" data-chip className={classes.chipLabel} aria-haspopup="dialog" onClick={() => build(filter.where)} onKeyDown={deletes(parts.length)}>
+          <button type="button" data-chip className={classes.chipLabel} aria-haspopup="dialog" onClick={() => build(filter.where, parts.length)} onKeyDown={deletes(parts.length)}>
             <IconAlertTriangle size={13} aria-hidden="true" />
             <span className={classes.sentence}>
               where <bdi className={classes.raw}>{filter.where}</bdi>
@@ -159,13 +163,13 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
         <Builder
           shape={shape}
           of={of}
-          from={building}
+          from={building.from}
           search={search}
           titleOf={titleOf}
-          onClose={() => setBuilding(null)}
+          onClose={endBuilding}
           onApply={(next) => {
             onChange(next);
-            setBuilding(null);
+            endBuilding();
           }}
         />
       )}

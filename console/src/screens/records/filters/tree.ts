@@ -232,8 +232,16 @@ class Printer {
   }
 
   private group({ joined, isNegated, parts }: Group, shape: RecordShape | undefined): JsonObject {
-    const inner = joined === "and" ? this.and(parts, shape) : parts.length === 1 ? this.one(parts[0]!, shape) : { _or: parts.map((part) => this.one(part, shape)) };
+    const inner = joined === "and" ? this.and(parts, shape) : this.or(parts, shape);
     return isNegated ? { _not: inner } : inner;
+  }
+
+  private or(parts: Part[], shape: RecordShape | undefined): JsonObject {
+    if (parts.length === 1) return this.one(parts[0]!, shape);
+    // What all of them ask of one related record stands below its key, which counts once then.
+    const key = firstStep(groupOf(parts));
+    if (key !== undefined) return this.below([key], this.or(parts.map(withoutStep), shapeAt([key], shape, this.of)));
+    return { _or: parts.map((part) => this.one(part, shape)) };
   }
 
   private operand({ operator, value }: Test, column: RecordColumn | undefined): JsonValue {
@@ -259,6 +267,7 @@ class Printer {
     const all = { ...one };
     for (const [key, value] of Object.entries(other)) {
       const there = all[key];
+      if (key === "_and" && !Array.isArray(value)) return undefined;
       if (there === undefined) all[key] = value;
       else if (key === "_and" && Array.isArray(there) && Array.isArray(value)) all[key] = [...there, ...value];
       // Two questions to related records may be answered by different ones.
@@ -289,6 +298,20 @@ class Printer {
       }),
     );
   }
+}
+
+/** The to-one relation that all of a part is behind. */
+function firstStep(part: Part): string | undefined {
+  if (part.kind === "test") return part.path[0];
+  if (part.kind === "related") return part.path.length > 1 ? part.path[0] : undefined;
+  if (part.kind === "raw") return undefined;
+  const [first, ...more] = part.parts.map(firstStep);
+  return more.every((each) => each === first) ? first : undefined;
+}
+
+function withoutStep(part: Part): Part {
+  if (part.kind === "group") return { ...part, parts: part.parts.map(withoutStep) };
+  return part.kind === "raw" ? part : { ...part, path: part.path.slice(1) };
 }
 
 const nested = (path: string[], json: JsonObject): JsonObject => path.reduceRight((inner, key) => ({ [key]: inner }), json);
