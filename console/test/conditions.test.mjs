@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { bundled } from "./bundled.mjs";
 
 const tree = await bundled("screens/records/filters/tree.ts");
+const sendable = await bundled("screens/records/filters/sendable.ts");
 const words = await bundled("screens/records/filters/words.ts");
 const { tableShape } = await bundled("screens/records/columns.ts");
 const { shapeOf } = await bundled("api/record-shape.ts");
@@ -45,7 +46,7 @@ const task = of("task");
 const read = (json) => tree.readWhere(typeof json === "string" ? parseJson(json) : json, task, of);
 const print = (parts, options) => JSON.parse(printJson(tree.printParts(parts, task, of, options)));
 const said = (json) => words.textOf(words.wordsOfAll(read(json), "and", { shape: task, of, titleOf: () => undefined }));
-const fits = (json) => tree.fits(read(json), task, of);
+const fits = (json) => sendable.fits(read(json), task, of);
 
 test("relations are known by the keys of expand", () => {
   const told = (name) => [...of(name).relations.values()].map(({ key, label, isMany }) => `${key} ${label} ${isMany}`);
@@ -143,7 +144,7 @@ test("what the builder has no fields for stays as it is", () => {
   // A field that is gone can be replaced, so it is a test; it is not complete.
   const [gone] = read({ gone: { gt: 3 } });
   assert.equal(gone.kind, "test");
-  assert.equal(tree.isComplete(gone, task, of), false);
+  assert.equal(sendable.isComplete(gone, task, of), false);
   for (const text of ["", "{", "[1]", "3", "null"]) assert.equal(tree.parseWhere(text), undefined);
 });
 
@@ -174,7 +175,7 @@ test("a filter is said in words", () => {
 });
 
 test("what is not filled in is not complete", () => {
-  const complete = (part) => tree.isComplete(part, task, of);
+  const complete = (part) => sendable.isComplete(part, task, of);
   const [open, related, group] = read({ status: "open", tags: { some: {} }, _or: [{ done: true }, { amount: 1 }] });
   assert.ok(complete(open) && complete(related) && complete(group));
   assert.equal(complete(tree.emptyTest()), false);
@@ -182,11 +183,13 @@ test("what is not filled in is not complete", () => {
   assert.equal(complete({ ...related, inner: tree.groupOf([tree.emptyTest()]) }), false);
   assert.equal(complete({ ...open, value: "" }), false);
   assert.equal(complete(tree.groupOf([])), false);
-  assert.deepEqual(tree.pruned([tree.emptyTest(), tree.groupOf([tree.emptyTest()]), open]), [open]);
+  assert.deepEqual(sendable.pruned([tree.emptyTest(), tree.groupOf([tree.emptyTest()]), open]), [open]);
+  const begun = { ...related, inner: tree.groupOf([tree.emptyTest()], "or", true) };
+  assert.deepEqual(print(sendable.pruned([begun])), { tags: { some: {} } });
 });
 
 test("sizes are counted as the server counts", () => {
-  const size = (json) => tree.sizeOf(json, task, of);
+  const size = (json) => sendable.sizeOf(json, task, of);
   assert.deepEqual(size({ status: "open" }), { leaves: 1, levels: 1, steps: 0, depth: 0, parts: 0 });
   assert.deepEqual(size({ amount: { gte: 1, lt: 2 } }), { leaves: 2, levels: 2, steps: 0, depth: 0, parts: 0 });
   assert.deepEqual(size({ _or: [{ amount: { gte: 1 } }, { done: true }] }), { leaves: 2, levels: 3, steps: 0, depth: 0, parts: 2 });

@@ -14,9 +14,10 @@ import type { RecordShape } from "../columns";
 import { filterParameters, queryText } from "../list-query";
 import { Sentence } from "./Sentence";
 import { TestFields } from "./TestFields";
-import { type Filter, type Group, type Part, QUANTIFIERS, type Quantifier, type Related, type ShapeOf, emptyTest, filterOf, fits, groupOf, isComplete, printParts, pruned, readWhere, shapeAt } from "./tree";
+import { fits, isComplete, pruned } from "./sendable";
+import { type Filter, type Group, type Part, QUANTIFIERS, type Quantifier, type Related, type ShapeOf, emptyTest, filterOf, groupOf, printParts, readWhere, shapeAt } from "./tree";
 import { type TitleOf, relationLabel, textOf, wordsOf, wordsOfAll } from "./words";
-import classes from "./Filters.module.css";
+import classes from "./Editors.module.css";
 
 /** Typing waits this long before the server counts. */
 const TYPING_MS = 300;
@@ -65,6 +66,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const [text, setText] = useState<string | null>(typeof from === "string" ? from : null);
   const [isChecked, setChecked] = useState(false);
   const tree = useRef<HTMLDivElement>(null);
+  const toggle = useRef<HTMLButtonElement>(null);
 
   const parts = pruned(partsOfRoot(root));
   const read = text === null ? null : readText(text);
@@ -103,7 +105,10 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
       requestAnimationFrame(() => tree.current?.querySelector<HTMLElement>(`[data-add="${at.slice(0, -1).join(".")}"]`)?.focus());
     },
     mayTake: (at, part) => fits(partsOfRoot(replaced(root, at, part)), shape, of),
-    asJson: () => setText(printJson(printParts(parts, shape, of), 2)),
+    asJson: () => {
+      setText(printJson(printParts(parts, shape, of), 2));
+      requestAnimationFrame(() => toggle.current?.focus());
+    },
     apply,
   };
   const back = () => {
@@ -154,11 +159,11 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
             )}
           </span>
           {text === null ? (
-            <Button variant="subtle" color="gray" leftSection={<IconBraces size={14} />} onClick={edit.asJson}>
+            <Button ref={toggle} variant="subtle" color="gray" leftSection={<IconBraces size={14} />} onClick={edit.asJson}>
               Edit as JSON
             </Button>
           ) : (
-            <Button variant="subtle" color="gray" disabled={read === null || !("json" in read)} onClick={back}>
+            <Button ref={toggle} variant="subtle" color="gray" disabled={read === null || !("json" in read)} onClick={back}>
               Back to the builder
             </Button>
           )}
@@ -223,7 +228,7 @@ function GroupEditor({ group, at, shape, edit, related }: GroupEditorProps) {
         {related !== undefined && (
           <>
             <NativeSelect className={classes.quantifier!} aria-label={`How many of ${name}`} data={QUANTIFIERS.map((value) => ({ value, label: QUANTIFIED[value] }))} value={related.part.quantifier} onChange={(event) => put(at, { ...related.part, quantifier: event.currentTarget.value as Quantifier })} />
-            <bdi className={classes.field}>{name}</bdi>
+            <bdi className={classes.relation}>{name}</bdi>
             <span className="dim">match</span>
           </>
         )}
@@ -297,7 +302,7 @@ function PartEditor({ part, at, shape, edit }: { part: Part; at: number[]; shape
             autoFocus={part.field === ""}
             withinPortal
           />
-          <ActionIcon className={classes.removeRow!} aria-label={`Remove the condition ${textOf(wordsOf(part, { shape, of, titleOf: edit.titleOf }))}`} onClick={() => remove(at)}>
+          <ActionIcon aria-label={`Remove the condition ${textOf(wordsOf(part, { shape, of, titleOf: edit.titleOf }))}`} onClick={() => remove(at)}>
             <IconX size={14} />
           </ActionIcon>
         </div>

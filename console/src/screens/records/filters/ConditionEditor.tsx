@@ -3,9 +3,10 @@ import { Button, Divider, Group, Stack } from "@mantine/core";
 import { IconBinaryTree } from "@tabler/icons-react";
 import { useState } from "react";
 import type { RecordShape } from "../columns";
+import { fits, isComplete } from "./sendable";
 import { TestFields } from "./TestFields";
-import { type Part, type Related, type ShapeOf, type Test, emptyTest, groupOf, isComplete } from "./tree";
-import classes from "./Filters.module.css";
+import { type Part, type Related, type ShapeOf, type Test, emptyTest, groupOf } from "./tree";
+import classes from "./Editors.module.css";
 
 export interface ConditionEditorProps {
   shape: RecordShape;
@@ -16,11 +17,12 @@ export interface ConditionEditorProps {
   onRemove?: () => void;
   /** Goes on in the builder, with what stands here in its place; left out where the object takes plain conditions only. */
   onBuild?: ((part: Part) => void) | undefined;
-  mayTake: (part: Part) => boolean;
+  /** All parts of the filter, with this one in the place of what is edited. */
+  among: (part: Part) => Part[];
   onClose: () => void;
 }
 
-export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, mayTake, onClose }: ConditionEditorProps) {
+export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, among, onClose }: ConditionEditorProps) {
   const [draft, setDraft] = useState<Test>(test ?? emptyTest());
   const isWhole = isComplete(draft, shape, of);
   const apply = () => {
@@ -48,7 +50,7 @@ export function ConditionEditor({ shape, of, test, action, onApply, onRemove, on
         onChange={setDraft}
         onSubmit={apply}
         onRelated={onBuild === undefined ? undefined : (path) => onBuild(related(path))}
-        mayTake={(part) => onBuild !== undefined && mayTake(part)}
+        mayTake={(part) => onBuild !== undefined && fits(among(part), shape, of)}
         autoFocus={test === null}
         withinPortal={false}
       />

@@ -6,7 +6,7 @@ import { allows, usePermissions } from "../../../api/session";
 import type { RecordColumn, RecordShape } from "../columns";
 import { relationLabel } from "./words";
 import { type Part, type ShapeOf, columnOf, emptyTest, groupOf, shapeAt } from "./tree";
-import classes from "./Filters.module.css";
+import classes from "./Editors.module.css";
 
 /** Of more matches than these, people type on. */
 const SHOWN_MAX = 100;

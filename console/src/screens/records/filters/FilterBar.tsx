@@ -8,7 +8,7 @@ import type { RecordShape } from "../columns";
 import { takesWhere } from "../list-query";
 import { initial } from "./conditions";
 import { Sentence } from "./Sentence";
-import { type Filter, type Part, type ShapeOf, columnOf, emptyTest, filterOf, fits, partsOf, testOf } from "./tree";
+import { type Filter, type Part, type ShapeOf, columnOf, emptyTest, filterOf, partsOf, testOf } from "./tree";
 import { type TitleOf, textOf, wordsOf } from "./words";
 import classes from "./Filters.module.css";
 
@@ -104,7 +104,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
                     onRemove={() => remove(index)}
                     onBuild={takesBuilder ? (next) => build(goingOn(parts.with(index, next), next), index) : undefined}
                     onClose={() => setOpen(null)}
-                    mayTake={(next) => fits(parts.with(index, next), shape, of)}
+                    among={(next) => parts.with(index, next)}
                   />
                 </Popover.Dropdown>
               </Popover>
@@ -149,7 +149,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
               }}
               onBuild={takesBuilder ? (next) => build(goingOn([...parts, next], next)) : undefined}
               onClose={() => onAdding(null)}
-              mayTake={(next) => fits([...parts, next], shape, of)}
+              among={(next) => [...parts, next]}
             />
           )}
         </Popover.Dropdown>

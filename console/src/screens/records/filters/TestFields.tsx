@@ -6,7 +6,7 @@ import { type Operator, converted, initial, operatorLabel, operatorsOf } from ".
 import { FieldPicker } from "./FieldPicker";
 import { FilterValue } from "./FilterValue";
 import { type Part, type ShapeOf, type Test, columnOf, shapeAt } from "./tree";
-import classes from "./Filters.module.css";
+import classes from "./Editors.module.css";
 
 export interface TestFieldsProps {
   shape: RecordShape;
@@ -55,7 +55,6 @@ export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, may
       {column !== undefined && holder !== undefined && (
         <>
           <Select
-            className={classes.operatorPart!}
             aria-label="Operator"
             allowDeselect={false}
             comboboxProps={{ withinPortal }}
@@ -64,7 +63,7 @@ export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, may
             value={test.operator}
             onChange={(operator) => operator !== null && onChange({ ...test, operator: operator as Operator, value: converted(test.value, operator as Operator) })}
           />
-          <div className={classes.valuePart} data-value>
+          <div data-value>
             <FilterValue object={holder.name} column={column} condition={test} withinPortal={withinPortal} takesFocus={!withinPortal} onChange={(value) => onChange({ ...test, value })} onSubmit={onSubmit} />
           </div>
         </>
