@@ -56,6 +56,28 @@ export interface RecordShape {
   uniqueTogether: string[][];
 }
 
+/** A relation of an object to others, by the key that `expand` and conditions know it by. */
+export interface RelationKey {
+  key: string;
+  /** What people call it: a reference by its name, the records of another object by that object's name. */
+  label: string;
+  target: string;
+  /** Whether it leads to several records. */
+  isMany: boolean;
+}
+
+/** Every relation of an object: its references first, then links and the records that refer to it. */
+export function relationsOf({ columns, links, reverse }: RecordShape): RelationKey[] {
+  const references = columns.flatMap(({ reference }) => (reference === undefined ? [] : [{ key: reference.relation, label: reference.relation, target: reference.target, isMany: false }]));
+  const many = links.map(({ key, target }) => ({ key, label: key, target, isMany: true }));
+  const taken = new Set([...references, ...many].map(({ label }) => label));
+  const back = reverse.map(({ key, object, relation, isSingle }) => {
+    const isClear = !taken.has(object) && reverse.filter((other) => other.object === object).length === 1;
+    return { key, label: isClear ? object : `${object} by ${relation}`, target: object, isMany: !isSingle };
+  });
+  return [...references, ...many, ...back];
+}
+
 export const SYSTEM_COLUMNS = ["id", "created_at", "updated_at", "created_by", "updated_by"] as const;
 
 export function columnLabel(column: Pick<Column, "name" | "label">): string {

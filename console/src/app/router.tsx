@@ -3,7 +3,7 @@
  * of its folder, which is small and always there.
  */
 import { QueryClient } from "@tanstack/react-query";
-import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, parseSearchWith, stringifySearchWith } from "@tanstack/react-router";
 import { isApiError } from "../api/errors";
 import { ErrorState } from "../components/ErrorState";
 import { Page } from "../components/Page";
@@ -74,7 +74,15 @@ const routes = [
   }),
 ] as const;
 
+/** Lists and objects stay text: who reads them knows how, and their numbers keep all digits. */
+function searchValue(text: string): unknown {
+  if (/^\s*[[{]/.test(text)) throw new SyntaxError("It is read where it is used.");
+  return JSON.parse(text);
+}
+
 export const router = createRouter({
+  parseSearch: parseSearchWith(searchValue),
+  stringifySearch: stringifySearchWith(JSON.stringify, searchValue),
   routeTree: root.addChildren(routes as unknown as [...typeof routes]),
   basepath: "/admin",
   context: { queryClient },

@@ -64,7 +64,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           syntaxHighlighting(colors),
           look,
           EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+          EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
           texts.current.of([]),
           keymap.of([...defaultKeymap, ...historyKeymap]),
           access.current.of(EditorState.readOnly.of(false)),

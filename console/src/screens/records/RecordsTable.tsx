@@ -35,6 +35,7 @@ import { useRows } from "./useRows";
 import { usePendingDeletes } from "../../api/pending-deletes";
 import type { RecordRow } from "../../api/record-paths";
 import { GONE_SOON } from "./bulk/useSelection";
+import { type ShapeOf, filterOf, partsOf, testOf } from "./filters/tree";
 import { useTitles } from "./useTitles";
 import { isNewestFirst, listParameters, queryText } from "./list-query";
 import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
@@ -64,10 +65,11 @@ interface Editing extends CellAt {
 export interface RecordsTableProps {
   shape: RecordShape;
   shapeOfOther: (object: string) => KnownShape | undefined;
+  tableShapeOf: ShapeOf;
   views: ReturnType<typeof useViews>;
 }
 
-export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error: keepError } }: RecordsTableProps) {
+export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved, keep, error: keepError } }: RecordsTableProps) {
   const object = shape.name;
   const search = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
@@ -310,10 +312,11 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
       value === null || value === undefined
         ? { field: column.id, operator: negated ? ("is_not_null" as const) : ("is_null" as const), value: null }
         : { field: column.id, operator: negated ? ("neq" as const) : ("eq" as const), value: Array.isArray(value) ? String(value[0] ?? "") : String(value) };
-    setView({ ...view, conditions: [...view.conditions, condition] });
+    const parts = partsOf(view, shape, tableShapeOf);
+    setView({ ...view, ...(parts === undefined ? { conditions: [...view.conditions, condition] } : filterOf([...parts, testOf(condition)], shape, tableShapeOf)) });
   };
 
-  const isFiltered = view.search !== "" || view.conditions.length > 0;
+  const isFiltered = view.search !== "" || view.conditions.length > 0 || view.where !== "";
   const isEmpty = !rows.isLoading && !rows.isStale && rows.error === null && rows.count === 0;
   const waiting = rows.isLoading ? PLACEHOLDERS : rows.count;
   const visibleMissing = rows.isLoading || Array.from({ length: Math.min(visible.last, waiting - 1) - visible.first + 1 }, (_, index) => rowAt(visible.first + index)).some((row) => row === undefined);
@@ -327,7 +330,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
       actions={
         <>
           <span className={classes.wideOnly}>
-            <CopyAs {...copiesOf(shape, view, shown, page, view.size)} />
+            <CopyAs {...copiesOf(shape, tableShapeOf, view, shown, page, view.size)} />
           </span>
           <span className={classes.wideOnly}>
             <TransferMenu
@@ -369,6 +372,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
       toolbar={
         <Toolbar
           shape={shape}
+          tableShapeOf={tableShapeOf}
           saved={saved}
           view={view}
           base={base}
@@ -414,7 +418,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
               </div>
             )}
             {isEmpty ? (
-              <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => setView({ ...view, search: "", conditions: [] })} />
+              <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => setView({ ...view, search: "", conditions: [], where: "" })} />
             ) : (
               <Grid
                 label={shape.label}

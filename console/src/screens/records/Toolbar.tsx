@@ -5,6 +5,7 @@ import type { RefObject } from "react";
 import { SettledInput } from "../../components/SettledInput";
 import type { RecordColumn, RecordShape } from "./columns";
 import { FilterBar } from "./filters/FilterBar";
+import type { ShapeOf } from "./filters/tree";
 import type { GridLayout } from "./grid/geometry";
 import { ColumnsPanel } from "./views/ColumnsPanel";
 import { SortPanel } from "./views/SortPanel";
@@ -14,6 +15,7 @@ import classes from "./Records.module.css";
 
 export interface ToolbarProps {
   shape: RecordShape;
+  tableShapeOf: ShapeOf;
   saved: SavedViews;
   view: SavedView;
   base: SavedView | null;
@@ -32,7 +34,7 @@ export interface ToolbarProps {
   onFresh: () => void;
 }
 
-export function Toolbar({ shape, saved, view, base, isChanged, shown, searchField, adding, onAdding, titleOf, onView, onLayout, onChoose, onReset, onKeep, fresh, onFresh }: ToolbarProps) {
+export function Toolbar({ shape, tableShapeOf, saved, view, base, isChanged, shown, searchField, adding, onAdding, titleOf, onView, onLayout, onChoose, onReset, onKeep, fresh, onFresh }: ToolbarProps) {
   return (
     <>
       <ViewMenu saved={saved} view={view} base={base} isChanged={isChanged} onChoose={onChoose} onReset={onReset} onKeep={onKeep} />
@@ -46,7 +48,7 @@ export function Toolbar({ shape, saved, view, base, isChanged, shown, searchFiel
         value={view.search}
         onSettled={(search = "") => onView({ ...view, search })}
       />
-      <FilterBar shape={shape} conditions={view.conditions} onChange={(conditions) => onView({ ...view, conditions })} adding={adding} onAdding={onAdding} titleOf={titleOf} />
+      <FilterBar shape={shape} of={tableShapeOf} filter={view} search={view.search} onChange={({ conditions, where }) => onView({ ...view, conditions, where })} adding={adding} onAdding={onAdding} titleOf={titleOf} />
       <span className={classes.right}>
         {fresh > 0 && (
           <Button className={classes.fresh} variant="light" leftSection={<IconArrowUp size={14} />} onClick={onFresh}>

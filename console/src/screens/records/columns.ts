@@ -1,5 +1,5 @@
 /** The columns of an object's table: its id, its fields, its references, then what the server keeps about every record. */
-import type { Column, RecordShape as Known } from "../../api/record-shape";
+import { type Column, type RecordShape as Known, type RelationKey, relationsOf } from "../../api/record-shape";
 import type { FieldType } from "../../api/types";
 
 export interface RecordColumn {
@@ -24,6 +24,8 @@ export interface RecordShape {
   label: string;
   columns: RecordColumn[];
   byId: ReadonlyMap<string, RecordColumn>;
+  /** By their keys. */
+  relations: ReadonlyMap<string, RelationKey>;
   /** Changes when columns or their rules change. */
   signature: string;
 }
@@ -31,7 +33,8 @@ export interface RecordShape {
 const systemColumn = (id: string, type: FieldType, required = false): RecordColumn => ({ id, label: id, type, required, isSystem: true, field: { name: id, type } });
 
 /** A record's shape as a table shows it: with the columns that every record has around its own. */
-export function tableShape({ object: name, label, columns: known }: Known): RecordShape {
+export function tableShape(shape: Known): RecordShape {
+  const { object: name, label, columns: known } = shape;
   const own = known.map(
     (column): RecordColumn => {
       const { name: id, type, required, options, description, reference } = column;
@@ -57,7 +60,7 @@ export function tableShape({ object: name, label, columns: known }: Known): Reco
     systemColumn("created_by", "text"),
     systemColumn("updated_by", "text"),
   ];
-  return { name, label, columns, byId: new Map(columns.map((column) => [column.id, column])), signature: columns.map((column) => `${column.id}:${column.type}:${column.options?.join("|") ?? ""}`).join() };
+  return { name, label, columns, byId: new Map(columns.map((column) => [column.id, column])), relations: new Map(relationsOf(shape).map((relation) => [relation.key, relation])), signature: columns.map((column) => `${column.id}:${column.type}:${column.options?.join("|") ?? ""}`).join() };
 }
 
 /** What the server refuses to sort by. */

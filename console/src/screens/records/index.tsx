@@ -41,5 +41,5 @@ function ObjectRecords({ object }: { object: string }) {
         <SkeletonRows rows={16} columns={6} />
       </Page>
     );
-  return <RecordsTable shape={shape.shape} shapeOfOther={shape.shapeOfOther} views={views} />;
+  return <RecordsTable shape={shape.shape} shapeOfOther={shape.shapeOfOther} tableShapeOf={shape.tableShapeOf} views={views} />;
 }

@@ -1,4 +1,4 @@
-/** The request of a view: its parameters, and the same as GraphQL and as a call of MCP. */
+/** The request of a view: its parameters. */
 import { type Condition, conditionParameter, isWhole } from "./filters/conditions";
 import type { RecordShape } from "./columns";
 
@@ -8,7 +8,10 @@ export interface SortKey {
 }
 
 export interface ListView {
+  /** Plain conditions, which are ANDed and sent one by one. */
   conditions: Condition[];
+  /** The JSON text of a condition that says more than they can, or nothing. */
+  where: string;
   search: string;
   sort: SortKey[];
 }
@@ -32,9 +35,18 @@ export function sendable(conditions: Condition[], shape: RecordShape): Condition
   });
 }
 
-/** What decides which rows there are: search and conditions. */
-export function filterParameters({ conditions, search }: ListView, shape: RecordShape): [string, string][] {
-  return [...(search === "" ? [] : [["search", search] as [string, string]]), ...sendable(conditions, shape).map(conditionParameter)];
+/** Whether the object's lists take a condition: `where` is a filter on the field of that name, where there is one. */
+export function takesWhere(shape: RecordShape): boolean {
+  return !shape.byId.has("where");
+}
+
+/** What decides which rows there are: search, plain conditions and the condition as JSON. */
+export function filterParameters({ conditions, where, search }: ListView, shape: RecordShape): [string, string][] {
+  return [
+    ...(search === "" ? [] : [["search", search] as [string, string]]),
+    ...sendable(conditions, shape).map(conditionParameter),
+    ...(where === "" || !takesWhere(shape) ? [] : [["where", where] as [string, string]]),
+  ];
 }
 
 /** With the order. Sorts by columns that are gone are left out. */

@@ -6,7 +6,9 @@ export function readRecordsSearch(raw: RawSearch) {
     /** A saved view's name; `-` is the table as it is without one, where another view is the default. */
     view: text(raw.view),
     /** Conditions, as JSON: `[["status","eq","open"]]`. An empty list takes away those of the view. */
-    filter: text(typeof raw.filter === "object" && raw.filter !== null ? JSON.stringify(raw.filter) : raw.filter, 16_000),
+    filter: text(raw.filter, 16_000),
+    /** A condition as JSON, for what the list of conditions cannot say: `{"_or":[{"status":"open"},{"owner.name":"Ann"}]}`. */
+    where: text(raw.where, 16_000),
     q: text(raw.q),
     /** As the API has it: `name`, `-created_at`, several by commas; `-` takes away that of the view. */
     sort: text(raw.sort),

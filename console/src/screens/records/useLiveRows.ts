@@ -115,7 +115,10 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
     [dim],
   );
 
-  /** Which of these ids the view shows. */
+  /**
+   * Which of these ids the view shows. The server decides, so that every filter means the same here as in the list. Where a filter asks
+   * about related records, a change of those is no event of this object: the row is judged again with its own next change.
+   */
   const belonging = useCallback(
     async (ids: string[]) => {
       const query = `${latest.current.filters}&id[in]=${ids.join()}&select=id&pageSize=${ASK_MAX}&count=none`;

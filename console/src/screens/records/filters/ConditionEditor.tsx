@@ -1,73 +1,59 @@
-/** Column, operator and value of one condition. */
-import { Button, Group, Select, Stack } from "@mantine/core";
-import { useEffect, useRef, useState } from "react";
+/** The editor of one condition, with the way to everything that several can say together. */
+import { Button, Divider, Group, Stack } from "@mantine/core";
+import { IconBinaryTree } from "@tabler/icons-react";
+import { useState } from "react";
 import type { RecordShape } from "../columns";
-import { type Condition, type Operator, converted, initial, isWhole, operatorLabel, operatorsOf } from "./conditions";
-import { FilterValue } from "./FilterValue";
+import { fits, isComplete } from "./sendable";
+import { TestFields } from "./TestFields";
+import { type Part, type Related, type ShapeOf, type Test, emptyTest, groupOf } from "./tree";
+import classes from "./Editors.module.css";
 
 export interface ConditionEditorProps {
   shape: RecordShape;
-  condition: Condition | null;
+  of: ShapeOf;
+  test: Test | null;
   action: string;
-  onApply: (condition: Condition) => void;
+  onApply: (test: Test) => void;
   onRemove?: () => void;
+  /** Goes on in the builder, with what stands here in its place; left out where the object takes plain conditions only. */
+  onBuild?: ((part: Part) => void) | undefined;
+  /** All parts of the filter, with this one in the place of what is edited. */
+  among: (part: Part) => Part[];
+  onClose: () => void;
 }
 
-export function ConditionEditor({ shape, condition, action, onApply, onRemove }: ConditionEditorProps) {
-  const [draft, setDraft] = useState<Condition | null>(condition);
-  const column = draft === null ? undefined : shape.byId.get(draft.field);
-  const place = useRef<HTMLDivElement>(null);
-  const whole = draft !== null && isWhole(draft, column);
+export function ConditionEditor({ shape, of, test, action, onApply, onRemove, onBuild, among, onClose }: ConditionEditorProps) {
+  const [draft, setDraft] = useState<Test>(test ?? emptyTest());
+  const isWhole = isComplete(draft, shape, of);
   const apply = () => {
-    if (draft !== null && whole) onApply(draft);
+    if (isWhole) onApply(draft);
   };
-  // After a column was chosen the value is what comes next.
-  const chosen = useRef(condition !== null);
-  const columnId = column?.id;
-  useEffect(() => {
-    if (columnId === undefined || chosen.current) return;
-    chosen.current = true;
-    place.current?.querySelector<HTMLElement>("[data-autofocus]:not([data-column])")?.focus();
-  }, [columnId]);
+  const related = (path: string[]): Related => ({ kind: "related", path, quantifier: "some", inner: groupOf([emptyTest()]) });
   return (
     <Stack
       gap="sm"
-      w={280}
-      ref={place}
+      className={classes.quick!}
       component="form"
+      onKeyDown={(event) => {
+        // The popover would close with a list that is open in it.
+        if (event.key === "Escape" && (event.target as HTMLElement).dataset.mantineStopPropagation !== "true") onClose();
+      }}
       onSubmit={(event) => {
         event.preventDefault();
         apply();
       }}
     >
-      <Select
-        aria-label="Column"
-        data-column
-        {...(draft === null ? { "data-autofocus": true } : {})}
-        searchable
-        selectFirstOptionOnChange
-        placeholder="Column"
-        nothingFoundMessage="No such column"
-        comboboxProps={{ withinPortal: false }}
-        maxDropdownHeight={260}
-        data={shape.columns.map(({ id, label }) => ({ value: id, label: label === id ? id : `${label} (${id})` }))}
-        value={draft?.field ?? null}
-        onChange={(field) => setDraft(initial(field === null ? undefined : shape.byId.get(field)))}
+      <TestFields
+        shape={shape}
+        of={of}
+        test={draft}
+        onChange={setDraft}
+        onSubmit={apply}
+        onRelated={onBuild === undefined ? undefined : (path) => onBuild(related(path))}
+        mayTake={(part) => onBuild !== undefined && fits(among(part), shape, of)}
+        autoFocus={test === null}
+        withinPortal={false}
       />
-      {draft !== null && column !== undefined && (
-        <>
-          <Select
-            aria-label="Operator"
-            allowDeselect={false}
-            comboboxProps={{ withinPortal: false }}
-            maxDropdownHeight={320}
-            data={operatorsOf(column).map((operator) => ({ value: operator, label: operatorLabel(operator, column) }))}
-            value={draft.operator}
-            onChange={(operator) => operator !== null && setDraft({ ...draft, operator: operator as Operator, value: converted(draft.value, operator as Operator) })}
-          />
-          <FilterValue object={shape.name} column={column} condition={draft} onChange={(value) => setDraft({ ...draft, value })} onSubmit={apply} />
-        </>
-      )}
       <Group justify="space-between" gap="sm">
         {onRemove === undefined ? (
           <span />
@@ -76,10 +62,18 @@ export function ConditionEditor({ shape, condition, action, onApply, onRemove }:
             Remove
           </Button>
         )}
-        <Button type="submit" disabled={!whole}>
+        <Button type="submit" disabled={!isWhole}>
           {action}
         </Button>
       </Group>
+      {onBuild !== undefined && (
+        <>
+          <Divider />
+          <Button variant="subtle" color="gray" justify="flex-start" leftSection={<IconBinaryTree size={14} />} onClick={() => onBuild(draft)}>
+            Build with and, or, not
+          </Button>
+        </>
+      )}
     </Stack>
   );
 }

@@ -1,89 +1,136 @@
-/** The conditions of a view as chips. Each opens its editor; `Delete` takes it away. */
+/** The filter of a view as chips. Each opens its editor, or the builder where it says more than one can; `Delete` takes it away. */
 import { Button } from "@mantine/core";
 import { IconAlertTriangle, IconFilter, IconX } from "@tabler/icons-react";
-import { type KeyboardEvent, useRef, useState } from "react";
+import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import { Popover } from "../../../components/floating";
 import { later } from "../../../components/later";
-import type { RecordColumn, RecordShape } from "../columns";
-import { toLocal } from "../../../api/local-time";
-import { type Condition, initial, operatorLabel, takesNothing } from "./conditions";
+import type { RecordShape } from "../columns";
+import { takesWhere } from "../list-query";
+import { initial } from "./conditions";
+import { Sentence } from "./Sentence";
+import { type Filter, type Part, type ShapeOf, columnOf, emptyTest, filterOf, partsOf, testOf } from "./tree";
+import { type TitleOf, textOf, wordsOf } from "./words";
 import classes from "./Filters.module.css";
 
 const ConditionEditor = later(() => import("./ConditionEditor").then((loaded) => loaded.ConditionEditor));
+const Builder = later(() => import("./Builder").then((loaded) => loaded.Builder));
 
 export interface FilterBarProps {
   shape: RecordShape;
-  conditions: Condition[];
-  onChange: (conditions: Condition[]) => void;
+  of: ShapeOf;
+  filter: Filter;
+  /** What is searched for beside it: the builder counts what both leave. */
+  search: string;
+  onChange: (filter: Filter) => void;
   /** Shows the editor of a new condition, of this column where one is named. */
   adding: { column?: string } | null;
   onAdding: (adding: { column?: string } | null) => void;
-  titleOf: (column: RecordColumn, id: string) => string | undefined;
+  titleOf: TitleOf;
 }
 
-export function FilterBar({ shape, conditions, onChange, adding, onAdding, titleOf }: FilterBarProps) {
+export function FilterBar({ shape, of, filter, search, onChange, adding, onAdding, titleOf }: FilterBarProps) {
   const [open, setOpen] = useState<number | null>(null);
+  /** What the builder begins with, and the chip that has the focus afterwards; without one it is the button behind them. */
+  const [building, setBuilding] = useState<{ from: Part[] | string; chip?: number | undefined } | null>(null);
   const add = useRef<HTMLButtonElement>(null);
   const bar = useRef<HTMLDivElement>(null);
+  const read = useMemo(() => partsOf(filter, shape, of), [filter, shape, of]);
+  // What is no condition stands apart, as text: the server says what is wrong with it.
+  const isUnread = filter.where !== "" && (read === undefined || !takesWhere(shape));
+  const parts = isUnread || read === undefined ? filter.conditions.map(testOf) : read;
+  const put = (next: Part[]) => onChange(isUnread ? { conditions: filterOf(next, shape, of).conditions, where: filter.where } : filterOf(next, shape, of));
+  const count = parts.length + (isUnread ? 1 : 0);
+  const takesBuilder = !isUnread && takesWhere(shape);
+  const focusAfter = (index: number) => requestAnimationFrame(() => (bar.current?.querySelectorAll<HTMLElement>("[data-chip]")[index] ?? add.current)?.focus());
   const remove = (index: number) => {
-    onChange(conditions.filter((_, each) => each !== index));
+    if (index < parts.length) put(parts.filter((_, each) => each !== index));
+    else onChange({ ...filter, where: "" });
     setOpen(null);
     // Focus goes to the chip that took its place, or to the button behind them.
-    requestAnimationFrame(() => (bar.current?.querySelectorAll<HTMLElement>("[data-chip]")[index] ?? add.current)?.focus());
+    focusAfter(index);
+  };
+  const build = (from: Part[] | string, chip?: number) => {
+    setOpen(null);
+    onAdding(null);
+    setBuilding({ from, chip });
+  };
+  const endBuilding = () => {
+    setBuilding(null);
+    focusAfter(building?.chip ?? Number.POSITIVE_INFINITY);
+  };
+  const deletes = (index: number) => (event: KeyboardEvent) => {
+    if (event.key !== "Delete" && event.key !== "Backspace") return;
+    event.preventDefault();
+    remove(index);
   };
   return (
     <div className={classes.bar} ref={bar} role="group" aria-label="Filter">
-      {conditions.map((condition, index) => {
-        const column = shape.byId.get(condition.field);
-        const isBroken = column === undefined;
+      {parts.map((part, index) => {
+        const isBroken = part.kind === "test" && columnOf(part, shape, of) === undefined;
+        const words = wordsOf(part, { shape, of, titleOf }, true);
+        const text = textOf(words);
+        const about = part.kind === "test" ? `on ${words[0]!.text}` : text;
+        const label = (
+          <button
+            type="button"
+            data-chip
+            className={classes.chipLabel}
+            {...(part.kind === "test" ? {} : { "data-tip": text, "aria-haspopup": "dialog" as const })}
+            onClick={() => (part.kind === "test" ? !isBroken && setOpen(open === index ? null : index) : build(parts, index))}
+            onKeyDown={deletes(index)}
+          >
+            {isBroken && <IconAlertTriangle size={13} aria-hidden="true" />}
+            <span className={classes.sentence}>
+              <Sentence words={words} />
+            </span>
+          </button>
+        );
         return (
           // Conditions may be alike, so their place is their identity.
-          <div className={classes.chip} key={`${index}-${condition.field}`} data-broken={isBroken || undefined}>
-            <Popover opened={open === index} onChange={(opened) => setOpen(opened ? index : null)} position="bottom-start" trapFocus returnFocus withinPortal preload={ConditionEditor.preload}>
-              <Popover.Target>
-                <button
-                  type="button"
-                  data-chip
-                  className={classes.chipLabel}
-                  onClick={() => !isBroken && setOpen(open === index ? null : index)}
-                  onKeyDown={(event: KeyboardEvent) => {
-                    if (event.key !== "Delete" && event.key !== "Backspace") return;
-                    event.preventDefault();
-                    remove(index);
-                  }}
-                >
-                  {isBroken && <IconAlertTriangle size={13} aria-hidden="true" />}
-                  <bdi className={classes.field}>{column?.label ?? condition.field}</bdi>
-                  {isBroken ? (
-                    <span>is no column any more</span>
-                  ) : (
-                    <>
-                      <span className="dim">{operatorLabel(condition.operator, column)}</span>
-                      {!takesNothing(condition.operator) && <bdi className={classes.value}>{said(condition, column, titleOf)}</bdi>}
-                    </>
-                  )}
-                </button>
-              </Popover.Target>
-              <Popover.Dropdown aria-label={`Condition on ${column?.label ?? condition.field}`}>
-                <ConditionEditor
-                  shape={shape}
-                  condition={condition}
-                  action="Apply"
-                  onApply={(next) => {
-                    onChange(conditions.map((each, at) => (at === index ? next : each)));
-                    setOpen(null);
-                  }}
-                  onRemove={() => remove(index)}
-                />
-              </Popover.Dropdown>
-            </Popover>
-            <button type="button" className={classes.remove} aria-label={`Remove the condition on ${column?.label ?? condition.field}`} onClick={() => remove(index)}>
+          <div className={classes.chip} key={`${index}-${part.kind === "test" ? part.field : part.kind}`} data-broken={isBroken || undefined}>
+            {part.kind === "test" ? (
+              <Popover opened={open === index} onChange={(opened) => setOpen(opened ? index : null)} position="bottom-start" trapFocus returnFocus withinPortal closeOnEscape={false} preload={ConditionEditor.preload}>
+                <Popover.Target>{label}</Popover.Target>
+                <Popover.Dropdown aria-label={`Condition ${about}`}>
+                  <ConditionEditor
+                    shape={shape}
+                    of={of}
+                    test={part}
+                    action="Apply"
+                    onApply={(next) => {
+                      put(parts.with(index, next));
+                      setOpen(null);
+                    }}
+                    onRemove={() => remove(index)}
+                    onBuild={takesBuilder ? (next) => build(goingOn(parts.with(index, next), next), index) : undefined}
+                    onClose={() => setOpen(null)}
+                    among={(next) => parts.with(index, next)}
+                  />
+                </Popover.Dropdown>
+              </Popover>
+            ) : (
+              label
+            )}
+            <button type="button" className={classes.remove} aria-label={`Remove the condition ${about}`} onClick={() => remove(index)}>
               <IconX size={12} aria-hidden="true" />
             </button>
           </div>
         );
       })}
-      <Popover opened={adding !== null} onChange={(opened) => onAdding(opened ? {} : null)} position="bottom-start" trapFocus returnFocus withinPortal preload={ConditionEditor.preload}>
+      {isUnread && (
+        <div className={classes.chip} data-broken>
+          <button type="button" data-chip className={classes.chipLabel} aria-haspopup="dialog" onClick={() => build(filter.where, parts.length)} onKeyDown={deletes(parts.length)}>
+            <IconAlertTriangle size={13} aria-hidden="true" />
+            <span className={classes.sentence}>
+              where <bdi className={classes.raw}>{filter.where}</bdi>
+            </span>
+          </button>
+          <button type="button" className={classes.remove} aria-label="Remove the condition of the address" onClick={() => remove(parts.length)}>
+            <IconX size={12} aria-hidden="true" />
+          </button>
+        </div>
+      )}
+      <Popover opened={adding !== null} onChange={(opened) => onAdding(opened ? {} : null)} position="bottom-start" trapFocus returnFocus withinPortal closeOnEscape={false} preload={ConditionEditor.preload}>
         <Popover.Target>
           <Button ref={add} variant="default" leftSection={<IconFilter size={14} />} onClick={() => onAdding(adding === null ? {} : null)}>
             Filter
@@ -93,32 +140,47 @@ export function FilterBar({ shape, conditions, onChange, adding, onAdding, title
           {adding !== null && (
             <ConditionEditor
               shape={shape}
-              condition={adding.column === undefined ? null : initial(shape.byId.get(adding.column))}
+              of={of}
+              test={columnTest(shape, adding.column)}
               action="Add condition"
               onApply={(next) => {
-                onChange([...conditions, next]);
+                put([...parts, next]);
                 onAdding(null);
               }}
+              onBuild={takesBuilder ? (next) => build(goingOn([...parts, next], next)) : undefined}
+              onClose={() => onAdding(null)}
+              among={(next) => [...parts, next]}
             />
           )}
         </Popover.Dropdown>
       </Popover>
-      {conditions.length > 1 && (
-        <Button variant="subtle" color="gray" onClick={() => onChange([])}>
+      {count > 1 && (
+        <Button variant="subtle" color="gray" onClick={() => onChange({ conditions: [], where: "" })}>
           Clear
         </Button>
+      )}
+      {building !== null && (
+        <Builder
+          shape={shape}
+          of={of}
+          from={building.from}
+          search={search}
+          titleOf={titleOf}
+          onClose={endBuilding}
+          onApply={(next) => {
+            onChange(next);
+            endBuilding();
+          }}
+        />
       )}
     </div>
   );
 }
 
-/** The value of a condition as people read it. */
-function said({ value }: Condition, column: RecordColumn, titleOf: FilterBarProps["titleOf"]): string {
-  const one = (each: string) => {
-    if (each === "") return '""';
-    if (column.type === "datetime") return toLocal(each).replace("T", " ") || each;
-    return titleOf(column, each) ?? each;
-  };
-  const text = Array.isArray(value) ? value.map(one).join(", ") : one(value ?? "");
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+/** Who goes on in the builder with a condition wants another one beside it. */
+const goingOn = (parts: Part[], draft: Part): Part[] => (draft.kind === "test" && draft.field !== "" ? [...parts, emptyTest()] : parts);
+
+function columnTest(shape: RecordShape, column: string | undefined) {
+  const condition = column === undefined ? null : initial(shape.byId.get(column));
+  return condition === null ? null : testOf(condition);
 }

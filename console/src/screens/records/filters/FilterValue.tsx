@@ -14,9 +14,12 @@ export interface FilterValueProps {
   condition: Condition;
   onChange: (value: Condition["value"]) => void;
   onSubmit: () => void;
+  withinPortal: boolean;
+  /** Whether it takes the focus of the popover or dialog that it is in. */
+  takesFocus: boolean;
 }
 
-export function FilterValue({ object, column, condition: { operator, value }, onChange, onSubmit }: FilterValueProps) {
+export function FilterValue({ object, column, condition: { operator, value }, onChange, onSubmit, withinPortal, takesFocus }: FilterValueProps) {
   if (takesNothing(operator)) return null;
   const one = typeof value === "string" ? value : "";
   const many = Array.isArray(value) ? value : [];
@@ -27,9 +30,10 @@ export function FilterValue({ object, column, condition: { operator, value }, on
     onSubmit();
   };
   const list = takesList(operator);
+  const focus = takesFocus ? { "data-autofocus": true } : {};
   const choices = column.options?.filter((option, index, all) => all.indexOf(option) === index);
-  if (choices !== undefined && list) return <MultiSelect aria-label={label} size="xs" data={choices} value={many} onChange={onChange} searchable hidePickedOptions data-autofocus comboboxProps={{ withinPortal: false }} placeholder={many.length === 0 ? "Choose" : undefined} />;
-  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable selectFirstOptionOnChange data-autofocus comboboxProps={{ withinPortal: false }} placeholder="Choose" />;
+  if (choices !== undefined && list) return <MultiSelect aria-label={label} size="xs" data={choices} value={many} onChange={onChange} searchable hidePickedOptions {...focus} comboboxProps={{ withinPortal }} placeholder={many.length === 0 ? "Choose" : undefined} />;
+  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable selectFirstOptionOnChange {...focus} comboboxProps={{ withinPortal }} placeholder="Choose" />;
   if (column.type === "boolean") return <SegmentedControl aria-label={label} data={["true", "false"]} value={one === "" ? "" : one} onChange={onChange} fullWidth />;
   if (list)
     return (
@@ -39,22 +43,22 @@ export function FilterValue({ object, column, condition: { operator, value }, on
         data={[]}
         value={many}
         onChange={onChange}
-        data-autofocus
+        {...focus}
         acceptValueOnBlur
         splitChars={[",", "\n", "\t"]}
         placeholder={many.length === 0 ? (column.type === "datetime" ? "2026-01-31T12:00:00Z, then Enter" : "A value, then Enter") : undefined}
       />
     );
-  if (column.relation !== undefined) return <RelationPicker object={object} relation={column.relation.name} target={column.relation.target} label={label} value={one === "" ? null : one} onChange={(id) => onChange(id ?? "")} compact autoFocus />;
+  if (column.relation !== undefined) return <RelationPicker object={object} relation={column.relation.name} target={column.relation.target} label={label} value={one === "" ? null : one} onChange={(id) => onChange(id ?? "")} compact autoFocus={takesFocus} />;
   const type = INPUT_TYPES[column.type];
-  if (type === "datetime-local") return <TextInput type={type} step="1" aria-label={label} value={toLocal(one)} data-autofocus onChange={(event) => onChange(fromLocal(event.currentTarget.value) ?? "")} onKeyDown={submits} />;
+  if (type === "datetime-local") return <TextInput type={type} step="1" aria-label={label} value={toLocal(one)} {...focus} onChange={(event) => onChange(fromLocal(event.currentTarget.value) ?? "")} onKeyDown={submits} />;
   return (
     <TextInput
       type={type ?? "text"}
       {...(type === "time" ? { step: "1" } : {})}
       inputMode={isNumberType(column.type) ? "decimal" : "text"}
       aria-label={label}
-      data-autofocus
+      {...focus}
       autoComplete="off"
       value={one}
       placeholder={column.type === "text" && (operator === "eq" || operator === "neq") ? "empty text" : "Value"}

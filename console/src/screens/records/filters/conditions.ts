@@ -13,6 +13,14 @@ export interface Condition {
 }
 
 const NAMES = Object.keys(OPERATORS) as Operator[];
+const ALIASES: Record<string, Operator> = { "=": "eq", "==": "eq", ne: "neq", "!=": "neq", "<>": "neq", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte", contains: "ilike", notin: "nin", null: "is_null", isnull: "is_null", notnull: "is_not_null" };
+
+/** The operator that a name or one of its aliases means, in any case, as the server reads it. */
+export function operatorNamed(name: string): Operator | undefined {
+  const small = name.toLowerCase();
+  return NAMES.find((each) => each === small) ?? (Object.hasOwn(ALIASES, small) ? ALIASES[small] : undefined);
+}
+
 const TEXTS: FieldType[] = ["text", "email", "url", "slug"];
 const OPTIONS: FieldType[] = ["enum", "multi_enum"];
 

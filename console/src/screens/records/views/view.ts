@@ -10,6 +10,8 @@ export type Density = "compact" | "comfortable";
 export interface SavedView {
   name: string;
   conditions: Condition[];
+  /** The JSON text of a condition, for what the conditions cannot say; otherwise empty. */
+  where: string;
   search: string;
   sort: SortKey[];
   size: number;
@@ -50,7 +52,7 @@ export function readViews(raw: JsonValue): SavedViews {
   const views = (Array.isArray(stored.views) ? stored.views : []).filter(isJsonObject).flatMap((each): SavedView[] => {
     const name = string(each.name);
     if (name === "" || name === PLAIN) return [];
-    return [{ name, conditions: conditionsOf(each.filter), search: string(each.q), sort: readSort(string(each.sort)), size: size(each.size), density: density(each.density), layout: layoutOf(each.layout) }];
+    return [{ name, conditions: conditionsOf(each.filter), where: string(each.where), search: string(each.q), sort: readSort(string(each.sort)), size: size(each.size), density: density(each.density), layout: layoutOf(each.layout) }];
   });
   const plain = isJsonObject(stored.plain) ? stored.plain : {};
   return { views, preset: typeof stored.preset === "string" ? stored.preset : null, plain: { layout: layoutOf(plain.layout), size: size(plain.size), density: density(plain.density) } };
@@ -67,6 +69,7 @@ export function printViews({ views, preset, plain }: SavedViews): JsonObject {
     views: views.map((view) => ({
       name: view.name,
       ...(view.conditions.length === 0 ? {} : { filter: compactConditions(view.conditions) }),
+      ...(view.where === "" ? {} : { where: view.where }),
       ...(view.search === "" ? {} : { q: view.search }),
       ...(view.sort.length === 0 ? {} : { sort: printSort(view.sort)! }),
       ...look(view),
@@ -80,14 +83,15 @@ export function printViews({ views, preset, plain }: SavedViews): JsonObject {
 export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedView; base: SavedView | null; isMissing: boolean } {
   const name = search.view ?? saved.preset ?? PLAIN;
   const base = saved.views.find((each) => each.name === name) ?? null;
-  const from: SavedView = base ?? { name: PLAIN, conditions: [], search: "", sort: [], ...saved.plain };
+  const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], ...saved.plain };
   const columns = search.columns?.split(",");
   return {
     base,
     isMissing: base === null && search.view !== undefined && search.view !== PLAIN,
     view: {
       ...from,
-      conditions: search.filter === undefined ? from.conditions : readConditions(search.filter),
+      // The two are one filter: an address that has either has all of it.
+      ...(search.filter === undefined && search.where === undefined ? {} : { conditions: readConditions(search.filter), where: search.where ?? "" }),
       search: search.q === undefined ? from.search : search.q === PLAIN && from.search !== "" ? "" : search.q,
       sort: search.sort === undefined ? from.sort : readSort(search.sort),
       size: search.size ?? from.size,
@@ -98,12 +102,14 @@ export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedV
 }
 
 /** The part of the address that makes `view` out of `base`. What is as the view has it is left out. */
-export function searchOf(view: SavedView, base: SavedView | null, plain: SavedViews["plain"]): Pick<RecordsSearch, "filter" | "q" | "sort" | "size" | "columns" | "density"> {
-  const from: SavedView = base ?? { name: PLAIN, conditions: [], search: "", sort: [], ...plain };
+export function searchOf(view: SavedView, base: SavedView | null, plain: SavedViews["plain"]): Pick<RecordsSearch, "filter" | "where" | "q" | "sort" | "size" | "columns" | "density"> {
+  const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], ...plain };
   const differs = <Value>(one: Value, other: Value, given: string | undefined, none: string) => (JSON.stringify(one) === JSON.stringify(other) ? undefined : (given ?? none));
   const columns = view.layout.columns?.join(",");
   return {
-    filter: differs(view.conditions, from.conditions, printConditions(view.conditions), "[]"),
+    ...(JSON.stringify([view.conditions, view.where]) === JSON.stringify([from.conditions, from.where])
+      ? { filter: undefined, where: undefined }
+      : { filter: printConditions(view.conditions) ?? (view.where === "" ? "[]" : undefined), where: view.where === "" ? undefined : view.where }),
     q: differs(view.search, from.search, view.search === "" ? undefined : view.search, PLAIN),
     sort: differs(view.sort, from.sort, printSort(view.sort), PLAIN),
     size: view.size === from.size ? undefined : view.size,

@@ -1,0 +1,95 @@
+/** Whether a filter can be sent: each part is complete, and the whole is within the server's bounds. */
+import { type JsonObject, type JsonValue, isJsonObject } from "../../../api/json";
+import type { RecordShape } from "../columns";
+import { isWhole } from "./conditions";
+import { type Part, type ShapeOf, columnOf, groupOf, printParts, shapeAt } from "./tree";
+
+export function isComplete(part: Part, shape: RecordShape | undefined, of: ShapeOf): boolean {
+  switch (part.kind) {
+    case "raw":
+      return true;
+    case "test": {
+      const column = columnOf(part, shape, of);
+      return column !== undefined && isWhole(part, column);
+    }
+    case "group":
+      return part.parts.length > 0 && part.parts.every((each) => isComplete(each, shape, of));
+    case "related": {
+      const target = shapeAt(part.path, shape, of);
+      // Without conditions it asks whether there are related records at all. "All" of them always meet nothing.
+      if (part.inner.parts.length === 0) return target !== undefined && part.quantifier !== "every";
+      return target !== undefined && part.inner.parts.every((each) => isComplete(each, target, of));
+    }
+  }
+}
+
+/** Without rows that nobody has begun, and groups that hold nothing. */
+export function pruned(parts: Part[]): Part[] {
+  return parts.flatMap((part): Part[] => {
+    if (part.kind === "test") return part.field === "" ? [] : [part];
+    if (part.kind === "raw") return [part];
+    const inner = pruned(part.kind === "related" ? part.inner.parts : part.parts);
+    // An empty OR, or the complement of nothing, would be true of no record.
+    if (part.kind === "related") return [{ ...part, inner: inner.length === 0 ? groupOf([]) : { ...part.inner, parts: inner } }];
+    return inner.length === 0 ? [] : [{ ...part, parts: inner }];
+  });
+}
+
+// ---- what the server takes
+
+export const LEAVES_MAX = 100;
+/** JSON objects inside each other, the outermost included. */
+export const LEVELS_MAX = 8;
+/** Relation keys, wherever they stand. */
+export const STEPS_MAX = 10;
+/** Relations inside each other. */
+export const DEPTH_MAX = 3;
+/** Conditions of one `_and` or `_or`. */
+export const PARTS_MAX = 100;
+
+export interface Size {
+  leaves: number;
+  levels: number;
+  steps: number;
+  depth: number;
+  /** The longest `_and` or `_or`. */
+  parts: number;
+}
+
+/** How large a condition is, counted as the server counts. */
+export function sizeOf(json: JsonObject, shape: RecordShape | undefined, of: ShapeOf): Size {
+  const size: Size = { leaves: 0, levels: 0, steps: 0, depth: 0, parts: 0 };
+  const object = (value: JsonValue, at: RecordShape | undefined, level: number, depth: number) => {
+    size.levels = Math.max(size.levels, level);
+    for (const [key, inner] of Object.entries(isJsonObject(value) ? value : {})) {
+      if (Array.isArray(inner) && (key === "_and" || key === "_or")) {
+        size.parts = Math.max(size.parts, inner.length);
+        for (const each of inner) object(each, at, level + 1, depth);
+      } else if (key === "_not") object(inner, at, level + 1, depth);
+      else named(key.split("."), inner, at, level, depth);
+    }
+  };
+  const named = ([first = "", ...rest]: string[], value: JsonValue, at: RecordShape | undefined, level: number, depth: number) => {
+    const relation = at?.byId.has(first) === true ? undefined : at?.relations.get(first);
+    if (relation === undefined) {
+      size.leaves += isJsonObject(value) ? Object.keys(value).length : 1;
+      if (isJsonObject(value)) size.levels = Math.max(size.levels, level + 1);
+      return;
+    }
+    size.steps += 1;
+    size.depth = Math.max(size.depth, depth + 1);
+    size.levels = Math.max(size.levels, level + 1);
+    const target = of(relation.target);
+    if (rest.length > 0) named(rest, value, target, level + 1, depth + 1);
+    else if (relation.isMany) for (const inner of Object.values(isJsonObject(value) ? value : {})) object(inner, target, level + 2, depth + 1);
+    else object(value, target, level + 1, depth + 1);
+  };
+  object(json, shape, 1, 0);
+  return size;
+}
+
+/** Whether the server takes a condition of these parts. Rows that are not filled in yet count, with an operator. */
+export function fits(parts: Part[], shape: RecordShape, of: ShapeOf): boolean {
+  const { leaves, levels, steps, depth, parts: longest } = sizeOf(printParts(parts, shape, of, { isExplicit: true }), shape, of);
+  return leaves <= LEAVES_MAX && levels <= LEVELS_MAX && steps <= STEPS_MAX && depth <= DEPTH_MAX && longest <= PARTS_MAX;
+}

@@ -1,0 +1,224 @@
+// The filter as a tree: from and to the condition of a request, in words, and within the bounds of the server.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bundled } from "./bundled.mjs";
+
+const tree = await bundled("screens/records/filters/tree.ts");
+const sendable = await bundled("screens/records/filters/sendable.ts");
+const words = await bundled("screens/records/filters/words.ts");
+const { tableShape } = await bundled("screens/records/columns.ts");
+const { shapeOf } = await bundled("api/record-shape.ts");
+const { parseJson, printJson } = await bundled("api/json.ts");
+
+const schema = {
+  objects: [
+    {
+      name: "task",
+      label: "Tasks",
+      fields: [
+        { name: "title", type: "text" },
+        { name: "status", type: "enum", options: ["open", "done"] },
+        { name: "amount", type: "decimal" },
+        { name: "big", type: "big_integer" },
+        { name: "done", type: "boolean" },
+        { name: "due", type: "datetime" },
+        { name: "meta", type: "json" },
+      ],
+    },
+    { name: "person", fields: [{ name: "name", type: "text" }, { name: "age", type: "integer" }] },
+    { name: "company", fields: [{ name: "name", type: "text" }] },
+    { name: "tag", fields: [{ name: "name", type: "text" }] },
+    { name: "comment", fields: [{ name: "text", type: "text" }] },
+    { name: "passport", fields: [{ name: "number", type: "text" }] },
+  ],
+  relationships: [
+    { name: "owner", kind: "many_to_one", source: "task", target: "person" },
+    { name: "reviewer", kind: "many_to_one", source: "task", target: "person" },
+    { name: "company", kind: "many_to_one", source: "person", target: "company" },
+    { name: "tags", kind: "many_to_many", source: "task", target: "tag" },
+    { name: "task", kind: "many_to_one", source: "comment", target: "task" },
+    { name: "holder", kind: "one_to_one", source: "passport", target: "person" },
+  ],
+};
+const shapes = new Map(schema.objects.map(({ name }) => [name, tableShape(shapeOf(schema, name))]));
+const of = (name) => shapes.get(name);
+const task = of("task");
+const read = (json) => tree.readWhere(typeof json === "string" ? parseJson(json) : json, task, of);
+const print = (parts, options) => JSON.parse(printJson(tree.printParts(parts, task, of, options)));
+const said = (json) => words.textOf(words.wordsOfAll(read(json), "and", { shape: task, of, titleOf: () => undefined }));
+const fits = (json) => sendable.fits(read(json), task, of);
+
+test("relations are known by the keys of expand", () => {
+  const told = (name) => [...of(name).relations.values()].map(({ key, label, isMany }) => `${key} ${label} ${isMany}`);
+  assert.deepEqual(told("task"), ["owner owner false", "reviewer reviewer false", "tags tags true", "comment_by_task comment true"]);
+  assert.deepEqual(told("person"), ["company company false", "task_by_owner task by owner true", "task_by_reviewer task by reviewer true", "passport_by_holder passport false"]);
+});
+
+test("what is printed is what was read, and a second time too", () => {
+  for (const json of [
+    { status: "open" },
+    { amount: { gte: 10, lt: 20 } },
+    { status: "open", _or: [{ amount: { gte: 10 } }, { "owner.name": { ilike: "an" } }] },
+    { _not: { status: "open", amount: 1 } },
+    { _not: { _or: [{ status: "open" }, { done: true }] } },
+    { "owner.company.name": "Acme" },
+    { owner: { name: "Ann", age: { gt: 30 } } },
+    { tags: { some: { name: "red" } } },
+    { tags: { some: { name: "red" }, none: { name: "blue" } } },
+    { tags: { some: {} } },
+    { tags: { every: { _or: [{ name: "red" }, { name: "blue" }] } } },
+    { tags: { none: { _not: { name: "red" } } } },
+    { "owner.task_by_owner": { some: { "reviewer.name": "Bo" } } },
+    { "owner.passport_by_holder.number": "7" },
+    { tags: { some: { name: "red" } }, _and: [{ tags: { some: { name: "blue" } } }] },
+    { _or: [{ status: "open", done: true }, { title: { in: ["a", "b"] } }] },
+    { title: { like: "$$x" } },
+    { due: { is_null: true } },
+    { created_at: { gte: "2026-01-01T00:00:00Z" } },
+    { title: "" },
+    { owner: { _or: [{ name: "a" }, { "company.name": "b" }, { _not: { age: 3, name: "c" } }] } },
+    { owner: { name: "a", company: { _or: [{ name: "x" }, { name: "y" }] } } },
+    { _or: [{ "owner.name": "a" }, { "reviewer.name": "a" }] },
+  ]) {
+    const printed = print(read(json));
+    assert.deepEqual(printed, json);
+    assert.deepEqual(print(read(printed)), printed);
+  }
+});
+
+test("short and long forms are one", () => {
+  const same = (one, other) => assert.deepEqual(print(read(one)), print(read(other)));
+  same({ owner: { company: { name: "Acme" } } }, { "owner.company.name": { eq: "Acme" } });
+  same({ owner: { _or: [{ name: "a" }, { age: 1 }] } }, { _or: [{ "owner.name": "a" }, { "owner.age": 1 }] });
+  same({ owner: { _not: { name: "a" } } }, { _not: { "owner.name": "a" } });
+  same({ _and: [{ status: "open" }, { _and: [{ done: true }] }] }, { status: "open", done: true });
+  same({ title: null }, { title: { is_null: true } });
+  same({ title: { neq: null } }, { title: { NotNull: true } });
+  same({ amount: { ">=": 3 }, title: { Contains: "x" } }, { amount: { gte: 3 }, title: { ilike: "x" } });
+  same({ _or: [{ status: "open" }] }, { status: "open" });
+  same({ owner: {} }, {});
+});
+
+test("numbers keep all their digits, and values have the type of their column", () => {
+  const text = '{"big":9007199254740993,"amount":{"gte":0.10000000000000000001}}';
+  assert.equal(printJson(tree.printParts(read(text), task, of)), text);
+  const [big] = read(text);
+  assert.equal(big.value, "9007199254740993");
+  const typed = tree.printParts([{ kind: "test", path: [], field: "done", operator: "eq", value: "true" }, { kind: "test", path: [], field: "title", operator: "eq", value: "12" }, { kind: "test", path: ["owner"], field: "age", operator: "in", value: ["1", "2"] }], task, of);
+  assert.equal(printJson(typed), '{"done":true,"title":"12","owner.age":{"in":[1,2]}}');
+});
+
+test("two questions to related records stay apart, two about the same record do not", () => {
+  const red = { kind: "related", path: ["tags"], quantifier: "some", inner: tree.groupOf([{ kind: "test", path: [], field: "name", operator: "eq", value: "red" }]) };
+  const blue = { ...red, inner: tree.groupOf([{ kind: "test", path: [], field: "name", operator: "eq", value: "blue" }]) };
+  assert.deepEqual(print([red, blue]), { tags: { some: { name: "red" } }, _and: [{ tags: { some: { name: "blue" } } }] });
+  assert.deepEqual(print([red, { ...blue, quantifier: "none" }]), { tags: { some: { name: "red" }, none: { name: "blue" } } });
+  const own = (operator, value) => ({ kind: "test", path: ["owner"], field: "age", operator, value });
+  assert.deepEqual(print([own("gt", "1"), own("lt", "9")]), { "owner.age": { gt: 1, lt: 9 } });
+  assert.deepEqual(print([own("gt", "1"), own("gt", "2")]), { "owner.age": { gt: 1 }, _and: [{ "owner.age": { gt: 2 } }] });
+});
+
+test("what the builder has no fields for stays as it is", () => {
+  for (const json of [
+    { _or: [] },
+    { _not: {} },
+    { _xor: [{ status: "open" }] },
+    { title: { in: ["a", null] } },
+    { due: { lt: "$now" } },
+    { "gone.name": "x" },
+    { gone: { name: { eq: "x" } } },
+    { tags: {} },
+    { tags: { most: { name: "x" } } },
+    { amount: { near: 3 } },
+    { amount: { is_null: false } },
+    { owner: 3 },
+  ]) {
+    const parts = read({ status: "open", ...json });
+    assert.deepEqual(parts.map(({ kind }) => kind), ["test", "raw"], JSON.stringify(json));
+    assert.deepEqual(print(parts), { status: "open", ...json });
+  }
+  // Nothing is lost beside what is no list.
+  const odd = print(read({ _and: 3, tags: { some: { name: "a" } } }));
+  assert.deepEqual(odd, { tags: { some: { name: "a" } }, _and: [{ _and: 3 }] });
+  assert.deepEqual(print(read(odd)), odd);
+  // A field that is gone can be replaced, so it is a test; it is not complete.
+  const [gone] = read({ gone: { gt: 3 } });
+  assert.equal(gone.kind, "test");
+  assert.equal(sendable.isComplete(gone, task, of), false);
+  for (const text of ["", "{", "[1]", "3", "null"]) assert.equal(tree.parseWhere(text), undefined);
+});
+
+test("plain conditions of own fields stay plain", () => {
+  assert.deepEqual(tree.filterOf(read({ status: "open", amount: { gte: 3 } }), task, of), {
+    conditions: [
+      { field: "status", operator: "eq", value: "open" },
+      { field: "amount", operator: "gte", value: "3" },
+    ],
+    where: "",
+  });
+  assert.deepEqual(tree.filterOf(read({ status: "open", "owner.name": "Ann" }), task, of), { conditions: [], where: '{"status":"open","owner.name":"Ann"}' });
+  const both = tree.partsOf({ conditions: [{ field: "status", operator: "eq", value: "open" }], where: '{"_or":[{"done":true},{"amount":1}]}' }, task, of);
+  assert.deepEqual(tree.filterOf(both, task, of).where, '{"status":"open","_or":[{"done":true},{"amount":1}]}');
+  assert.equal(tree.partsOf({ conditions: [], where: "{" }, task, of), undefined);
+});
+
+test("a filter is said in words", () => {
+  assert.equal(said({ status: "open", _or: [{ amount: { gte: 10 } }, { "owner.name": { ilike: "an" } }] }), "status is open and (amount ≥ 10 or owner's name contains an)");
+  assert.equal(said({ _or: [{ amount: { gte: 10 } }, { "owner.company.name": "Acme" }] }), "amount ≥ 10 or owner's company's name is Acme");
+  assert.equal(said({ _not: { status: "open" } }), "not (status is open)");
+  assert.equal(said({ status: "open", tags: { none: { name: "red" } } }), "status is open and none of tags match (name is red)");
+  assert.equal(said({ comment_by_task: { every: { _or: [{ text: "a" }, { text: "b" }] } } }), "all of comment match (text is a or text is b)");
+  assert.equal(said({ tags: { some: { _not: { name: "red", created_by: "x" } } } }), "some of tags match (not (name is red and created_by is x))");
+  assert.equal(said({ "owner.task_by_owner": { some: {} }, tags: { none: {} } }), "there are owner's task by owner and there are no tags");
+  assert.equal(said({ title: { in: ["", "b"] }, due: { is_null: true } }), 'title is any of "", b and due is null');
+  assert.equal(said({ status: "open", _or: [] }), 'status is open and {"_or":[]}');
+});
+
+test("what is not filled in is not complete", () => {
+  const complete = (part) => sendable.isComplete(part, task, of);
+  const [open, related, group] = read({ status: "open", tags: { some: {} }, _or: [{ done: true }, { amount: 1 }] });
+  assert.ok(complete(open) && complete(related) && complete(group));
+  assert.equal(complete(tree.emptyTest()), false);
+  assert.equal(complete({ ...related, quantifier: "every" }), false);
+  assert.equal(complete({ ...related, inner: tree.groupOf([tree.emptyTest()]) }), false);
+  assert.equal(complete({ ...open, value: "" }), false);
+  assert.equal(complete(tree.groupOf([])), false);
+  assert.deepEqual(sendable.pruned([tree.emptyTest(), tree.groupOf([tree.emptyTest()]), open]), [open]);
+  const begun = { ...related, inner: tree.groupOf([tree.emptyTest()], "or", true) };
+  assert.deepEqual(print(sendable.pruned([begun])), { tags: { some: {} } });
+});
+
+test("sizes are counted as the server counts", () => {
+  const size = (json) => sendable.sizeOf(json, task, of);
+  assert.deepEqual(size({ status: "open" }), { leaves: 1, levels: 1, steps: 0, depth: 0, parts: 0 });
+  assert.deepEqual(size({ amount: { gte: 1, lt: 2 } }), { leaves: 2, levels: 2, steps: 0, depth: 0, parts: 0 });
+  assert.deepEqual(size({ _or: [{ amount: { gte: 1 } }, { done: true }] }), { leaves: 2, levels: 3, steps: 0, depth: 0, parts: 2 });
+  // Each dot counts as the object that it stands for.
+  for (const json of [{ "owner.company.name": { ilike: "a" } }, { owner: { company: { name: { ilike: "a" } } } }])
+    assert.deepEqual(size(json), { leaves: 1, levels: 4, steps: 2, depth: 2, parts: 0 });
+  assert.deepEqual(size({ tags: { some: { name: { ilike: "a" } } } }), { leaves: 1, levels: 4, steps: 1, depth: 1, parts: 0 });
+});
+
+test("the bounds of the server are known", () => {
+  const deep = (levels) => (levels === 1 ? { done: true } : { _not: deep(levels - 1) });
+  assert.ok(fits(Object.assign({ amount: { gt: 1 } }, deep(7))));
+  // Each `_not` of one condition is a group of the builder: seven of them around an operator are nine levels.
+  assert.equal(fits({ _not: { _or: [{ _not: { _or: [{ _not: { _or: [{ amount: { gt: 1 } }, { done: true }] } }, { done: true }] } }, { done: true }] } }), true);
+  assert.equal(fits({ _or: [{ done: true }, { _not: { _or: [{ _not: { _or: [{ _not: { _or: [{ amount: { gt: 1 } }, { done: true }] } }, { done: true }] } }, { done: true }] } }] }), false);
+  const leaves = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ amount: index })) });
+  assert.ok(fits(leaves(100)));
+  assert.equal(fits(leaves(101)), false);
+  const steps = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ tags: { some: { name: String(index) } } })) });
+  assert.ok(fits(steps(10)));
+  assert.equal(fits(steps(11)), false);
+  // What is asked of one related record is one step, however much it is.
+  const once = { owner: { _or: Array.from({ length: 20 }, (_, age) => ({ age })) } };
+  assert.deepEqual(print(read(once)), once);
+  assert.ok(fits(once));
+  assert.ok(fits({ "owner.task_by_owner": { some: { "reviewer.name": "a" } } }));
+  assert.equal(fits({ "owner.task_by_owner": { some: { "reviewer.company.name": "a" } } }), false);
+});
+
+test("GraphQL has neither dots nor short forms", () => {
+  assert.deepEqual(print(read({ status: "open", "owner.name": "Ann", tags: { some: { name: "red" } } }), { isExplicit: true }), { status: { eq: "open" }, owner: { name: { eq: "Ann" } }, tags: { some: { name: { eq: "red" } } } });
+});

@@ -1,0 +1,386 @@
+// The filter of the records with and, or, not and relations: built, said, kept, counted, exported, copied, refused.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { admin, base, call, engine, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+
+let me;
+
+before(async () => {
+  me = await admin();
+  const objects = {
+    firm: [{ name: "name", type: "text" }],
+    clerk: [{ name: "name", type: "text", required: true }, { name: "age", type: "integer" }],
+    label: [{ name: "name", type: "text" }],
+    duty: [
+      { name: "title", type: "text", required: true },
+      { name: "status", type: "enum", options: ["open", "doing", "done"] },
+      { name: "amount", type: "decimal" },
+      { name: "big", type: "big_integer" },
+    ],
+    remark: [{ name: "text", type: "text" }, { name: "urgent", type: "boolean" }],
+    lookup: [{ name: "where", type: "text" }, { name: "title", type: "text" }],
+  };
+  for (const [name, fields] of Object.entries(objects)) await must(me, "POST", "/api/v1/objects", { name, fields, ...(name === "duty" ? { label: "Duties" } : {}) });
+  for (const [name, kind, source, target] of [
+    ["owner", "many_to_one", "duty", "clerk"],
+    ["firm", "many_to_one", "clerk", "firm"],
+    ["labels", "many_to_many", "duty", "label"],
+    ["duty", "many_to_one", "remark", "duty"],
+  ])
+    await must(me, "POST", "/api/v1/relationships", { name, kind, source, target });
+  const make = async (object, values) => (await must(me, "POST", `/api/v1/data/${object}`, values)).data.id;
+  const firm = await make("firm", { name: "Acme" });
+  const ann = await make("clerk", { name: "Ann", age: 40, firm_id: firm });
+  const bob = await make("clerk", { name: "Bob", age: 30 });
+  const duties = [];
+  // 30 duties: each third is open, amounts from 0, every second belongs to Ann, every fifth to Bob.
+  for (let index = 0; index < 30; index++)
+    duties.push({ title: `Duty ${String(index).padStart(2, "0")}`, status: ["open", "doing", "done"][index % 3], amount: index, big: index === 7 ? "9007199254740993" : null, owner_id: index % 2 === 0 ? ann : index % 5 === 0 ? bob : null });
+  const { ids } = await must(me, "POST", "/api/v1/data/duty/bulk", { data: duties });
+  const id = async (title) => (ids === undefined ? undefined : (await must(me, "GET", `/api/v1/data/duty?title[eq]=${encodeURIComponent(title)}`)).data[0].id);
+  await make("remark", { text: "hurry", urgent: true, duty_id: await id("Duty 03") });
+  await make("remark", { text: "later", urgent: false, duty_id: await id("Duty 03") });
+  await make("remark", { text: "now", urgent: true, duty_id: await id("Duty 04") });
+  await make("lookup", { where: "here", title: "one" });
+  await make("lookup", { where: "there", title: "two" });
+});
+
+const grid = (page) => page.getByRole("grid");
+async function ready(page) {
+  await grid(page).locator("[data-row] [data-cell]").first().waitFor();
+  await settled(page);
+}
+const builder = (page) => page.getByRole("dialog", { name: "Filter", exact: true }).filter({ has: page.locator("[data-sentence]") });
+const sentence = async (page) => ((await builder(page).locator("[data-sentence]").textContent()) ?? "").trim();
+const says = (page, text) => until(text, async () => (await sentence(page)) === text);
+const records = (page, count) => page.getByText(`${count} ${count === 1 ? "record" : "records"}`, { exact: true }).waitFor();
+const whereOf = (page) => new URL(page.url()).searchParams.get("where");
+const address = (where, object = "duty") => `/admin/data/${object}?where=${encodeURIComponent(typeof where === "string" ? where : JSON.stringify(where))}`;
+const apply = (page) => builder(page).getByRole("button", { name: "Apply" }).click();
+
+/** Chooses a column in a picker: relations first, by their names in the list. */
+async function choose(page, picker, ...names) {
+  await picker.click();
+  for (const name of names) await page.getByRole("option", { name, exact: true }).click();
+}
+
+test("a filter with or, a relation and related records is built, said and kept", async () => {
+  const page = await open("/admin/data/duty", { as: me });
+  await ready(page);
+  await records(page, 30);
+
+  // One condition takes as many steps as ever, and goes on in the builder.
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  const quick = page.getByRole("dialog", { name: "Filter", exact: true });
+  await choose(page, quick.getByRole("combobox", { name: "Column" }), "status");
+  await quick.getByRole("combobox", { name: "Value of status" }).click();
+  await page.getByRole("option", { name: "open", exact: true }).click();
+  await quick.getByRole("button", { name: "Build with and, or, not" }).click();
+  await says(page, "status is open");
+  await builder(page).getByText("10 records match").waitFor();
+
+  // The row that nobody has begun does not count. A group in it is joined by "or".
+  await builder(page).getByRole("button", { name: "Remove the condition …" }).click();
+  await builder(page).getByRole("button", { name: "Add group" }).click();
+  const group = builder(page).getByRole("group", { name: "Group of conditions" });
+  assert.equal(await group.getByRole("combobox", { name: "How the group is joined" }).inputValue(), "or");
+  await choose(page, group.getByRole("combobox", { name: "Column" }), "amount");
+  await group.getByRole("combobox", { name: "Operator" }).click();
+  await page.getByRole("option", { name: "≥", exact: true }).click();
+  await group.getByRole("textbox", { name: "Value of amount" }).fill("20");
+  await group.getByRole("button", { name: "Add condition" }).click();
+  await choose(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of owner", "name");
+  await group.getByRole("textbox", { name: "Value of name" }).fill("an");
+  await says(page, "status is open and (amount ≥ 20 or owner's name contains an)");
+  // Open are 0, 3, … 27; of those 21, 24, 27 reach 20, and 0, 6, 12, 18, 24 belong to Ann.
+  await builder(page).getByText("7 records match").waitFor();
+  await look(page, "builder", { widths: [1280, 390, 360] });
+
+  await apply(page);
+  await records(page, 7);
+  assert.deepEqual(JSON.parse(whereOf(page)), { status: "open", _or: [{ amount: { gte: 20 } }, { "owner.name": { ilike: "an" } }] });
+  assert.equal(new URL(page.url()).searchParams.get("filter"), null);
+  await page.getByRole("button", { name: "status is open", exact: true }).waitFor();
+  await page.getByRole("button", { name: "amount ≥ 20 or owner's name contains an", exact: true }).waitFor();
+  await look(page, "chips", { widths: [1280, 390] });
+  await page.reload();
+  await ready(page);
+  await records(page, 7);
+
+  // The chip of the group opens the builder; "not" turns it around.
+  await page.getByRole("button", { name: "amount ≥ 20 or owner's name contains an", exact: true }).click();
+  await builder(page).getByRole("combobox", { name: "How the group is joined" }).selectOption({ label: "none of these (not, or)" });
+  await says(page, "status is open and not (amount ≥ 20 or owner's name contains an)");
+  await builder(page).getByText("3 records match").waitFor();
+  await apply(page);
+  await records(page, 3);
+
+  // The chip of a plain condition has its own editor still, and `Delete` takes a chip away.
+  await page.getByRole("button", { name: "status is open", exact: true }).click();
+  // The list of the value is open: Escape closes that alone.
+  await page.getByRole("option", { name: "doing", exact: true }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Remove", exact: true }).click();
+  await records(page, 10);
+  await page.getByRole("button", { name: /^not \(amount/ }).focus();
+  await page.keyboard.press("Delete");
+  await records(page, 30);
+  assert.equal(whereOf(page), null);
+});
+
+test("related records are asked with some, none and all", async () => {
+  const page = await open("/admin/data/duty", { as: me });
+  await ready(page);
+  // A relation to many leads from the editor of one condition to the builder.
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  await choose(page, page.getByRole("dialog", { name: "Filter", exact: true }).getByRole("combobox", { name: "Column" }), "remark, many records");
+  const related = builder(page).getByRole("group", { name: "Conditions on remark" });
+  await choose(page, related.getByRole("combobox", { name: "Column" }), "urgent");
+  await related.getByText("true", { exact: true }).click();
+  await says(page, "some of remark match (urgent is true)");
+  await builder(page).getByText("2 records match").waitFor();
+  await related.getByRole("combobox", { name: "How many of remark" }).selectOption({ label: "none of" });
+  await builder(page).getByText("28 records match").waitFor();
+  await related.getByRole("combobox", { name: "How many of remark" }).selectOption({ label: "all of" });
+  await says(page, "all of remark match (urgent is true)");
+  // All of no remarks match, too.
+  await builder(page).getByText("29 records match").waitFor();
+  await look(page, "related", { widths: [1280, 390] });
+  await related.getByRole("combobox", { name: "How many of remark" }).selectOption({ label: "some of" });
+  await related.getByRole("button", { name: /^Remove the condition urgent/ }).click();
+  await says(page, "there are remark");
+  await builder(page).getByText("2 records match").waitFor();
+  await apply(page);
+  await records(page, 2);
+  assert.deepEqual(JSON.parse(whereOf(page)), { remark_by_duty: { some: {} } });
+
+  // Three relations deep the picker leads no further: a remark's duty's owner's firm would be four with another.
+  await page.goto(`${base}${address({ remark_by_duty: { some: { "duty.owner.name": "Ann" } } })}`);
+  await ready(page);
+  await records(page, 1);
+  await page.getByRole("button", { name: /^some of remark match/ }).click();
+  const column = builder(page).getByRole("combobox", { name: "Column" });
+  await column.click();
+  await page.getByRole("option", { name: "Back from duty → owner" }).waitFor();
+  assert.equal(await page.getByRole("option", { name: "Columns of firm" }).count(), 0);
+  await page.getByRole("option", { name: "Back from duty → owner" }).click();
+  await page.getByRole("option", { name: "Columns of owner" }).waitFor();
+});
+
+test("the builder works by the keyboard alone", async () => {
+  const page = await open("/admin/data/duty", { as: me });
+  await ready(page);
+  await grid(page).focus();
+  await page.keyboard.press("f");
+  await page.locator('[aria-label="Column"]:focus').waitFor();
+  // Who types finds the field behind a relation.
+  await page.keyboard.type("owner firm");
+  await page.getByRole("option", { name: /firm/ }).first().waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("owner age");
+  await page.locator('[role="option"][data-combobox-selected]').filter({ hasText: "owner → age" }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator('[aria-label="Value of age"]:focus').waitFor();
+  await page.keyboard.type("40");
+  await page.keyboard.press("Enter");
+  await records(page, 15);
+  await page.getByRole("button", { name: "owner's age = 40", exact: true }).waitFor();
+
+  // Into a relation and out of it again, then Escape closes the list alone, and the next one the editor.
+  await grid(page).focus();
+  await page.keyboard.press("f");
+  await page.locator('[aria-label="Column"]:focus').waitFor();
+  await page.keyboard.type("owner");
+  await page.getByRole("option", { name: "Columns of owner" }).waitFor();
+  await page.locator('[role="option"][data-combobox-selected]').filter({ hasText: "owner (owner_id)" }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.locator('[role="option"][data-combobox-selected]').filter({ hasText: /^id$/ }).waitFor();
+  await page.keyboard.press("Backspace");
+  await page.getByRole("option", { name: "Columns of owner" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("option").first().waitFor({ state: "hidden" });
+  assert.ok(await page.getByRole("dialog", { name: "Filter", exact: true }).isVisible());
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog", { name: "Filter", exact: true }).waitFor({ state: "hidden" });
+
+  // What is taken away leaves the focus in its group; Escape closes the builder, and the focus returns.
+  await page.getByRole("button", { name: "owner's age = 40", exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Build with and, or, not" }).focus();
+  await page.keyboard.press("Enter");
+  await builder(page).locator('[aria-label="Column"]:focus').waitFor();
+  await builder(page).getByRole("button", { name: "Remove the condition …" }).focus();
+  await page.keyboard.press("Enter");
+  await builder(page).locator('button:focus:has-text("Add condition")').waitFor();
+  await page.keyboard.press("Escape");
+  await builder(page).waitFor({ state: "hidden" });
+  await page.locator('[data-chip]:focus').waitFor();
+  await records(page, 15);
+});
+
+test("a condition is kept in a view, counted, exported and copied", async () => {
+  const page = await open(address({ _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } }), { as: me });
+  await ready(page);
+  // Done are ten, Ann has fifteen, five are both; the only big number is none of them.
+  await records(page, 20);
+  await page.getByRole("button", { name: "View: All records, changed" }).click();
+  await page.getByRole("menuitem", { name: "Save as a new view" }).click();
+  await page.getByRole("textbox", { name: "Name" }).fill("Acme or done");
+  await page.getByRole("button", { name: /^Save/ }).click();
+  await page.getByRole("button", { name: "View: Acme or done" }).waitFor();
+  assert.equal(whereOf(page), null);
+  await records(page, 20);
+  await page.goto(`${base}/admin/data/duty`);
+  await ready(page);
+  await records(page, 30);
+  await page.getByRole("button", { name: "View: All records" }).click();
+  await page.getByRole("menuitem", { name: "Acme or done" }).click();
+  await records(page, 20);
+  await page.getByRole("button", { name: "status is done or owner's firm's name is Acme", exact: true }).waitFor();
+
+  // As curl it is the same request, whose answer has as many records.
+  const copied = async (name) => {
+    await page.getByRole("button", { name: "Copy as" }).click();
+    await page.getByRole("menuitem", { name, exact: true }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    await page.getByRole("button", { name: "Copy as" }).waitFor();
+    return text;
+  };
+  const curl = await copied("curl");
+  const url = new URL(/'(http[^']+)'/.exec(curl)[1]);
+  assert.deepEqual(JSON.parse(url.searchParams.get("where")), { _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } });
+  assert.equal((await must(me, "GET", url.pathname + url.search)).pagination.totalCount, 20);
+  const query = await copied("GraphQL");
+  const answer = await must(me, "POST", "/api/v1/graphql", { query });
+  assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
+  assert.equal(answer.data.duty.pagination.totalCount, 20);
+  assert.deepEqual(JSON.parse(await copied("MCP")).params.arguments.where, { _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } });
+
+  // The export has the same rows.
+  await page.getByRole("button", { name: "Import, export" }).click();
+  const downloading = page.waitForEvent("download");
+  await page.getByRole("menuitem", { name: /^Export as CSV/ }).click();
+  const download = await downloading;
+  const chunks = [];
+  for await (const chunk of await download.createReadStream()) chunks.push(chunk);
+  assert.equal(Buffer.concat(chunks).toString("utf8").trim().split("\n").length, 21);
+
+  // A cell's value joins the condition, and a record that leaves the view says so.
+  await grid(page).locator('[data-row="0"] [data-column="status"]').click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Only rows with this value" }).click();
+  await until("one more part", async () => (await page.locator("[data-chip]").count()) === 3);
+  assert.ok(JSON.parse(whereOf(page)).status !== undefined);
+});
+
+test("a row that does not match any more says so", async () => {
+  const made = (await must(me, "POST", "/api/v1/data/duty", { title: "Leaves", status: "open", amount: 500 })).data;
+  const page = await open(address({ _or: [{ amount: { gt: 400 } }, { title: "nothing" }] }), { as: me });
+  await ready(page);
+  await records(page, 1);
+  await must(me, "PATCH", `/api/v1/data/duty/${made.id}`, { amount: 1 });
+  await grid(page).locator("[data-row][data-gone]").waitFor();
+  await records(page, 0);
+  await must(me, "DELETE", `/api/v1/data/duty/${made.id}`);
+});
+
+test("old addresses stay, digits stay, and what is no condition is shown as text", async () => {
+  const page = await open(`/admin/data/duty?filter=${encodeURIComponent(JSON.stringify([["status", "eq", "open"], ["amount", "gte", "9"]]))}`, { as: me, expect: [/status of 400/] });
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await ready(page);
+  await records(page, 7);
+  await page.getByRole("button", { name: "status is open", exact: true }).waitFor();
+  // Plain conditions are sent one by one, as ever.
+  await page.reload();
+  await records(page, 7);
+  assert.ok(asked.some((url) => url.includes("status[eq]=open") && url.includes("amount[gte]=9")));
+  assert.ok(asked.every((url) => !url.includes("where=")));
+
+  await page.goto(`${base}${address('{"big":9007199254740993}')}`);
+  await ready(page);
+  await records(page, 1);
+  await page.getByRole("button", { name: "big = 9007199254740993", exact: true }).waitFor();
+
+  // A variable has no field in the builder: it stays, and the text can be edited.
+  await page.goto(`${base}${address({ created_by: "$user.id", _or: [{ amount: 1 }, { amount: 2 }] })}`);
+  await ready(page);
+  await records(page, 2);
+  await page.getByRole("button", { name: /^amount = 1 or/ }).click();
+  await builder(page).locator("code").getByText("$user.id").waitFor();
+  await look(page, "text", { widths: [1280, 390] });
+  await builder(page).getByRole("button", { name: "Edit as JSON" }).first().click();
+  const editor = builder(page).getByRole("textbox", { name: "Condition" });
+  await editor.fill('{"amount": {"lt": 3}');
+  await builder(page).getByText(/^This is not JSON/).waitFor();
+  assert.ok(await builder(page).getByRole("button", { name: "Apply" }).isDisabled());
+  await editor.fill('{"amount": {"lt": 3}, "_not": {"amount": 0}}');
+  await builder(page).getByText("2 records match").waitFor();
+  await look(page, "json", { widths: [1280, 390] });
+  await builder(page).getByRole("button", { name: "Back to the builder" }).click();
+  await says(page, "amount < 3 and not (amount = 0)");
+  await apply(page);
+  await records(page, 2);
+
+  // Not even JSON.
+  await page.goto(`${base}${address('{"amount":')}`);
+  await page.getByRole("heading", { name: "The records could not be loaded" }).or(page.getByText("The records could not be loaded")).first().waitFor();
+  await page.getByRole("button", { name: /^where/ }).click();
+  await builder(page).getByRole("textbox", { name: "Condition" }).waitFor();
+  await page.keyboard.press("Escape");
+  await builder(page).waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Remove the condition of the address" }).click();
+  await records(page, 30);
+});
+
+test("the server's refusal stands in the builder", async () => {
+  const page = await open(address({ _or: [{ amount: { gte: 1 } }, { title: "x" }] }), { as: me, expect: [/status of 400/, /status of 500/] });
+  await ready(page);
+  await page.getByRole("button", { name: /^amount ≥ 1/ }).click();
+  await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("many");
+  await builder(page).getByRole("alert").getByText("The server refuses this filter").waitFor();
+  await builder(page).getByRole("alert").getByText("where._or[0].amount").first().waitFor();
+  assert.ok(await builder(page).getByRole("button", { name: "Apply" }).isDisabled());
+  await look(page, "refused", { widths: [1280, 390] });
+  await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("2");
+  await builder(page).getByText("28 records match").waitFor();
+
+  // What is begun and not complete is marked when somebody wants to apply it.
+  await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("");
+  await apply(page);
+  await builder(page).getByText("Complete the marked conditions, or remove them.").waitFor();
+  await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("3");
+  // A count that fails for another reason does not hold the filter up.
+  const release = await intercept(page, "/aggregate", { status: 500, body: { error: { code: "internal_error", message: "It broke." } } });
+  await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("4");
+  await builder(page).getByRole("alert").getByText("The records could not be counted").waitFor();
+  await apply(page);
+  await builder(page).waitFor({ state: "hidden" });
+  await until("the rows", async () => (await grid(page).locator("[data-row]").count()) > 10);
+  await release();
+});
+
+test("no relation is offered that leads to what one may not read, and none where the object has a field called where", async () => {
+  const reader = await person(me, `Filter Reader ${engine}`, [{ resource: "duty", actions: ["read"] }, { resource: "clerk", actions: ["read"] }]);
+  const page = await open("/admin/data/duty", { as: reader });
+  await ready(page);
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  await page.getByRole("combobox", { name: "Column" }).click();
+  await page.getByRole("option", { name: "Columns of owner" }).waitFor();
+  assert.equal(await page.getByRole("option", { name: /many records/ }).count(), 0);
+  await page.getByRole("option", { name: "Columns of owner" }).click();
+  await page.getByRole("option", { name: "age", exact: true }).waitFor();
+  assert.equal(await page.getByRole("option", { name: "Columns of firm" }).count(), 0);
+  assert.equal((await call(reader, "GET", `/api/v1/data/duty?where=${encodeURIComponent('{"owner.firm.name":"Acme"}')}`)).status, 403);
+
+  const other = await open("/admin/data/lookup", { as: me });
+  await ready(other);
+  await other.getByRole("button", { name: "Filter", exact: true }).click();
+  const quick = other.getByRole("dialog", { name: "Filter", exact: true });
+  await choose(other, quick.getByRole("combobox", { name: "Column" }), "where");
+  await quick.getByRole("textbox", { name: "Value of where" }).fill("there");
+  assert.equal(await quick.getByRole("button", { name: "Build with and, or, not" }).count(), 0);
+  await quick.getByRole("button", { name: "Add condition" }).click();
+  await records(other, 1);
+});
