@@ -35,8 +35,8 @@ use crate::access::Scope;
 use crate::plan::{Comparison, Predicate, Test};
 
 pub use memory::{Image, RelatedRows, image};
-pub(crate) use read::{read_counted, split};
 pub use read::{Reading, Where, read};
+pub(crate) use read::{read_counted, split};
 pub use variables::Variables;
 
 /// Most tests of one condition: one for each field and operator.

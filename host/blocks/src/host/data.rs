@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{Chosen, Action, AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized};
+use blockbase_app::{
+    Action, AggregateRequest, Chosen, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized,
+};
 use serde::Deserialize;
 
 use super::guest_error;

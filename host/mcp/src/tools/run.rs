@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::Members;
 use blockbase_app::schema::{Error, Result};
-use blockbase_app::{Chosen, AggregateRequest, App, Caller, LinkChange, ListParameter, ListRequest, expand_paths, write_warnings};
+use blockbase_app::{
+    AggregateRequest, App, Caller, Chosen, LinkChange, ListParameter, ListRequest, expand_paths, write_warnings,
+};
 use serde_json::value::RawValue;
 
 use super::arguments::{Arguments, NONE};

@@ -150,7 +150,8 @@ impl Selection {
         match tests > 0 && !selection.conditions.is_empty() {
             true => Ok(selection),
             false => {
-                let message = "The condition of a call for many records has to test something. This one is the same for every record.";
+                let message =
+                    "The condition of a call for many records has to test something. This one is the same for every record.";
                 Err(Error::invalid_request(message))
             }
         }

@@ -8,11 +8,14 @@ const BULK: &str = "/api/v1/data/ticket/bulk";
 async fn define(admin: &Admin<'_>) {
     admin.define("desk", json!([{ "name": "name", "type": "text" }])).await;
     admin
-        .define("ticket", json!([
-            { "name": "title", "type": "text" },
-            { "name": "state", "type": "enum", "options": ["free", "taken", "done"] },
-            { "name": "points", "type": "integer", "max": 100 },
-        ]))
+        .define(
+            "ticket",
+            json!([
+                { "name": "title", "type": "text" },
+                { "name": "state", "type": "enum", "options": ["free", "taken", "done"] },
+                { "name": "points", "type": "integer", "max": 100 },
+            ]),
+        )
         .await;
     admin.relate(json!({ "name": "desk", "kind": "many_to_one", "source": "ticket", "target": "desk" })).await;
 }
@@ -145,7 +148,9 @@ on_both_engines! {
         let updated = admin.outbox("ticket").await.into_iter().filter(|(topic, _)| topic == "data.ticket.updated").count();
         assert_eq!(updated, 40);
     }
+}
 
+on_both_engines! {
     async fn more_records_than_one_call_takes_are_refused(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_MAX_BULK", "3").start().await;
         let admin = server.admin().await;

@@ -5,10 +5,10 @@ use blockbase_schema::{Code, Error, Result};
 use blockbase_store::ReadCost;
 
 use crate::App;
-use crate::records::writes::Chosen;
 use crate::caller::Caller;
 use crate::records::deletion::{Step, StepSize, delete_some};
 use crate::records::read::record_id;
+use crate::records::writes::Chosen;
 
 /// Records deleted in one transaction, where they are not too large together.
 const RECORDS_AT_ONCE: usize = 500;

@@ -95,7 +95,9 @@ impl App {
             })
             .await?;
         if ids.len() > most {
-            return Err(Error::invalid_request(format!("More than {most} records meet the condition, and one call is for {most} at most.")));
+            return Err(Error::invalid_request(format!(
+                "More than {most} records meet the condition, and one call is for {most} at most."
+            )));
         }
         Ok(Found { ids, selection: Some(selection) })
     }

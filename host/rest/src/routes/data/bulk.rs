@@ -3,9 +3,9 @@
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::{Chosen, ListParameter, Where, run_sized};
 use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{Members, parse_list, parse_object};
+use blockbase_app::{Chosen, ListParameter, Where, run_sized};
 use http_body::Body as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
