@@ -50,7 +50,7 @@ pub use blocks::{
 pub use caller::client::{AuthProblem, Client};
 pub use caller::identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use caller::{Authority, Caller, Credentials};
-pub use delivery::delivery_check::Judge;
+pub use delivery::delivery_check::DeliveryCheck;
 pub use delivery::feed::{EventsRequest, FeedReader};
 pub use delivery::ledger::{
     ATTEMPTS_MAX, Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease,

@@ -1,10 +1,10 @@
 //! The engine: what guests may use, how they are bounded, how their code is compiled and kept, where it runs.
 
 pub(crate) mod cache;
+pub(crate) mod call_slots;
 pub(crate) mod compile;
-pub(crate) mod lanes;
+pub(crate) mod executors;
 pub(crate) mod limits;
-pub(crate) mod places;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllo
 const WASM_STACK_BYTES: usize = 512 * 1024;
 /// Stack of the fiber that a call runs on: the guest's and what host functions need.
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
-/// Calls that run at a time on one server; further ones wait for a place.
+/// Calls that run at a time on one server; further ones wait for a slot.
 pub(crate) const CALLS_MAX: u32 = 128;
 /// Core instances and tables of one component: languages with an adapter have a handful of each.
 const PARTS_A_COMPONENT: u32 = 32;

@@ -24,9 +24,9 @@ use wasmtime::Engine;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 
 use crate::engine::cache::CompileCache;
+use crate::engine::call_slots::CallSlots;
 use crate::engine::compile::{CompileLimits, Compiler};
-use crate::engine::lanes::Lanes;
-use crate::engine::places::Places;
+use crate::engine::executors::Executors;
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
 use crate::host::bindings::blockbase::block::{config, data, deadline, http, log, secrets, types};
@@ -69,8 +69,8 @@ struct Inner {
     compiler: Compiler,
     memory_bytes_max: usize,
     client: Client,
-    places: Places,
-    lanes: Arc<Lanes>,
+    call_slots: CallSlots,
+    executors: Arc<Executors>,
     ticker: Ticker,
     /// Ready components by digest.
     loaded: RwLock<HashMap<String, Arc<Loaded>>>,
@@ -100,7 +100,7 @@ impl Runtime {
         let explain = |error: wasmtime::Error| format!("The block runtime cannot start: {error:#}");
         let engine = engine::running(settings.memory_bytes_max).map_err(explain)?;
         let threads = |error: std::io::Error| format!("The block runtime cannot start: {error}");
-        let (ticker, lanes) = (Ticker::start(&engine).map_err(threads)?, Lanes::new().map_err(threads)?);
+        let (ticker, executors) = (Ticker::start(&engine).map_err(threads)?, Executors::new().map_err(threads)?);
         let linker = linker(&engine).map_err(explain)?;
         let cache = CompileCache::open(&settings.cache_directory, &settings.secret, &engine)?;
         let (program, argument) = settings.compiler;
@@ -113,8 +113,8 @@ impl Runtime {
                 compiler: Compiler::new(program, argument, settings.compile_limits),
                 memory_bytes_max: settings.memory_bytes_max,
                 client: settings.client,
-                places: Places::new(settings.all_memory_bytes_max, settings.memory_bytes_max),
-                lanes: Arc::new(lanes),
+                call_slots: CallSlots::new(settings.all_memory_bytes_max, settings.memory_bytes_max),
+                executors: Arc::new(executors),
                 ticker,
                 loaded: RwLock::default(),
                 loading: Mutex::default(),
@@ -333,7 +333,7 @@ impl BlockRuntime for Runtime {
     fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>) {
         self.inner.loaded.write().retain(|digest, _| serving.contains(digest));
         self.inner.validators.write().retain(|(digest, _), _| serving.contains(digest));
-        self.inner.places.sweep();
+        self.inner.call_slots.sweep();
         let mut kept = kept.clone();
         kept.extend(self.inner.preparing.lock().keys().cloned());
         self.inner.cache.retain(&kept);

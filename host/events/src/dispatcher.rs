@@ -12,8 +12,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::Settings;
 use crate::group;
-use crate::nudges::{Nudge, Nudges};
-use crate::pace::Pace;
+use crate::throttle::Throttle;
+use crate::wakeups::{Wakeup, Wakeups};
 
 /// Retries of a group that come due within this time are looked up once.
 const WAKE_STEP: Duration = Duration::from_millis(20);
@@ -26,7 +26,7 @@ const INSTANCE_BLOCK_CALLS_MAX: usize = 32;
 pub(crate) struct Dispatcher {
     pub(crate) app: Arc<App>,
     pub(crate) settings: Settings,
-    pub(crate) pace: Pace,
+    pub(crate) throttle: Throttle,
     pub(crate) block_calls: Arc<Semaphore>,
     groups: Mutex<HashMap<String, Arc<Running>>>,
     /// Groups that will be woken, each with the instant in steps of [`WAKE_STEP`].
@@ -81,7 +81,7 @@ impl Drop for Guard {
 impl Dispatcher {
     pub(crate) fn new(app: Arc<App>, settings: Settings) -> Arc<Dispatcher> {
         Arc::new(Dispatcher {
-            pace: Pace::new(&app),
+            throttle: Throttle::new(&app),
             app,
             settings,
             block_calls: Arc::new(Semaphore::new(INSTANCE_BLOCK_CALLS_MAX)),
@@ -94,20 +94,20 @@ impl Dispatcher {
         })
     }
 
-    /// Looks for work at the start, after each nudge, and at each poll. Never ends.
-    pub(crate) async fn run(self: Arc<Self>, nudges: Nudges) {
+    /// Looks for work at the start, after each wakeup, and at each poll. Never ends.
+    pub(crate) async fn run(self: Arc<Self>, wakeups: Wakeups) {
         let mut poll = interval(self.settings.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut subscriptions = self.app.watch_subscriptions();
         loop {
-            let nudge = tokio::select! {
-                nudge = nudges.next() => nudge,
-                _ = poll.tick() => Nudge::Anything,
-                Ok(()) = subscriptions.changed() => Nudge::Anything,
+            let wakeup = tokio::select! {
+                wakeup = wakeups.next() => wakeup,
+                _ = poll.tick() => Wakeup::Anything,
+                Ok(()) = subscriptions.changed() => Wakeup::Anything,
             };
-            let groups: BTreeSet<String> = match nudge {
-                Nudge::Groups(groups) => groups,
-                Nudge::Anything => match self.app.groups_with_work().await {
+            let groups: BTreeSet<String> = match wakeup {
+                Wakeup::Groups(groups) => groups,
+                Wakeup::Anything => match self.app.groups_with_work().await {
                     Ok(groups) => groups.into_iter().collect(),
                     Err(error) => {
                         tracing::warn!(error.cause = %error, "deliveries that are due could not be looked for");

@@ -1,7 +1,7 @@
 //! Serves one consumer group: claims deliveries, hands them to the handler, and settles them.
 
 mod attempt;
-mod floor;
+mod scan_start;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_app::schema::Code;
-use blockbase_app::{Attempt, Ended, Judge, PersistConfig, Subscription, Target};
+use blockbase_app::{Attempt, DeliveryCheck, Ended, PersistConfig, Subscription, Target};
 use blockbase_store::ClaimedDelivery;
 use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span};
 use tokio::sync::{Semaphore, mpsc};
 
 pub(crate) use attempt::{Failed, deliver_to_block, log_event, may_deliver};
-use floor::Floor;
+use scan_start::ScanStart;
 
 use crate::dispatcher::{Dispatcher, Running};
 
@@ -65,7 +65,7 @@ struct Group {
     reports: mpsc::Sender<Report>,
     /// Whether deliveries that could be claimed were left by the last claim.
     has_backlog: AtomicBool,
-    floor: Floor,
+    scan_start: ScanStart,
 }
 
 /// Serves a group until nothing is due any more.
@@ -77,7 +77,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
         slots: Arc::new(Semaphore::new(0)),
         reports,
         has_backlog: AtomicBool::new(false),
-        floor: Floor::default(),
+        scan_start: ScanStart::default(),
     });
     let (dispatcher, consumer) = (&group.dispatcher, group.consumer.as_str());
     let (mut in_flight, mut slots) = (0_usize, 0_usize);
@@ -143,13 +143,13 @@ struct Found {
 
 async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Manner, in_flight: usize) -> Found {
     let again = Found { again: true, ..Found::default() };
-    let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
+    let (app, throttle) = (&group.dispatcher.app, &group.dispatcher.throttle);
     let lease = manner.timeout * 2 + LEASE_MARGIN;
     // By the clock that goes on while a process is stopped.
     let until = Instant::now() + lease;
-    let (limit, after) = (manner.claimed - in_flight, group.floor.after());
+    let (limit, after) = (manner.claimed - in_flight, group.scan_start.after());
     let claim = app.claim_deliveries(&group.consumer, limit, in_flight, after, lease);
-    let claimed = pace.run(app, group.is_backlog(), claim).await;
+    let claimed = throttle.run(app, group.is_backlog(), claim).await;
     let lease = match claimed {
         Ok(lease) => lease,
         Err(error) => {
@@ -170,12 +170,12 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
         return again;
     }
     let has_more = lease.claimed.has_more;
-    group.floor.found(lease.claimed.first_pending);
+    group.scan_start.found(lease.claimed.first_pending);
     group.has_backlog.store(has_more && lease.claimed.deliveries.len() == limit, Ordering::Relaxed);
     let (token, deliveries) = (Arc::<str>::from(lease.token), lease.claimed.deliveries);
     if deliveries.is_empty() {
         // Where not all was looked at, it is now.
-        group.floor.forget();
+        group.scan_start.forget();
         return Found { again: after > 0, left_over: has_more, ..Found::default() };
     }
     let config = match &subscription.target {
@@ -196,11 +196,11 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
             let reports = deliveries.iter().map(|delivery| group.refused(subscription, &token, delivery, &failed)).collect();
             settle(group, reports).await;
         }
-        (Ok(judge), None) => {
-            let reports = deliveries.iter().map(|delivery| group.log(subscription, &judge, &token, delivery)).collect();
+        (Ok(check), None) => {
+            let reports = deliveries.iter().map(|delivery| group.log(subscription, &check, &token, delivery)).collect();
             settle(group, reports).await;
         }
-        (Ok(judge), Some(config)) => persist(group, subscription, config, &judge, &token, &deliveries).await,
+        (Ok(check), Some(config)) => persist(group, subscription, config, &check, &token, &deliveries).await,
     }
     Found { again: has_more || after > 0, ..Found::default() }
 }
@@ -226,14 +226,14 @@ fn chains(deliveries: Vec<ClaimedDelivery>) -> Vec<Vec<ClaimedDelivery>> {
 
 /// Stores how attempts ended, and has the group looked at again when retries are due.
 async fn settle(group: &Group, reports: Vec<Report>) {
-    let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
+    let (app, throttle) = (&group.dispatcher.app, &group.dispatcher.throttle);
     let mut by_token: HashMap<Arc<str>, Vec<Ended>> = HashMap::new();
     for report in reports {
         by_token.entry(report.token).or_default().push(report.ended);
     }
     for (token, ended) in by_token {
         let (count, pauses) = (ended.len(), retry_pauses(group, &ended));
-        match pace.run(app, group.is_backlog(), app.settle_deliveries(&group.consumer, &token, ended)).await {
+        match throttle.run(app, group.is_backlog(), app.settle_deliveries(&group.consumer, &token, ended)).await {
             Ok(lost) => {
                 // From now on: that is when the ledger began to count.
                 plan_retries(group, pauses);
@@ -276,17 +276,17 @@ async fn persist(
     group: &Group,
     subscription: &Subscription,
     config: &PersistConfig,
-    judge: &Judge,
+    check: &DeliveryCheck,
     token: &str,
     deliveries: &[ClaimedDelivery],
 ) {
     if deliveries.is_empty() {
         return;
     }
-    let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
+    let (app, throttle) = (&group.dispatcher.app, &group.dispatcher.throttle);
     let began = Instant::now();
-    let persisted = app.persist_deliveries(&group.consumer, token, config, judge, deliveries);
-    match pace.run(app, group.is_backlog(), persisted).await {
+    let persisted = app.persist_deliveries(&group.consumer, token, config, check, deliveries);
+    match throttle.run(app, group.is_backlog(), persisted).await {
         Ok(ended) => {
             count_persisted(group, subscription, deliveries, &ended, began.elapsed());
             plan_retries(group, retry_pauses(group, &ended));
@@ -298,7 +298,7 @@ async fn persist(
         // One of them spoils it for all, and it is not known which.
         Err(error) if error.code == Code::Internal && deliveries.len() > 1 => {
             for delivery in deliveries {
-                Box::pin(persist(group, subscription, config, judge, token, std::slice::from_ref(delivery))).await;
+                Box::pin(persist(group, subscription, config, check, token, std::slice::from_ref(delivery))).await;
             }
         }
         Err(error) => {

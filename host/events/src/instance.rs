@@ -96,12 +96,12 @@ async fn retry(dispatcher: &Dispatcher, subscription: &Subscription, event: Clai
 async fn deliver(dispatcher: &Dispatcher, subscription: &Subscription, event: ClaimedEvent, attempts: i64) -> Result<(), Failed> {
     let (topic, consumer, handler) = (event.topic.clone(), &subscription.consumer, &subscription.handler);
     let broken = |problem: String| Failed { kind: "broken_subscription", problem, answered: true };
-    let judged = may_deliver(&dispatcher.app, subscription).await;
-    if judged.as_ref().is_ok_and(|judge| judge.why_skipped(&event).is_some()) {
+    let checked = may_deliver(&dispatcher.app, subscription).await;
+    if checked.as_ref().is_ok_and(|check| check.why_skipped(&event).is_some()) {
         return Ok(());
     }
     let attempt = async {
-        judged?;
+        checked?;
         match &subscription.target {
             Target::LogEvent => {
                 log_event(consumer, &event);

@@ -9,8 +9,8 @@ mod dispatcher;
 mod feed;
 mod group;
 mod instance;
-mod nudges;
-mod pace;
+mod throttle;
+mod wakeups;
 mod webhook;
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use dispatcher::Dispatcher;
-pub use nudges::Nudges;
+pub use wakeups::Wakeups;
 
 /// What the background work needs to know of the configuration.
 #[derive(Clone)]
@@ -108,7 +108,7 @@ impl Background {
 pub fn start(
     app: &Arc<App>,
     settings: Settings,
-    nudges: Nudges,
+    wakeups: Wakeups,
     pump: FeedPump,
     log_lines: mpsc::Receiver<BlockLogRow>,
 ) -> Background {
@@ -168,9 +168,9 @@ pub fn start(
     let dispatcher = Dispatcher::new(Arc::clone(app), settings);
     tokio::spawn(instance::serve(Arc::clone(&dispatcher)));
     if app.is_shared() {
-        nudges::share(Arc::clone(app), nudges.clone());
+        wakeups::share(Arc::clone(app), wakeups.clone());
     }
-    pollers.push(tokio::spawn(Arc::clone(&dispatcher).run(nudges)));
+    pollers.push(tokio::spawn(Arc::clone(&dispatcher).run(wakeups)));
     Background { app: Arc::clone(app), dispatcher: Some(dispatcher), pollers }
 }
 

@@ -10,7 +10,7 @@ use blockbase_app::{App, BootstrapAdmin, Clock, Feed, Settings as AppSettings};
 use blockbase_auth::{CookieSigner, EtagKey, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_console::Console;
-use blockbase_events::{Nudges, Settings as EventSettings};
+use blockbase_events::{Settings as EventSettings, Wakeups};
 use blockbase_graphql::Graphql;
 use blockbase_mcp::Mcp;
 use blockbase_outbound::{AddressPolicy, Client};
@@ -108,8 +108,8 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         None => secret::load_or_generate(&secret_file).map_err(Failure::Boot)?,
     };
     let (feed, pump) = Feed::new();
-    let nudges = Nudges::default();
-    let store = open_store(&config, &data_dir, &feed, &nudges).await?;
+    let wakeups = Wakeups::default();
+    let store = open_store(&config, &data_dir, &feed, &wakeups).await?;
 
     let secrets = SecretBox::new(kept.secret.as_bytes()).map_err(Failure::Boot)?;
     if !blockbase_app::secret_opens(&store, &secrets).await.map_err(unreadable)? {
@@ -163,7 +163,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         handler_timeout: config.action_timeout,
         client,
     };
-    let background = blockbase_events::start(&app, event_settings, nudges, pump, log_lines);
+    let background = blockbase_events::start(&app, event_settings, wakeups, pump, log_lines);
 
     let (leave, leaving) = watch::channel(false);
     let (drain, draining) = watch::channel(false);
@@ -237,12 +237,12 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     Ok(())
 }
 
-async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, nudges: &Nudges) -> Result<Store, Failure> {
+async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, wakeups: &Wakeups) -> Result<Store, Failure> {
     let location = match &config.database_url {
         Some(url) => Location::Postgres { url: url.clone() },
         None => Location::Sqlite { file: data_dir.join("svc.db") },
     };
-    let (feed, nudges) = (feed.clone(), nudges.clone());
+    let (feed, wakeups) = (feed.clone(), wakeups.clone());
     let on_commit = move |commit: Commit| {
         // Commits of Postgres bring no events, because every instance reads them from the outbox: this runs on SQLite's writer thread, which may wait.
         if !commit.events.is_empty() {
@@ -251,7 +251,7 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, nudges: &N
         for topic in &commit.topics {
             blockbase_telemetry::event_published(topic);
         }
-        nudges.committed(commit.consumers);
+        wakeups.committed(commit.consumers);
     };
     Store::open(location, config.database_connections_max, Arc::new(on_commit)).await.map_err(Failure::Boot)
 }

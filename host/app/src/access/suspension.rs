@@ -1,7 +1,7 @@
 //! Webhooks, subscriptions, tasks and blocks need rights of their maker. They stop when the maker loses such a right, and show
 //! the reason. They continue when the maker has the right again, or when somebody who has it adopts them.
 //!
-//! Rights are checked at each use ([`App::delivery_judge`], [`App::block_caller`], a task's run). The stored suspension is only
+//! Rights are checked at each use ([`App::delivery_check`], [`App::block_caller`], a task's run). The stored suspension is only
 //! for display. It is updated in the background, and when a caller is about to see it after a change.
 
 use std::collections::HashMap;

@@ -107,8 +107,8 @@ impl App {
         if subscription.is_too_deep(event.depth) {
             return Err(conflict("So many handlers' writes led to this event that blocks do not get it (causation depth)."));
         }
-        let judge = self.delivery_judge(&subscription).await?;
-        if let Some(why) = judge.why_stopped().or_else(|| judge.why_skipped(&event)) {
+        let check = self.delivery_check(&subscription).await?;
+        if let Some(why) = check.why_stopped().or_else(|| check.why_skipped(&event)) {
             return Err(conflict(why));
         }
         let config = match &subscription.target {

@@ -18,21 +18,21 @@ const NOT_VISIBLE: &str = "Skipped: whoever made the group may not read this eve
 const NO_TOPICS: &str = "The topics of this group cannot be read by this version of the server.";
 
 /// What a consumer group gets at this moment: its topics, and what its maker may do. Every target is asked of it.
-pub struct Judge {
+pub struct DeliveryCheck {
     subscription: Arc<Subscription>,
     rights: MakerRights,
 }
 
 impl App {
-    /// The judge of a group's deliveries, by the group as it is now. It costs no query while the maker is known.
+    /// The check of a group's deliveries, by the group as it is now. It costs no query while the maker is known.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn delivery_judge(&self, subscription: &Subscription) -> Result<Judge> {
+    pub async fn delivery_check(&self, subscription: &Subscription) -> Result<DeliveryCheck> {
         // The group may have changed since the caller read it.
         let current = self.subscription(&subscription.consumer).unwrap_or_else(|| Arc::new(subscription.clone()));
         let rights = self.rights_of_maker(&current.maker).await?;
-        Ok(Judge { subscription: current, rights })
+        Ok(DeliveryCheck { subscription: current, rights })
     }
 
     /// Why nothing is delivered to a consumer group at this moment; `None` if deliveries are possible. It costs no query while
@@ -41,11 +41,11 @@ impl App {
     /// # Errors
     /// The database does not answer.
     pub async fn why_stopped(&self, subscription: &Subscription) -> Result<Option<String>> {
-        Ok(self.delivery_judge(subscription).await?.why_stopped())
+        Ok(self.delivery_check(subscription).await?.why_stopped())
     }
 }
 
-impl Judge {
+impl DeliveryCheck {
     /// Why nothing at all is delivered to the group: its deliveries fail, and wait for another attempt. It is asked first, so that no
     /// event is skipped because the maker lacks a right for a moment.
     pub fn why_stopped(&self) -> Option<String> {

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::delivery::delivery_check::Judge;
+use crate::delivery::delivery_check::DeliveryCheck;
 use crate::delivery::ledger::{Attempt, Ended, outcome};
 use crate::outbox::record_events::WriteContext;
 use crate::records::writes::{create, insert_many};
@@ -71,14 +71,14 @@ struct Persisted {
 
 impl App {
     /// Writes the events of claimed deliveries as records, and settles the deliveries in the same transaction: each event is
-    /// written once, wherever the process ends. What `judge` does not let pass is settled with them, and not written. How each
+    /// written once, wherever the process ends. What `check` does not let pass is settled with them, and not written. How each
     /// attempt ended; those whose claim did not hold are left out.
     pub async fn persist_deliveries(
         &self,
         consumer: &str,
         token: &str,
         config: &PersistConfig,
-        judge: &Judge,
+        check: &DeliveryCheck,
         deliveries: &[ClaimedDelivery],
     ) -> Result<Vec<Ended>> {
         let system = Caller::system();
@@ -95,7 +95,7 @@ impl App {
                         unwritten.push(ended(Attempt::Dead(UNDECODABLE.to_owned())));
                         continue;
                     };
-                    if let Some(why) = judge.why_skipped(event) {
+                    if let Some(why) = check.why_skipped(event) {
                         unwritten.push(ended(Attempt::Skipped(why)));
                         continue;
                     }

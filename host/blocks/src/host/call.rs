@@ -10,7 +10,7 @@ use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpHooks};
 
-use crate::engine::lanes::Lanes;
+use crate::engine::executors::Executors;
 use crate::engine::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
 use crate::host::log_sink::LogSink;
 use crate::host::{Outgoing, Wasi};
@@ -27,16 +27,16 @@ pub(crate) struct Service {
 
 impl Service {
     /// Makes sure that who calls still may: a call can take minutes.
-    pub(crate) async fn recheck(self: &Arc<Self>, lanes: &Arc<Lanes>) -> Result<()> {
+    pub(crate) async fn recheck(self: &Arc<Self>, executors: &Arc<Executors>) -> Result<()> {
         let service = Arc::clone(self);
-        lanes.serve(async move { service.app.recheck(&service.caller).await }).await
+        executors.serve(async move { service.app.recheck(&service.caller).await }).await
     }
 }
 
 /// What bounds a call, and what it uses of the server.
 pub(crate) struct Means {
     pub(crate) client: Client,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) executors: Arc<Executors>,
     pub(crate) memory_bytes_max: usize,
     pub(crate) memory: MemoryBudget,
     pub(crate) timeout: Duration,
@@ -45,7 +45,7 @@ pub(crate) struct Means {
 /// The data of a call's store.
 pub(crate) struct CallState {
     pub(crate) service: Option<Arc<Service>>,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) executors: Arc<Executors>,
     pub(crate) log: LogSink,
     pub(crate) outgoing: Outgoing,
     deadline: Instant,
@@ -71,9 +71,9 @@ impl CallState {
         let tripped = Tripped::default();
         CallState {
             log: LogSink::new(block, call_id),
-            outgoing: Outgoing::new(means.client, Arc::clone(&means.lanes), service.clone(), deadline, tripped.clone()),
+            outgoing: Outgoing::new(means.client, Arc::clone(&means.executors), service.clone(), deadline, tripped.clone()),
             service,
-            lanes: means.lanes,
+            executors: means.executors,
             deadline,
             host_calls: 0,
             memory_bytes: 0,

@@ -29,7 +29,7 @@ impl CallState {
             return Ok(Err(guest_error(Error::new(Code::Unavailable, message))));
         };
         let operation = operation(Arc::clone(service));
-        let answer = self.lanes.serve(operation).await;
+        let answer = self.executors.serve(operation).await;
         match &answer {
             Ok(value) if value.bytes() > DATA_BYTES_MAX => Err(LimitHit::DataBytes.into()),
             _ => Ok(answer.map_err(guest_error)),

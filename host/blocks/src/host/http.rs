@@ -94,12 +94,12 @@ impl Host for CallState {
             Ok(request) => request,
             Err(error) => return Ok(Err(guest_error(error))),
         };
-        if let Err(error) = service.recheck(&self.lanes).await {
+        if let Err(error) = service.recheck(&self.executors).await {
             return Ok(Err(guest_error(error)));
         }
         self.outgoing.count()?;
-        let (client, lanes) = (self.outgoing.client.clone(), Arc::clone(&self.lanes));
-        let answer = match lanes.serve(async move { client.send(request).await }).await {
+        let (client, executors) = (self.outgoing.client.clone(), Arc::clone(&self.executors));
+        let answer = match executors.serve(async move { client.send(request).await }).await {
             Ok(answer) => answer,
             Err(failure) => return Ok(Err(guest_error(failed(failure)))),
         };

@@ -14,7 +14,7 @@ impl Host for CallState {
             let message = "There are no secrets while a block is being installed.";
             return Ok(Err(guest_error(Error::new(Code::Unavailable, message))));
         };
-        if let Err(error) = service.recheck(&self.lanes).await {
+        if let Err(error) = service.recheck(&self.executors).await {
             return Ok(Err(guest_error(error)));
         }
         Ok(service.app.block_secret(&service.block, &name).map_err(guest_error))

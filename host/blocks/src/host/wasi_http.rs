@@ -12,14 +12,14 @@ use url::Url;
 use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
 use super::http::check_granted;
-use crate::engine::lanes::Lanes;
+use crate::engine::executors::Executors;
 use crate::engine::limits::{BODY_BYTES_MAX, LimitHit, REQUESTS_MAX, Tripped};
 use crate::host::call::{CallState, Service};
 
 /// The requests that a call may send, and how many it has sent.
 pub(crate) struct Outgoing {
     pub(crate) client: Client,
-    lanes: Arc<Lanes>,
+    executors: Arc<Executors>,
     /// The service that the call acts for; none while a block is being installed.
     service: Option<Arc<Service>>,
     deadline: Instant,
@@ -30,12 +30,12 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     pub(crate) fn new(
         client: Client,
-        lanes: Arc<Lanes>,
+        executors: Arc<Executors>,
         service: Option<Arc<Service>>,
         deadline: Instant,
         tripped: Tripped,
     ) -> Outgoing {
-        Outgoing { client, lanes, service, deadline, sent: AtomicU32::new(0), tripped }
+        Outgoing { client, executors, service, deadline, sent: AtomicU32::new(0), tripped }
     }
 
     /// Counts a request.
@@ -93,7 +93,7 @@ impl WasiHttpHooks for Outgoing {
                 Err(Error::HttpRequestDenied)
             }
         });
-        let (client, lanes, service) = (self.client.clone(), Arc::clone(&self.lanes), self.service.clone());
+        let (client, executors, service) = (self.client.clone(), Arc::clone(&self.executors), self.service.clone());
         Box::new(async move {
             let mut request = request?;
             request.body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
@@ -106,9 +106,9 @@ impl WasiHttpHooks for Outgoing {
             };
             // After the body, which the guest may have sent slowly.
             if let Some(service) = service {
-                service.recheck(&lanes).await.map_err(|_| Error::HttpRequestDenied)?;
+                service.recheck(&executors).await.map_err(|_| Error::HttpRequestDenied)?;
             }
-            let sent = lanes.serve(async move { client.send(request).await });
+            let sent = executors.serve(async move { client.send(request).await });
             let answer = sent.await.map_err(|failure| match failure {
                 Failure::Refused(_) => Error::DestinationIpProhibited,
                 Failure::Timeout(_) => Error::HttpResponseTimeout,

@@ -14,8 +14,8 @@ use wasmtime::{Store, Trap, UpdateDeadline};
 
 use super::checks::check_registered;
 use super::{Inner, Loaded};
+use crate::engine::call_slots::{CallKind, CallSlot};
 use crate::engine::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
-use crate::engine::places::{CallKind, Place};
 use crate::host::bindings::blockbase::block::types;
 use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
 use crate::host::call::{CallState, Means, Service};
@@ -187,28 +187,28 @@ fn trap_name(trap: &Trap) -> &'static str {
 }
 
 impl Inner {
-    fn means(&self, timeout: Duration, place: &Place) -> Means {
+    fn means(&self, timeout: Duration, slot: &CallSlot) -> Means {
         Means {
             client: self.client.clone(),
-            lanes: Arc::clone(&self.lanes),
+            executors: Arc::clone(&self.executors),
             memory_bytes_max: self.memory_bytes_max,
-            memory: place.memory.clone(),
+            memory: slot.memory.clone(),
             timeout,
         }
     }
 
-    /// Makes a call in a new instance, once there is a place for it. The instance is dropped afterwards. A caller that stops
+    /// Makes a call in a new instance, once there is a slot for it. The instance is dropped afterwards. A caller that stops
     /// waiting ends the call.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
         let Asked { service, block, kind, owner, call_id, deadline, timeout, usage } = asked;
-        let place = self.places.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
+        let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let state = CallState::new(service, call_id, self.means(remaining, &place));
+        let state = CallState::new(service, call_id, self.means(remaining, &slot));
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
             // Both are kept until the instance is gone, which may be later than its caller.
-            let _kept = (place, ticking);
+            let _kept = (slot, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
             store.set_hostcall_fuel(HANDED_BYTES_MAX);
@@ -233,7 +233,7 @@ impl Inner {
             };
             Ended { outcome, memory_bytes: state.memory_bytes() }
         };
-        let (ended, busy) = self.lanes.run(run).await;
+        let (ended, busy) = self.executors.run(run).await;
         if let Some(usage) = usage {
             usage.used_memory(ended.memory_bytes);
         }

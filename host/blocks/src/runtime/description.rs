@@ -8,7 +8,7 @@ use wasmtime::Store;
 use wasmtime::component::Component;
 
 use super::linker;
-use crate::engine::lanes::Lanes;
+use crate::engine::executors::Executors;
 use crate::engine::limits::MemoryBudget;
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
@@ -66,7 +66,7 @@ async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<St
     let linker = linker(engine).map_err(explain)?;
     let means = Means {
         client: Client::new(AddressPolicy { allow_private: false })?,
-        lanes: Arc::new(Lanes::new().map_err(|error| error.to_string())?),
+        executors: Arc::new(Executors::new().map_err(|error| error.to_string())?),
         memory_bytes_max: MEMORY_BYTES_MAX,
         memory: MemoryBudget::new(MEMORY_BYTES_MAX),
         timeout: TIMEOUT,

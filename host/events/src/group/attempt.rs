@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_app::schema::Code;
-use blockbase_app::{App, Attempt, Ended, Judge, Subscription, Target, UNDECODABLE};
+use blockbase_app::{App, Attempt, DeliveryCheck, Ended, Subscription, Target, UNDECODABLE};
 use blockbase_store::{ClaimedDelivery, ClaimedEvent};
 use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span, observe_delivery};
 use serde_json::Value;
@@ -37,10 +37,16 @@ impl Failed {
 }
 
 impl Group {
-    pub(super) fn log(&self, subscription: &Subscription, judge: &Judge, token: &Arc<str>, delivery: &ClaimedDelivery) -> Report {
+    pub(super) fn log(
+        &self,
+        subscription: &Subscription,
+        check: &DeliveryCheck,
+        token: &Arc<str>,
+        delivery: &ClaimedDelivery,
+    ) -> Report {
         let attempt = match &delivery.event {
             None => self.undecodable(delivery.seq),
-            Some(event) if let Some(why) = judge.why_skipped(event) => Attempt::Skipped(why),
+            Some(event) if let Some(why) = check.why_skipped(event) => Attempt::Skipped(why),
             Some(event) => {
                 let began = Instant::now();
                 let span = event_span(&event.topic, &self.consumer, &subscription.handler);
@@ -108,9 +114,9 @@ impl Group {
                 None => (self.undecodable(delivery.seq), None),
                 Some(event) => match may_deliver(&self.dispatcher.app, subscription).await {
                     Err(failed) if failed.is_unjudged() => (Attempt::Released, None),
-                    judged => match judged.as_ref().ok().and_then(|judge| judge.why_skipped(&event)) {
+                    checked => match checked.as_ref().ok().and_then(|check| check.why_skipped(&event)) {
                         Some(why) => (Attempt::Skipped(why), None),
-                        None => self.observed(judged, subscription, event, delivery.attempts, timeout).await,
+                        None => self.observed(checked, subscription, event, delivery.attempts, timeout).await,
                     },
                 },
             };
@@ -121,7 +127,7 @@ impl Group {
     /// Makes an attempt, if it may be made. Returns how it ended, and whether the receiver answered.
     async fn observed(
         &self,
-        judged: Result<Judge, Failed>,
+        checked: Result<DeliveryCheck, Failed>,
         subscription: &Subscription,
         event: ClaimedEvent,
         attempts: i64,
@@ -129,7 +135,7 @@ impl Group {
     ) -> (Attempt, Option<bool>) {
         let topic = event.topic.clone();
         let attempt = async {
-            judged?;
+            checked?;
             self.attempt(&subscription.target, event, attempts, timeout).await
         };
         match observe_delivery(&topic, &self.consumer, &subscription.handler, |failed: &Failed| failed.kind, attempt).await {
@@ -162,16 +168,16 @@ impl Group {
 }
 
 /// Refuses an attempt if the group is suspended because its maker lost a right that it needs. The event then waits for its next
-/// attempt, and is dead after the last one, so that no event is lost silently. Otherwise returns the judge, which decides which
+/// attempt, and is dead after the last one, so that no event is lost silently. Otherwise returns the check, which decides which
 /// events the group gets.
 ///
 /// # Errors
 /// The reason.
-pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Result<Judge, Failed> {
-    let judge = app.delivery_judge(subscription).await;
-    let judge = judge.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })?;
-    match judge.why_stopped() {
-        None => Ok(judge),
+pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Result<DeliveryCheck, Failed> {
+    let check = app.delivery_check(subscription).await;
+    let check = check.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })?;
+    match check.why_stopped() {
+        None => Ok(check),
         Some(problem) => Err(Failed { kind: "suspended", problem, answered: true }),
     }
 }

@@ -6,7 +6,7 @@ use blockbase_store::FirstPending;
 use parking_lot::Mutex;
 
 /// How long a group only looks behind the place up to which it has claimed everything.
-const FLOOR_MAX: Duration = Duration::from_secs(1);
+const SCAN_START_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// The place up to which a group has claimed all new deliveries. From there on, Postgres need not walk through delivered entries
 /// that are still in the index. Entries that were made due again may lie below it, so from time to time the group looks at
@@ -16,7 +16,7 @@ const FLOOR_MAX: Duration = Duration::from_secs(1);
 /// running when the group looked. Otherwise an event that commits late would be missed, and a later event of the same record
 /// would be claimed before it.
 #[derive(Default)]
-pub(super) struct Floor(Mutex<Places>);
+pub(super) struct ScanStart(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
@@ -26,12 +26,12 @@ struct Places {
     next: Option<(i64, i64)>,
 }
 
-impl Floor {
+impl ScanStart {
     /// Where to look from.
     pub(super) fn after(&self) -> i64 {
         let mut places = self.0.lock();
         match places.known {
-            Some((after, since)) if since.elapsed() < FLOOR_MAX => after,
+            Some((after, since)) if since.elapsed() < SCAN_START_AGE_MAX => after,
             Some(_) => {
                 *places = Places::default();
                 0
@@ -70,28 +70,28 @@ mod tests {
 
     #[test]
     fn a_place_counts_once_everything_is_over_that_may_commit_below() {
-        let floor = Floor::default();
-        floor.found(found(10, 100, 105));
-        assert_eq!(floor.after(), 0, "a transaction below 105 may have an earlier number");
-        floor.found(found(11, 105, 106));
-        assert_eq!(floor.after(), 9);
+        let scan_start = ScanStart::default();
+        scan_start.found(found(10, 100, 105));
+        assert_eq!(scan_start.after(), 0, "a transaction below 105 may have an earlier number");
+        scan_start.found(found(11, 105, 106));
+        assert_eq!(scan_start.after(), 9);
     }
 
     #[test]
     fn a_place_counts_until_nothing_is_found_or_all_is_to_be_looked_at() {
-        let floor = Floor::default();
+        let scan_start = ScanStart::default();
         let take = |first| {
-            floor.found(first);
-            floor.0.lock().known.map(|(after, _)| after)
+            scan_start.found(first);
+            scan_start.0.lock().known.map(|(after, _)| after)
         };
         assert_eq!(take(found(10, 100, 105)), None);
         assert_eq!(take(found(12, 104, 110)), None, "104 is still under way");
         assert_eq!(take(found(14, 105, 111)), Some(9));
         assert_eq!(take(found(20, 111, 112)), Some(13));
-        assert_eq!((take(None), floor.after()), (None, 0));
+        assert_eq!((take(None), scan_start.after()), (None, 0));
         assert_eq!(take(found(30, 0, 0)), None);
         assert_eq!(take(found(31, 0, 0)), Some(29), "where there is one writer, each look is the last word on what came before");
-        floor.forget();
-        assert_eq!(floor.after(), 0);
+        scan_start.forget();
+        assert_eq!(scan_start.after(), 0);
     }
 }

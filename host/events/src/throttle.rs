@@ -14,16 +14,16 @@ const REST: u32 = 3;
 const REST_MAX: Duration = Duration::from_millis(50);
 
 /// Lets the dispatcher's transactions in, so that a backlog does not slow requests down.
-pub(crate) struct Pace {
+pub(crate) struct Throttle {
     places: Semaphore,
     writes_seen: AtomicU64,
 }
 
-impl Pace {
-    pub(crate) fn new(app: &App) -> Pace {
+impl Throttle {
+    pub(crate) fn new(app: &App) -> Throttle {
         // On SQLite one writer runs them all, one after the other.
         let places = if app.is_shared() { TRANSACTIONS_MAX } else { 1 };
-        Pace { places: Semaphore::new(places), writes_seen: AtomicU64::new(0) }
+        Throttle { places: Semaphore::new(places), writes_seen: AtomicU64::new(0) }
     }
 
     /// Runs a transaction in its turn. Where it works on a backlog, it rests while requests write; what is new goes at once.

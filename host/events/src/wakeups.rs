@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Gathers which consumer groups have something to get.
 #[derive(Clone, Default)]
-pub struct Nudges(Arc<Shared>);
+pub struct Wakeups(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -35,12 +35,12 @@ struct Gathered {
 }
 
 /// What was gathered.
-pub(crate) enum Nudge {
+pub(crate) enum Wakeup {
     Groups(BTreeSet<String>),
     Anything,
 }
 
-impl Nudges {
+impl Wakeups {
     /// Takes what a commit of this process left for consumer groups.
     pub fn committed(&self, groups: BTreeSet<String>) {
         if groups.is_empty() {
@@ -56,14 +56,14 @@ impl Nudges {
         self.0.some.notify_one();
     }
 
-    pub(crate) async fn next(&self) -> Nudge {
+    pub(crate) async fn next(&self) -> Wakeup {
         loop {
             let gathered = std::mem::take(&mut *self.0.gathered.lock());
             if gathered.elsewhere {
-                return Nudge::Anything;
+                return Wakeup::Anything;
             }
             if !gathered.groups.is_empty() {
-                return Nudge::Groups(gathered.groups);
+                return Wakeup::Groups(gathered.groups);
             }
             self.0.some.notified().await;
         }
@@ -71,15 +71,15 @@ impl Nudges {
 }
 
 /// Tells other instances about commits here, a few times a second at most, and listens to theirs.
-pub(crate) fn share(app: Arc<App>, nudges: Nudges) {
+pub(crate) fn share(app: Arc<App>, wakeups: Wakeups) {
     let instance = Uuid::new_v4().to_string();
-    tokio::spawn(tell(Arc::clone(&app), nudges.clone(), instance.clone()));
-    tokio::spawn(hear(app, nudges, instance));
+    tokio::spawn(tell(Arc::clone(&app), wakeups.clone(), instance.clone()));
+    tokio::spawn(hear(app, wakeups, instance));
 }
 
-async fn tell(app: Arc<App>, nudges: Nudges, instance: String) {
+async fn tell(app: Arc<App>, wakeups: Wakeups, instance: String) {
     loop {
-        nudges.0.own.notified().await;
+        wakeups.0.own.notified().await;
         if let Err(error) = app.hint(instance.clone()).await {
             tracing::debug!(error.cause = %error, "other instances could not be told of deliveries; they look by themselves");
         }
@@ -87,14 +87,14 @@ async fn tell(app: Arc<App>, nudges: Nudges, instance: String) {
     }
 }
 
-async fn hear(app: Arc<App>, nudges: Nudges, instance: String) {
+async fn hear(app: Arc<App>, wakeups: Wakeups, instance: String) {
     loop {
         match app.hints().await {
             Ok(None) => return,
             Ok(Some(mut hints)) => {
                 while let Ok(from) = hints.next().await {
                     if from != instance {
-                        nudges.elsewhere();
+                        wakeups.elsewhere();
                     }
                 }
             }

@@ -1,6 +1,6 @@
-//! What calls share: places, as many as the pool has room for, and memory; neither is all for one block, nor for one caller.
+//! What calls share: slots, as many as the pool has room for, and memory; neither is all for one block, nor for one caller.
 //!
-//! Actions, hooks and event handlers have places of their own, so that a flood of one kind leaves the others alone. Within a kind, places
+//! Actions, hooks and event handlers have slots of their own, so that a flood of one kind leaves the others alone. Within a kind, slots
 //! are shared among blocks, and those of a block among its callers, who are served in turn.
 
 use std::collections::HashMap;
@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use crate::engine::CALLS_MAX;
 use crate::engine::limits::MemoryBudget;
 
-/// Calls of one block that wait for a place, of one caller and of all; each may hold a body.
+/// Calls of one block that wait for a slot, of one caller and of all; each may hold a body.
 const WAITING_OF_A_CALLER_MAX: usize = 100;
 const WAITING_OF_A_BLOCK_MAX: usize = 256;
 /// Calls of all blocks that wait.
 const WAITING_MAX: usize = 1_000;
-/// How long a request waits for a place.
+/// How long a request waits for a slot.
 const REQUEST_WAIT: Duration = Duration::from_secs(5);
 
 /// What a call is of.
@@ -49,7 +49,7 @@ impl CallKind {
     }
 }
 
-pub(crate) struct Places {
+pub(crate) struct CallSlots {
     by_kind: [Arc<QuotaPlaces<String>>; 3],
     memory: MemoryBudget,
     by_block: Mutex<HashMap<String, Arc<Share>>>,
@@ -61,16 +61,16 @@ struct Share {
     memory: MemoryBudget,
 }
 
-/// A place of a call. It is free again when the call's instance is gone.
-pub(crate) struct Place {
+/// The slot of a call. It is free again when the call's instance is gone.
+pub(crate) struct CallSlot {
     pub(crate) memory: MemoryBudget,
     _of_block: QuotaPlace,
     _of_all: QuotaPlace<String>,
 }
 
-impl Places {
+impl CallSlots {
     /// `memory_bytes_max` is of all calls; one of them may have `memory_of_a_call`.
-    pub(crate) fn new(memory_bytes_max: usize, memory_of_a_call: usize) -> Places {
+    pub(crate) fn new(memory_bytes_max: usize, memory_of_a_call: usize) -> CallSlots {
         let places = |kind: CallKind| {
             QuotaPlaces::new(PlacesRule {
                 all: kind.calls_max(),
@@ -80,14 +80,14 @@ impl Places {
                 wait: REQUEST_WAIT,
             })
         };
-        Places {
+        CallSlots {
             by_kind: CallKind::ALL.map(places),
             memory: MemoryBudget::new(memory_bytes_max.max(memory_of_a_call)),
             by_block: Mutex::default(),
         }
     }
 
-    /// Waits for a place: a few seconds for a request, and until the deadline for an event, which has no client that waits.
+    /// Waits for a slot: a few seconds for a request, and until the deadline for an event, which has no client that waits.
     ///
     /// # Errors
     /// `unavailable` with `Retry-After` if none comes in time, or where too many wait already.
@@ -98,7 +98,7 @@ impl Places {
         caller: &QuotaOwner,
         deadline: Instant,
         memory_of_a_call: usize,
-    ) -> Result<Place> {
+    ) -> Result<CallSlot> {
         let share = self.share(block, memory_of_a_call);
         let until = match kind {
             CallKind::Action | CallKind::Hook => deadline.min(Instant::now() + REQUEST_WAIT),
@@ -113,7 +113,7 @@ impl Places {
             let message = "As many block calls run as this server allows, or as it allows one caller. Try again later.";
             Error::busy(message)
         })?;
-        Ok(Place { memory: share.memory.clone(), _of_block: of_block, _of_all: of_all })
+        Ok(CallSlot { memory: share.memory.clone(), _of_block: of_block, _of_all: of_all })
     }
 
     fn share(&self, block: &str, memory_of_a_call: usize) -> Arc<Share> {
@@ -155,21 +155,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_and_a_kind_leave_places_to_others() {
-        let places = Places::new(1 << 30, 1 << 20);
+    async fn a_caller_and_a_kind_leave_slots_to_others() {
+        let slots = CallSlots::new(1 << 30, 1 << 20);
         let soon = || Instant::now() + Duration::from_millis(20);
-        let take = async |block: &str, kind, number: u8| places.take(block, kind, &caller(number), soon(), 1 << 20).await;
+        let take = async |block: &str, kind, number: u8| slots.take(block, kind, &caller(number), soon(), 1 << 20).await;
         let mut held = Vec::new();
-        while let Ok(place) = take("slow", CallKind::Hook, 1).await {
-            held.push(place);
+        while let Ok(slot) = take("slow", CallKind::Hook, 1).await {
+            held.push(slot);
         }
         assert_eq!(held.len(), 21, "seven eighths of a block's hooks");
-        held.push(take("slow", CallKind::Hook, 2).await.expect("a place of the same hook for another"));
+        held.push(take("slow", CallKind::Hook, 2).await.expect("a slot of the same hook for another"));
         held.push(take("slow", CallKind::Action, 1).await.expect("an action of the same block"));
         held.push(take("slow", CallKind::EventHandler, 1).await.expect("a handler of the same block"));
         held.push(take("other", CallKind::Hook, 1).await.expect("a hook of another block"));
         drop(held);
-        places.sweep();
-        assert!(places.by_block.lock().is_empty(), "nothing is remembered");
+        slots.sweep();
+        assert!(slots.by_block.lock().is_empty(), "nothing is remembered");
     }
 }

@@ -1,5 +1,5 @@
 //! Where guests run. A call begins where its request is served, which costs nothing; one that keeps a processor for longer than
-//! a request should wait goes on in a lane of its own, on threads that the system schedules after all others. So a loop in one
+//! a request should wait goes on in an executor of its own, on threads that the system schedules after all others. So a loop in one
 //! block slows no request down.
 
 use std::cell::Cell;
@@ -15,34 +15,34 @@ use tracing::Instrument;
 
 /// Time on a processor after which a call is moved.
 const SHORT: Duration = Duration::from_millis(5);
-/// How much later than others the threads of the slow lane are scheduled: the system's `nice`.
+/// How much later than others the threads of the slow executor are scheduled: the system's `nice`.
 const NICENESS: i32 = 10;
 
 thread_local! {
     static IS_SLOW: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The slow lane; the quick one is wherever a call is made.
-pub(crate) struct Lanes {
+/// The slow executor; the quick one is wherever a call is made.
+pub(crate) struct Executors {
     slow: Option<Runtime>,
     /// The service's own runtime.
     quick: Handle,
 }
 
-impl Lanes {
+impl Executors {
     /// To be called on the service's own runtime.
     ///
     /// # Errors
     /// The threads cannot be made.
-    pub(crate) fn new() -> std::io::Result<Lanes> {
+    pub(crate) fn new() -> std::io::Result<Executors> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let slow = Builder::new_multi_thread()
             .worker_threads(threads)
-            .thread_name("block-slow-lane")
+            .thread_name("block-slow-exec")
             .on_thread_start(step_back)
             .enable_all()
             .build()?;
-        Ok(Lanes { slow: Some(slow), quick: Handle::current() })
+        Ok(Executors { slow: Some(slow), quick: Handle::current() })
     }
 
     /// Runs a call to its end, and tells how long it kept a processor. Dropping the future ends it.
@@ -51,7 +51,7 @@ impl Lanes {
         if let Some(value) = polled(&mut call, &mut busy, Some(SHORT)).await {
             return (value, busy);
         }
-        let Some(slow) = &self.slow else { unreachable!("there is a slow lane until the end") };
+        let Some(slow) = &self.slow else { unreachable!("there is a slow executor until the end") };
         let rest = async move {
             let mut busy = busy;
             let value = polled(&mut call, &mut busy, None).await;
@@ -66,7 +66,7 @@ impl Lanes {
     }
 
     /// Does the service's own work for a guest on the service's own threads, wherever the guest runs: connections and blocking
-    /// threads that are shared with everybody must not wait for a lane that guests fill. Dropping the future ends the work.
+    /// threads that are shared with everybody must not wait for an executor that guests fill. Dropping the future ends the work.
     pub(crate) async fn serve<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         match IS_SLOW.get() {
             false => work.await,
@@ -75,7 +75,7 @@ impl Lanes {
     }
 }
 
-impl Drop for Lanes {
+impl Drop for Executors {
     fn drop(&mut self) {
         // The drop may run where waiting for guests is not possible, and no caller is left that needs their results.
         if let Some(slow) = self.slow.take() {
@@ -126,7 +126,7 @@ fn step_back() {
     IS_SLOW.set(true);
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(error.cause = %error, "the slow lane of blocks runs at the priority of all others");
+        tracing::debug!(error.cause = %error, "the slow executor of blocks runs at the priority of all others");
     }
 }
 
@@ -136,11 +136,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_short_call_stays_and_a_long_one_moves() {
-        let lanes = Lanes::new().expect("lanes");
+        let executors = Executors::new().expect("executors");
         let here = std::thread::current().id();
-        let (thread, _) = lanes.run(async { std::thread::current().id() }).await;
+        let (thread, _) = executors.run(async { std::thread::current().id() }).await;
         assert_eq!(thread, here);
-        let (thread, busy) = lanes
+        let (thread, busy) = executors
             .run(async {
                 std::thread::sleep(SHORT * 2);
                 tokio::task::yield_now().await;
@@ -153,10 +153,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_service_does_for_a_guest_it_does_on_its_own_threads() {
-        let lanes = std::sync::Arc::new(Lanes::new().expect("lanes"));
+        let executors = std::sync::Arc::new(Executors::new().expect("executors"));
         let here = std::thread::current().id();
-        let served = std::sync::Arc::clone(&lanes);
-        let (threads, _) = lanes
+        let served = std::sync::Arc::clone(&executors);
+        let (threads, _) = executors
             .run(async move {
                 std::thread::sleep(SHORT * 2);
                 tokio::task::yield_now().await;
@@ -175,10 +175,10 @@ mod tests {
                 let _ = self.0.try_send(());
             }
         }
-        let lanes = Lanes::new().expect("lanes");
+        let executors = Executors::new().expect("executors");
         let (sender, mut ended) = tokio::sync::mpsc::channel(1);
         let ended_call = Ended(sender);
-        let call = lanes.run(async move {
+        let call = executors.run(async move {
             let _ended = ended_call;
             loop {
                 std::thread::sleep(SHORT);
