@@ -205,6 +205,11 @@ test("the bounds of the server are known", () => {
   // Each `_not` of one condition is a group of the builder: seven of them around an operator are nine levels.
   assert.equal(fits({ _not: { _or: [{ _not: { _or: [{ _not: { _or: [{ amount: { gt: 1 } }, { done: true }] } }, { done: true }] } }, { done: true }] } }), true);
   assert.equal(fits({ _or: [{ done: true }, { _not: { _or: [{ _not: { _or: [{ _not: { _or: [{ amount: { gt: 1 } }, { done: true }] } }, { done: true }] } }, { done: true }] } }] }), false);
+  // A plain value needs no object of its own, so the eighth level can hold it, and the levels above have room still.
+  const eight = { _or: [{ done: true }, { title: "x", _or: [{ amount: 1 }, { comment_by_task: { some: { _or: [{ text: "a" }, { "task.owner.name": "b" }] } } }] }] };
+  assert.equal(sendable.sizeOf(eight, task, of).levels, 8);
+  assert.ok(fits(eight));
+  assert.ok(fits({ _or: [...eight._or, { amount: { gt: 1 } }] }));
   const leaves = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ amount: index })) });
   assert.ok(fits(leaves(100)));
   assert.equal(fits(leaves(101)), false);

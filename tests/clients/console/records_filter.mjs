@@ -346,6 +346,16 @@ test("the server's refusal stands in the builder", async () => {
   await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("2");
   await builder(page).getByText("28 records match").waitFor();
 
+  // Of the address it can be larger than the builder makes one.
+  const deep = (levels) => (levels === 1 ? { amount: 1 } : { _not: deep(levels - 1) });
+  await page.goto(`${base}${address({ title: "x", ...deep(10) })}`);
+  await page.getByText("The records could not be loaded").first().waitFor();
+  await page.getByRole("button", { name: /^not \(not/ }).click();
+  await builder(page).getByRole("alert").getByText("8 levels").waitFor();
+  await page.goto(`${base}${address({ _or: [{ amount: { gte: 2 } }, { title: "x" }] })}`);
+  await ready(page);
+  await page.getByRole("button", { name: /^amount ≥ 2/ }).click();
+
   // What is begun and not complete is marked when somebody wants to apply it.
   await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("");
   await apply(page);

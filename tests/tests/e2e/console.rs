@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = &[
     ("record.mjs", include_str!("../../clients/console/record.mjs")),
     ("records.mjs", include_str!("../../clients/console/records.mjs")),
     ("records_bulk.mjs", include_str!("../../clients/console/records_bulk.mjs")),
+    ("records_filter.mjs", include_str!("../../clients/console/records_filter.mjs")),
     ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
     ("screens.mjs", include_str!("../../clients/console/screens.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
@@ -114,6 +115,7 @@ screens! {
     record: "record.mjs";
     records: "records.mjs";
     records_bulk: "records_bulk.mjs";
+    records_filter: "records_filter.mjs";
     records_live: "records_live.mjs";
     shell: "shell.mjs";
     transfer: "transfer.mjs";

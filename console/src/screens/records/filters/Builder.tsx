@@ -70,7 +70,8 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
 
   const parts = pruned(partsOfRoot(root));
   const read = text === null ? null : readText(text);
-  const isWhole = read === null ? parts.every((part) => isComplete(part, shape, of)) && fits(parts, shape, of) : "json" in read;
+  // A filter that came too large is the server's to refuse, which names the place; the builder offers nothing that makes one.
+  const isWhole = read === null ? parts.every((part) => isComplete(part, shape, of)) : "json" in read;
   const shownParts = read === null ? parts : "json" in read ? readWhere(read.json, shape, of) : [];
   const built = filterOf(shownParts, shape, of);
   // A text stays as it was written, unless plain conditions say the same.
@@ -79,14 +80,15 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
 
   const query = queryText(filterParameters({ ...filter, search, sort: [] }, shape));
   const [settled] = useDebouncedValue(query, TYPING_MS);
+  const isCurrent = settled === query && isWhole;
   const counted = useQuery({
     // As the totals of the list, so that live changes count it again.
     queryKey: ["data", shape.name, "total", settled],
     queryFn: async ({ signal }) => Number((await dataOf(api.GET("/api/v1/data/{object}/aggregate", { params: { path: { object: shape.name }, query: `fn=count&${settled}` }, signal }))).filteredCount),
-    enabled: isWhole,
+    // What was settled before may not have been complete.
+    enabled: isCurrent,
     retry: false,
   });
-  const isCurrent = settled === query && isWhole;
   const refusal = isCurrent ? counted.error : null;
   const isRefused = isApiError(refusal) && refusal.status >= 400 && refusal.status < 500 && refusal.status !== 429;
 

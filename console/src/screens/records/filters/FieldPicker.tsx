@@ -67,7 +67,8 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
     return [...(from?.relations.values() ?? [])].filter(({ key, target, isMany }) => {
       if (of(target) === undefined || !allows(permissions, target, "read") || (isMany && onRelated === undefined)) return false;
       const further = [...keys, key];
-      const test = { ...emptyTest(), field: "id" };
+      // With an operator, which is an object more than a plain value.
+      const test = { ...emptyTest(), field: "id", operator: "gt" as const };
       return mayTake(isMany ? { kind: "related", path: further, quantifier: "some", inner: groupOf([test]) } : { ...test, path: further });
     });
   };

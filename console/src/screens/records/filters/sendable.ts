@@ -88,8 +88,8 @@ export function sizeOf(json: JsonObject, shape: RecordShape | undefined, of: Sha
   return size;
 }
 
-/** Whether the server takes a condition of these parts. Rows that are not filled in yet count, with an operator. */
+/** Whether the server takes a condition of these parts, as it is printed. Rows that are not filled in yet count. */
 export function fits(parts: Part[], shape: RecordShape, of: ShapeOf): boolean {
-  const { leaves, levels, steps, depth, parts: longest } = sizeOf(printParts(parts, shape, of, { isExplicit: true }), shape, of);
+  const { leaves, levels, steps, depth, parts: longest } = sizeOf(printParts(parts, shape, of), shape, of);
   return leaves <= LEAVES_MAX && levels <= LEVELS_MAX && steps <= STEPS_MAX && depth <= DEPTH_MAX && longest <= PARTS_MAX;
 }

@@ -46,6 +46,30 @@ fn pick<T: Copy>(random: &mut Rng, of: &[T]) -> T {
     of[random.usize(..of.len())]
 }
 
+/// Conditions on the records of an object, through each kind of relation.
+fn conditions(object: &str) -> &'static [&'static str] {
+    match object {
+        TASK => &[
+            r#"{"_or":[{"rank":{"gte":2}},{"title":{"ilike":"RE"}}]}"#,
+            r#"{"_not":{"_and":[{"done":{"eq":true}},{"price":{"lt":0.5}}]}}"#,
+            r#"{"owner":{"name":{"neq":"Red"}},"kinds":{"in":["open",null]}}"#,
+            r#"{"_not":{"keeper":{"task_by_keeper":{"title":{"is_null":true}}}}}"#,
+            r#"{"labels":{"every":{"code":{"like":"-1"}},"some":{}}}"#,
+            r#"{"labels":{"none":{"labels":{"some":{"status":{"eq":"open"}}}}}}"#,
+            r#"{"created_by":{"eq":"$user.id"}}"#,
+            r#"{"size":{"in":[9007199254740993,0]}}"#,
+            r#"{"rank":{}}"#,
+            r#"{"labels":{}}"#,
+        ],
+        PERSON => &[
+            r#"{"task_by_owner":{"some":{"_or":[{"rank":{"is_null":true}},{"done":{"neq":true}}]}}}"#,
+            r#"{"task_by_owner":{"every":{"labels":{"some":{"name":{"ilike":"e"}}}}}}"#,
+            r#"{"_or":[]}"#,
+        ],
+        _ => &[r#"{"labels":{"none":{"owner":{"name":{"like":"e"}}}}}"#, r#"{"_not":{"name":{"nin":["hen",null]}}}"#],
+    }
+}
+
 fn place(object: &str) -> usize {
     OBJECTS.iter().position(|known| *known == object).unwrap()
 }
@@ -248,6 +272,9 @@ impl Draw {
         }
         if self.one_in(5) {
             query.search = Some(self.pick(&TERMS).to_owned());
+        }
+        if !faulty && self.one_in(4) {
+            query.condition = Some(self.pick(conditions(object)));
         }
         query
     }

@@ -59,9 +59,9 @@ fn pagination(query: &Query) -> &'static str {
 }
 
 pub(super) fn request(operation: &Operation) -> Request {
-    const SELECTION: &str = "$filter: [FilterInput!], $search: String";
     let object = operation.object;
     let ty = format!("{}{}", object[..1].to_uppercase(), &object[1..]);
+    let selection = format!("$filter: [FilterInput!], $where: {ty}_Where, $search: String");
     let mut variables = Members::default();
     let all = record(object, None, &[]);
     let document = match &operation.action {
@@ -70,8 +70,8 @@ pub(super) fn request(operation: &Operation) -> Request {
             let record = record(object, query.select.as_deref(), &query.expand);
             let pagination = pagination(query);
             format!(
-                "query({SELECTION}, $sort: [SortInput!], $page: Int, $pageSize: Int, $limit: Int, $offset: Int) {{ \
-                 root: {object}(filter: $filter, search: $search, sort: $sort, page: $page, pageSize: $pageSize, \
+                "query({selection}, $sort: [SortInput!], $page: Int, $pageSize: Int, $limit: Int, $offset: Int) {{ \
+                 root: {object}(filter: $filter, where: $where, search: $search, sort: $sort, page: $page, pageSize: $pageSize, \
                  limit: $limit, offset: $offset) {{ data {{ {record} }} pagination {{ {pagination} }} }} }}"
             )
         }
@@ -87,8 +87,8 @@ pub(super) fn request(operation: &Operation) -> Request {
                 variables.set_text("field", field);
             }
             format!(
-                "query($fn: AggregateFunction!, $field: String, {SELECTION}) {{ root: {object}_aggregate(fn: $fn, \
-                 field: $field, filter: $filter, search: $search) {{ fn field value filteredCount }} }}"
+                "query($fn: AggregateFunction!, $field: String, {selection}) {{ root: {object}_aggregate(fn: $fn, \
+                 field: $field, filter: $filter, where: $where, search: $search) {{ fn field value filteredCount }} }}"
             )
         }
         Action::Create(values) => {

@@ -104,6 +104,8 @@ impl Filter {
 pub(super) struct Query {
     pub(super) search: Option<String>,
     pub(super) filters: Vec<Filter>,
+    /// JSON text, in the long form that GraphQL's types have too.
+    pub(super) condition: Option<&'static str>,
     /// Field and whether it descends.
     pub(super) sort: Vec<(String, bool)>,
     /// `page` and `pageSize`, or `limit` and `offset`.
@@ -127,6 +129,9 @@ impl Query {
         }
         if !self.filters.is_empty() {
             members.set("filters", list(self.filters.iter().map(|filter| filter.json(filter.operator.1))));
+        }
+        if let Some(condition) = self.condition {
+            members.set("where", condition);
         }
         if !self.sort.is_empty() {
             members.set_text("sort", &self.sort_text());
@@ -154,6 +159,9 @@ impl Query {
         }
         if !self.filters.is_empty() {
             members.set("filter", list(self.filters.iter().map(|filter| filter.json(filter.operator.0))));
+        }
+        if let Some(condition) = self.condition {
+            members.set("where", condition);
         }
         if !self.sort.is_empty() {
             let keys = self.sort.iter().map(|(field, descends)| {

@@ -20,6 +20,9 @@ fn parameters(query: &Query) -> Vec<(String, String)> {
     if let Some(search) = &query.search {
         push("search", search.clone());
     }
+    if let Some(condition) = query.condition {
+        push("where", condition.to_owned());
+    }
     if !query.sort.is_empty() {
         push("sort", query.sort_text());
     }
