@@ -19,8 +19,8 @@
 //! nowhere but at single tests that have no opposite, constants are folded, equal parts stand once, and what is asked of one
 //! related row stands in one place. The filters of a query string are tests of the same tree.
 //!
-//! **Bounds** (the table in `docs/filter.md` has the same). [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`] relation keys, [`DEPTH_MAX`] relations inside
-//! each other, and [`PARTS_MAX`] conditions of one list.
+//! **Bounds** (the table in `docs/filter.md` has the same). [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`]
+//! relation keys, [`DEPTH_MAX`] relations inside each other, [`PARTS_MAX`] conditions of one list, and [`OBJECTS_MAX`] objects.
 
 mod memory;
 mod print;
@@ -43,11 +43,14 @@ pub use variables::Variables;
 pub const LEAVES_MAX: usize = 100;
 /// Most JSON objects inside each other, the outermost included.
 pub const LEVELS_MAX: usize = 8;
+/// Most JSON objects of one condition, those of operators and of quantifiers included. Empty ones are no tests, so the bound on
+/// tests does not bound them.
+pub const OBJECTS_MAX: usize = 1000;
 /// Most relation keys of one condition, wherever they stand.
 pub const STEPS_MAX: usize = 10;
 /// Most relations inside each other.
 pub const DEPTH_MAX: usize = 3;
-/// Most conditions of one `_and` or `_or`. Empty ones are no tests, so the bound on tests does not bound them.
+/// Most conditions of one `_and` or `_or`.
 pub const PARTS_MAX: usize = 100;
 
 /// A condition on the rows of one object, in its normal form.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use blockbase_query::Statement;
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
@@ -25,7 +26,7 @@ use tokio::sync::Semaphore;
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::{Cost, OnCommit, Read, ReadCost, Room, Snapshot, migrate};
+use crate::{Cost, OnCommit, Read, ReadCost, Room, Row, Snapshot, migrate};
 
 use meter::{Meter, STEPS_A_REPORT};
 pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
@@ -360,6 +361,19 @@ impl DerefMut for Session {
 }
 
 impl Connection {
+    /// Runs a query that looks for the rows of a write, after the write has begun. On SQLite every other write waits meanwhile, so it
+    /// ends after a second.
+    ///
+    /// # Errors
+    /// [`DbError::Interrupted`] if it takes longer; else those of the query.
+    pub async fn look(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
+        let meter = self.meter();
+        meter.begin_look();
+        let rows = self.fetch_rows(statement).await;
+        meter.end();
+        rows
+    }
+
     /// The meter of a connection of SQLite.
     fn meter(&self) -> Arc<Meter> {
         match &self.inner {

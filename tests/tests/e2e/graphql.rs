@@ -3,6 +3,7 @@
 mod actions;
 mod changes;
 pub(crate) mod clients;
+mod conditions;
 pub(crate) mod graphiql;
 mod permissions;
 mod reads;

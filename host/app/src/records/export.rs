@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::records::read::with_reading;
+use crate::records::read::{bytes_of, with_reading};
 
 /// How long an export may hold its snapshot.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(600);
@@ -293,8 +293,9 @@ fn export_plan(
     form: ExportForm,
 ) -> Result<Plan> {
     let (object, access) = caller.object(registry, object, Action::Read)?;
-    let mut list =
-        with_reading(caller, registry, now, |reading| ListPlan::new(&object, &access, &request.list, reading, Vec::new()))?;
+    let mut list = with_reading(caller, registry, now, bytes_of(&request.list.wheres), |reading| {
+        ListPlan::new(&object, &access, &request.list, reading, Vec::new())
+    })?;
     let names = names(registry, &mut list, &request.names, &|relation| caller.access_by(relation, "names"))?;
     Ok(Plan { list, names, limit: request.limit, form })
 }

@@ -7,7 +7,7 @@ use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
-use blockbase_query::{Action, AggregateRequest, ListParameter, ListRequest, Paging, Reading, Related, expand, sql};
+use blockbase_query::{Action, AggregateRequest, ListParameter, ListRequest, Paging, Reading, Related, Where, expand, sql};
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::App;
 use crate::base::answer::text_of;
+use crate::base::offload::run_sized;
 use crate::caller::Caller;
 use crate::records::expand::{Budget, expanded};
 use crate::records::versions::{RecordAnswer, version_of};
@@ -108,7 +109,7 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), &request.expand)?;
-            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), |reading| {
+            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), bytes_of(&request.wheres), |reading| {
                 ListPlan::new(&object, &access, request, reading, expand)
             })?);
             let bytes_max = self.answer_bytes_left(caller);
@@ -201,7 +202,7 @@ impl App {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
-            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), |reading| {
+            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), bytes_of(&request.wheres), |reading| {
                 AggregatePlan::new(&object, &access, request.clone(), reading)
             })?);
             let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
@@ -255,15 +256,23 @@ pub(crate) fn cost(selection: &Selection) -> Cost {
     if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
 }
 
-/// Lets a plan read conditions by the caller's rights and variables.
+/// Lets a plan read conditions, of so many bytes, by the caller's rights and variables.
 pub(crate) fn with_reading<T>(
     caller: &Caller,
     registry: &Registry,
     now: i64,
+    bytes: usize,
     plan: impl FnOnce(&Reading<'_>) -> Result<T>,
 ) -> Result<T> {
     let parameter = ListParameter::Where.name();
-    plan(&Reading { registry, decide: &|relation| caller.access_by(relation, parameter), variables: &|| caller.variables(now) })
+    let reading =
+        Reading { registry, decide: &|relation| caller.access_by(relation, parameter), variables: &|| caller.variables(now) };
+    run_sized(bytes, || plan(&reading))
+}
+
+/// Bytes of the conditions of a request.
+pub(crate) fn bytes_of(wheres: &[Where]) -> usize {
+    wheres.iter().map(Where::bytes).sum()
 }
 
 /// The tables that a list looks at.

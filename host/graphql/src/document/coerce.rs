@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_graphql::parser::types::{BaseType, OperationDefinition, Type, VariableDefinition};
 use async_graphql::{Name, Pos, Positioned};
 use async_graphql_value::Value;
-use blockbase_app::condition::LEVELS_MAX;
+use blockbase_app::condition::{LEVELS_MAX, OBJECTS_MAX};
 use blockbase_app::schema::json::{self, Members};
 use blockbase_app::schema::{Code, Error, Result};
 use parking_lot::RwLock;
@@ -150,7 +150,7 @@ impl Variables {
             Variables::Sent(values) => values.read(),
         };
         match values.get(name).map(String::as_str) {
-            Some("null") if matches!(input, Input::Required(_)) => Err(mismatch(input)),
+            Some("null") if !takes_null(input) => Err(mismatch(input)),
             Some(text) => {
                 within_bound(out.len() + text.len())?;
                 // Its type fits, but for one value where a list is due.
@@ -227,13 +227,16 @@ fn declared(view: &View, ty: &Type) -> Option<Input> {
 fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
     let malformed = |error: serde_json::Error| Error::invalid_request(format!("it cannot be read: {error}"));
     match input {
-        Input::Required(_) if text == "null" => Err(mismatch(input)),
+        _ if text == "null" && !takes_null(input) => Err(mismatch(input)),
         Input::Required(inner) => write_json(text, inner, out),
         _ if text == "null" => {
             out.extend_from_slice(b"null");
             Ok(())
         }
         Input::List(inner) => {
+            if input.object().is_some() {
+                check_condition(text)?;
+            }
             let items: Vec<Box<RawValue>> = match text.starts_with('[') {
                 true => serde_json::from_str(text).map_err(malformed)?,
                 // One value stands for a list of it.
@@ -257,8 +260,8 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
             if !text.starts_with('{') {
                 return Err(mismatch(input));
             }
-            if input.object().is_some() && nested(text, b"[]{}") > CONDITION_NESTING_MAX {
-                return Err(Error::invalid_request(format!("a condition has {LEVELS_MAX} levels of objects at most")));
+            if input.object().is_some() {
+                check_condition(text)?;
             }
             let members: Members = serde_json::from_str(text).map_err(malformed)?;
             let members: Vec<_> = members.0.iter().map(|(name, raw)| (name.as_str(), raw.as_ref())).collect();
@@ -273,7 +276,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
 pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables, out: &mut Vec<u8>) -> Result<bool> {
     match (value, input) {
         (Value::Variable(name), _) => variables.write(name, input, false, out),
-        (Value::Null, Input::Required(_)) => Err(mismatch(input)),
+        (Value::Null, _) if !takes_null(input) => Err(mismatch(input)),
         (_, Input::Required(inner)) => write_literal(value, inner, variables, out),
         (Value::Null, _) => {
             out.extend_from_slice(b"null");
@@ -324,15 +327,24 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
     }
 }
 
-/// How deep lists or objects stand within each other in JSON text: what begins and ends with one of these pairs of brackets.
-pub(crate) fn nested(json: &str, brackets: &[u8]) -> usize {
-    let (mut deepest, mut open, mut in_text, mut escaped) = (0, 0_usize, false, false);
+/// Lists or objects in JSON text.
+pub(crate) struct Nesting {
+    /// How many stand within each other.
+    pub(crate) deepest: usize,
+    /// How many there are.
+    pub(crate) opened: usize,
+}
+
+/// Counts what begins and ends with one of these pairs of brackets.
+pub(crate) fn nested(json: &str, brackets: &[u8]) -> Nesting {
+    let (mut deepest, mut opened, mut open, mut in_text, mut escaped) = (0, 0, 0_usize, false, false);
     for byte in json.bytes() {
         match (in_text, byte) {
             (true, _) if escaped => escaped = false,
             (true, b'\\') => escaped = true,
             (_, b'"') => in_text = !in_text,
             (false, b'[' | b'{') if brackets.contains(&byte) => {
+                opened += 1;
                 open += 1;
                 deepest = deepest.max(open);
             }
@@ -340,7 +352,26 @@ pub(crate) fn nested(json: &str, brackets: &[u8]) -> usize {
             _ => {}
         }
     }
-    deepest
+    Nesting { deepest, opened }
+}
+
+/// Whether null can be sent. A variable that a client left null would be a test for null, so a test says `eq` or `is_null`.
+fn takes_null(input: &Input) -> bool {
+    !matches!(input, Input::Required(_) | Input::Test(_))
+}
+
+/// Looks at the size of a condition before its values are made.
+///
+/// # Errors
+/// `invalid_request` past the bounds.
+fn check_condition(text: &str) -> Result<()> {
+    if nested(text, b"[]{}").deepest > CONDITION_NESTING_MAX {
+        return Err(Error::invalid_request(format!("a condition has {LEVELS_MAX} levels of objects at most")));
+    }
+    match nested(text, b"{}").opened <= OBJECTS_MAX {
+        true => Ok(()),
+        false => Err(Error::invalid_request(format!("a condition has {OBJECTS_MAX} objects at most"))),
+    }
 }
 
 fn is_list(input: &Input) -> bool {
@@ -614,7 +645,8 @@ mod tests {
             (r#"{"a":[[]]}"#, 2, 3),
             (r#"{"a":{"b":"{"}}"#, 0, 2),
         ] {
-            assert_eq!((nested(json, b"[]"), nested(json, b"[]{}")), (lists, all), "{json}");
+            assert_eq!((nested(json, b"[]").deepest, nested(json, b"[]{}").deepest), (lists, all), "{json}");
         }
+        assert_eq!(nested(r#"{"a":[{},{"b":"{"}]}"#, b"{}").opened, 3);
     }
 }

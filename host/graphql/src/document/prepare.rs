@@ -238,6 +238,9 @@ fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> 
         for definition in &operation.node.variable_definitions {
             let object = view.object_near(base_name(&definition.node.var_type.node));
             objects.extend(object.map(|object| object.name().to_owned()));
+            if let Some(default) = &definition.node.default_value {
+                names_of_default(&default.node, &mut keys);
+            }
         }
         root_fields(document, &operation.node.selection_set.node, &mut HashSet::new(), &mut |name, _| {
             if let Some(
@@ -289,6 +292,18 @@ fn names_within<'d>(view: &View, set: &'d SelectionSet, keys: &mut HashSet<&'d s
             }
             Selection::FragmentSpread(_) => {}
         }
+    }
+}
+
+/// The same of the default of a variable.
+fn names_of_default<'d>(value: &'d async_graphql::Value, keys: &mut HashSet<&'d str>) {
+    match value {
+        async_graphql::Value::List(items) => items.iter().for_each(|item| names_of_default(item, keys)),
+        async_graphql::Value::Object(members) => members.iter().for_each(|(name, value)| {
+            keys.insert(name.as_str());
+            names_of_default(value, keys);
+        }),
+        _ => {}
     }
 }
 

@@ -161,7 +161,7 @@ fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
         arguments.json("filter").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
     let filters = documents.into_iter().map(|document| {
         let value = match document.value {
-            Some(value) if nested(value.get(), b"[]") > FILTER_LISTS_MAX => {
+            Some(value) if nested(value.get(), b"[]").deepest > FILTER_LISTS_MAX => {
                 let message = format!("A filter's value nests lists at most {FILTER_LISTS_MAX} levels deep.");
                 return Err(Error::invalid_request(message).with_field(document.field));
             }

@@ -9,9 +9,9 @@ use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, Result, 
 use serde_json::value::RawValue;
 
 use super::variables::{Meaning, Variables};
-use super::{Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, PARTS_MAX, Quantifier, Related, STEPS_MAX};
+use super::{Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, Quantifier, Related, STEPS_MAX};
 use crate::access::Access;
-use crate::limits::LIST_ITEMS_MAX;
+use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
 use crate::plan::{Comparison, Predicate, Test, predicate};
 use crate::request::{Filter, FilterValue, ListParameter};
@@ -23,6 +23,16 @@ pub enum Where {
     Parameter(String),
     /// The member `where` of a JSON document.
     Json(Box<RawValue>),
+}
+
+impl Where {
+    /// Bytes of its text.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Where::Parameter(text) => text.len(),
+            Where::Json(raw) => raw.get().len(),
+        }
+    }
 }
 
 /// What a condition is read by.
@@ -70,7 +80,8 @@ pub fn read(object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condit
 
 /// The same, with how many tests were sent.
 pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
-    let mut reader = Reader { reading, variables: None, leaves: 0, steps: 0, path: ListParameter::Where.name().to_owned() };
+    let path = ListParameter::Where.name().to_owned();
+    let mut reader = Reader { reading, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, path };
     let condition = reader.condition(object, text, Place { level: 1, depth: 0 })?;
     Ok((condition, reader.leaves))
 }
@@ -93,8 +104,11 @@ impl Place {
 struct Reader<'a> {
     reading: &'a Reading<'a>,
     variables: Option<Variables>,
+    objects: usize,
     leaves: usize,
     steps: usize,
+    /// Values that the tests bind.
+    values: usize,
     /// Where the reader is, as in `where._or[1].amount`.
     path: String,
 }
@@ -133,8 +147,12 @@ impl Reader<'_> {
     }
 
     /// The members of a JSON object.
-    fn members(&self, text: &str, place: Place, what: &str) -> Result<Members> {
+    fn members(&mut self, text: &str, place: Place, what: &str) -> Result<Members> {
         self.check_level(place)?;
+        self.objects += 1;
+        if self.objects > OBJECTS_MAX {
+            return Err(self.refused(format!("A condition has {OBJECTS_MAX} objects at most.")));
+        }
         if !text.trim_start().starts_with('{') {
             return Err(self.refused(format!("This needs {what}.")));
         }
@@ -290,7 +308,14 @@ impl Reader<'_> {
         })?;
         let value = RawValue::from_string(value.into_owned()).map_err(Error::internal)?;
         let filter = |value| Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
-        predicate(object, &filter(value.clone())).map(normal_test).or_else(|error| {
+        let tested = predicate(object, &filter(value.clone())).and_then(|predicate| {
+            self.values += predicate.test.values();
+            match self.values <= FILTER_VALUES_MAX {
+                true => Ok(normal_test(predicate)),
+                false => Err(Error::invalid_request(format!("A condition holds {FILTER_VALUES_MAX} values at most."))),
+            }
+        });
+        tested.or_else(|error| {
             // The first item that is refused by itself is the place.
             let items =
                 if operator.operand() == Operand::List { self.items(value.get(), LIST_ITEMS_MAX, "values")? } else { vec![] };

@@ -127,6 +127,20 @@ fn each_bound_is_the_last_that_is_taken() {
     assert!(task(&dotted(LEVELS_MAX)).is_ok());
     assert!(task(&dotted(LEVELS_MAX + 1)).is_err());
 
+    let empty = |lists: usize| {
+        let list = format!(r#"{{"_and":[{}]}}"#, vec!["{}"; PARTS_MAX - 1].join(","));
+        format!(r#"{{"_or":[{}]}}"#, vec![list.as_str(); lists].join(","))
+    };
+    assert!(task(&empty(9)).is_ok());
+    assert!(task(&empty(10)).expect_err("many objects").message.contains("1000 objects"));
+    let values = |lists: usize| {
+        let items: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+        let parts: Vec<String> = (0..lists).map(|_| format!(r#"{{"count":{{"nin":[{}]}}}}"#, items.join(","))).collect();
+        format!(r#"{{"_or":[{}]}}"#, parts.join(","))
+    };
+    assert!(task(&values(10)).is_ok());
+    assert!(task(&values(11)).expect_err("many values").message.contains("10000 values"));
+
     assert!(task(r#"{"parent.parent.parent.count":1}"#).is_ok());
     assert!(task(r#"{"parent.parent.parent.parent.count":1}"#).expect_err("deep").message.contains("3 relations deep"));
     let steps = |count: usize| {
@@ -332,6 +346,7 @@ fn the_documentation_has_every_limit() {
         format!("| relation keys | {STEPS_MAX} |"),
         format!("| relations inside each other | {DEPTH_MAX} |"),
         format!("| conditions of one `_and` or `_or` | {PARTS_MAX} |"),
+        format!("| objects, those of operators and quantifiers included | {OBJECTS_MAX} |"),
     ];
     assert_eq!(rows, wanted, "the table of limits in docs/filter.md");
 }

@@ -147,12 +147,11 @@ impl Selection {
     /// Those of [`Selection::new`]; `invalid_request` for a condition that every record meets, or that tests nothing.
     pub fn to_write(object: &Object, access: &Access, wheres: &[Where], reading: &Reading<'_>) -> Result<Selection> {
         let (selection, tests) = Selection::counted(object, access, None, &[], wheres, reading)?;
-        match tests > 0 && !selection.conditions.is_empty() {
-            true => Ok(selection),
-            false => {
-                let message =
-                    "The condition of a call for many records has to test something. This one is the same for every record.";
-                Err(Error::invalid_request(message))
+        match (tests, selection.conditions.is_empty()) {
+            (1.., false) => Ok(selection),
+            (0, _) => Err(Error::invalid_request("The condition of a call for many records has to test a field.")),
+            (_, true) => {
+                Err(Error::invalid_request("Every record meets the condition. A call for many records needs a narrower one."))
             }
         }
     }

@@ -87,12 +87,10 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
     writer.finish()
 }
 
-/// The ids of `most` rows of the selection at most, in their order; among `ids`, if they were found before. Those are locked, where
-/// the engine has row locks: they are looked at again to be changed.
+/// The ids of `most` rows of the selection at most, in their order; among `ids`, if they were found before.
 pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Option<Vec<uuid::Uuid>>, most: usize) -> Statement {
     let mut writer = Writer::new(dialect, object);
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
-    let is_locked = among.is_some() && dialect == Dialect::Postgres;
     let mut tests = Vec::new();
     if let Some(among) = among {
         let list = writer.bind(Param::UuidList(among));
@@ -102,10 +100,21 @@ pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Opti
     writer.wherever(&tests);
     let most = writer.bind(Param::from(i64::try_from(most).unwrap_or(i64::MAX)));
     writer.sql.push_str(&format!(" ORDER BY \"id\" LIMIT {most}"));
-    if is_locked {
-        writer.sql.push_str(" FOR UPDATE");
-    }
     writer.finish()
+}
+
+/// Locks rows; `None` where the engine has no row locks.
+pub fn lock(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Option<Statement> {
+    if dialect == Dialect::Sqlite {
+        return None;
+    }
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    writer.wherever(&[dialect.among("\"id\"", &list)]);
+    // In one order, so that two that lock the same rows do not wait for each other.
+    writer.sql.push_str(" ORDER BY \"id\" FOR UPDATE");
+    Some(writer.finish())
 }
 
 /// The rows that the search index of SQLite takes for matches, `most` at most; `None` if the index cannot answer the search.

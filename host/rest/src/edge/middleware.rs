@@ -281,7 +281,8 @@ fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(),
     if ![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS].contains(method) {
         return Ok(());
     }
-    if *method != Method::GET {
+    let is_query = *method == Method::POST && path.starts_with("/api/v1/data/") && path.ends_with("/query");
+    if *method != Method::GET && !is_query {
         return Err(Error::invalid_request("`x-svc-view-as` is for GET requests: leave it out to change something."));
     }
     if path == "/api/v1/mcp" {

@@ -20,6 +20,8 @@ const BUDGET_BYTES: i64 = 512 * 1024;
 const BUDGET_TIME: Duration = Duration::from_millis(10);
 /// How long a scan may take; the same as for a statement on Postgres.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long the writer may look again for the rows of a write: every other write waits for it.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 /// How often a scan that sorts checks the room on the disk.
 const LOOK_AT_DISK: Duration = Duration::from_millis(20);
 
@@ -74,6 +76,15 @@ impl Meter {
     ) {
         let end = Instant::now() + SCAN_TIME_MAX;
         *self.0.lock() = Limit::Scan { abandoned, log_ends_it, end, sort_room, sort: Sort::No };
+    }
+
+    /// Begins a look for rows that belongs to a write.
+    pub(super) fn begin_look(&self) {
+        self.begin_look_until(Instant::now() + LOOK_TIME_MAX);
+    }
+
+    fn begin_look_until(&self, end: Instant) {
+        *self.0.lock() = Limit::Scan { abandoned: Arc::default(), log_ends_it: None, end, sort_room: None, sort: Sort::No };
     }
 
     /// Begins a read that may take up to `time_max`.
@@ -176,6 +187,15 @@ mod tests {
         assert!(meter.bytes(1).is_err() && meter.step(1).is_err());
         assert!(!meter.end(), "it had no budget to spend");
     }
+
+    #[test]
+    fn a_look_of_the_writer_ends_in_time() {
+        let meter = Meter::default();
+        meter.begin_look_until(Instant::now());
+        assert!((0..1_000_000).any(|_| meter.step(1).is_err()) && !meter.end());
+        assert!(meter.step(i32::MAX).is_ok(), "afterwards nothing is watched");
+    }
+
     #[test]
     fn a_scan_ends_when_the_log_has_to_be_cut() {
         let (meter, ends) = (Meter::default(), Arc::new(AtomicBool::new(false)));

@@ -68,6 +68,12 @@ on_both_engines! {
         // Records: `own` means the rows of the caller.
         let list = "/api/v1/data/task";
         assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
+        // The same list with its parameters in a body is a read, too.
+        let query = admin.request("POST", "/api/v1/data/task/query").header(HEADER, &reader);
+        let listed = server.send(query.json(&json!({ "where": { "title": { "neq": null } } }))).await;
+        assert_eq!(listed.text, get_as(&admin, &reader, "/api/v1/data/task").await.text);
+        let query = admin.request("POST", "/api/v1/data/note/query").header(HEADER, &reader);
+        server.send(query.json(&json!({}))).await.expect_error(403, "forbidden");
         assert_eq!(titles(&get_as(&admin, &owner, list).await), ["of the admin"]);
         assert_eq!(titles(&get_as(&admin, &reader, list).await), ["of the admin", "of the member"]);
         // The header takes only the id of a role, and has no effect on the next request.

@@ -1,6 +1,6 @@
 //! Bulk calls whose records are named by a condition.
 
-use blockbase_tests::{Admin, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 const BULK: &str = "/api/v1/data/ticket/bulk";
@@ -165,4 +165,39 @@ on_both_engines! {
         assert_eq!(admin.delete_with(BULK, json!({ "where": { "title": "t0" } })).await.json()["count"], 1);
         assert_eq!(admin.delete_with(BULK, all).await.json()["count"], 3);
     }
+}
+
+/// Postgres runs writes beside each other. On SQLite one follows the other.
+#[tokio::test]
+async fn what_came_while_a_call_waited_counts() {
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = server.admin().await;
+    define(&admin).await;
+    admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+    admin
+        .relate(json!({ "name": "ticket", "kind": "many_to_one", "source": "note", "target": "ticket", "onDelete": "cascade" }))
+        .await;
+    let ticket = admin.make("ticket", json!({ "title": "a" })).await;
+    // Another transaction writes a note of the ticket, whose reference keeps the ticket from being deleted until it ends.
+    let note = format!(
+        "INSERT INTO note (id, text, ticket_id, created_at, updated_at, svc_version) \
+         VALUES (gen_random_uuid(), 'kept', '{ticket}', now(), now(), 1)"
+    );
+    let held = server.lock_rows(&note).await;
+    let delete = json!({ "where": { "title": "a", "note_by_ticket": { "none": {} } } });
+    let gone = async {
+        let gone = admin.delete_with(BULK, delete).await;
+        (gone.status, gone.json())
+    };
+    let release = async {
+        // The call has begun to wait for the row.
+        let waits = "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while server.sql(waits).await[0][0] == "0" {
+            tokio::task::yield_now().await;
+        }
+        held.release().await;
+    };
+    let (gone, ()) = tokio::join!(gone, release);
+    assert_eq!(gone, (200, json!({ "count": 0, "ids": [] })));
+    assert_eq!(titles(&admin, "").await, ["a"]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockbase_query::plan::Selection;
 use blockbase_query::{Access, Action, Where, sql};
 use blockbase_schema::{Error, Object, Registry, Result};
-use blockbase_store::{Connection, Read};
+use blockbase_store::{Connection, Read, Row};
 use uuid::Uuid;
 
 use super::parse_ids;
@@ -30,7 +30,11 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Those that meet the condition in this transaction, too. Nobody changes them until it ends.
+    /// Those that meet the condition in this transaction, too. They cannot change before it ends. Related records can, unless they
+    /// refer to these.
+    ///
+    /// # Errors
+    /// `unavailable` if the look takes too long, because others wait for it.
     pub(super) async fn narrowed(
         self,
         connection: &mut Connection,
@@ -42,20 +46,18 @@ impl Found {
         for related in selection.related_objects() {
             context.hold(connection, &related).await?;
         }
+        let dialect = connection.dialect();
+        // A statement sees what was there when it began, so that the look has to begin after the wait for the locks.
+        if let Some(lock) = sql::lock(dialect, object, ids.clone()) {
+            connection.fetch_rows(lock).await.map_err(|error| error.on(object))?;
+        }
         let most = ids.len();
-        fetch(connection, object, &selection, Some(ids), most).await
+        let rows = connection.look(sql::ids(dialect, object, &selection, Some(ids), most)).await;
+        ids_of(&rows.map_err(|error| error.on(object))?)
     }
 }
 
-async fn fetch(
-    connection: &mut Connection,
-    object: &Object,
-    selection: &Selection,
-    among: Option<Vec<Uuid>>,
-    most: usize,
-) -> Result<Vec<Uuid>> {
-    let statement = sql::ids(connection.dialect(), object, selection, among, most);
-    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+fn ids_of(rows: &[Row]) -> Result<Vec<Uuid>> {
     rows.iter().map(|row| row.uuid(0).map_err(Error::from)).collect()
 }
 
@@ -81,7 +83,7 @@ impl App {
             Chosen::Where(asked) => asked,
         };
         let (_, reads) = caller.object(registry, object.name(), Action::Read)?;
-        let selection = with_reading(caller, registry, self.clock.now(), |reading| {
+        let selection = with_reading(caller, registry, self.clock.now(), asked.bytes(), |reading| {
             Selection::to_write(object, &reads.and(access), std::slice::from_ref(asked), reading)
         })?;
         let selection = Arc::new(selection);
@@ -91,7 +93,10 @@ impl App {
         let ids = self
             .read_metered(caller, read, move |connection| {
                 let (object, selection) = sought.clone();
-                Box::pin(async move { fetch(connection, &object, &selection, None, most.saturating_add(1)).await })
+                Box::pin(async move {
+                    let statement = sql::ids(connection.dialect(), &object, &selection, None, most.saturating_add(1));
+                    ids_of(&connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?)
+                })
             })
             .await?;
         if ids.len() > most {

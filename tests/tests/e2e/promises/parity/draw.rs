@@ -35,6 +35,8 @@ const OPERATORS: [(&str, &str); 17] = [
 /// What is drawn from.
 pub(super) struct Draw {
     random: Rng,
+    /// By itself, so that an operation is the same with and without a condition.
+    of_conditions: Rng,
     /// The numbers of the records of each object, by its place in [`OBJECTS`].
     made: [Vec<usize>; OBJECTS.len()],
     /// Those of them that were deleted.
@@ -76,7 +78,13 @@ fn place(object: &str) -> usize {
 
 impl Draw {
     pub(super) fn new(seed: u64) -> Draw {
-        Draw { random: Rng::with_seed(seed), made: Default::default(), gone: Vec::new(), count: 0 }
+        Draw {
+            random: Rng::with_seed(seed),
+            of_conditions: Rng::with_seed(!seed),
+            made: Default::default(),
+            gone: Vec::new(),
+            count: 0,
+        }
     }
 
     /// Whose credential the operation comes with, by place.
@@ -273,8 +281,8 @@ impl Draw {
         if self.one_in(5) {
             query.search = Some(self.pick(&TERMS).to_owned());
         }
-        if !faulty && self.one_in(4) {
-            query.condition = Some(self.pick(conditions(object)));
+        if !faulty && self.of_conditions.u8(..4) == 0 {
+            query.condition = Some(pick(&mut self.of_conditions, conditions(object)));
         }
         query
     }

@@ -1,0 +1,142 @@
+//! The typed argument `where`: what it takes, what it refuses, and who is shown which of its types.
+
+use blockbase_tests::{Admin, on_both_engines};
+use serde_json::{Value, json};
+
+async fn define(admin: &Admin<'_>) {
+    admin.define("desk", json!([{ "name": "name", "type": "text" }])).await;
+    admin
+        .define(
+            "ticket",
+            json!([
+                { "name": "title", "type": "text" },
+                { "name": "points", "type": "integer" },
+                { "name": "done", "type": "boolean" },
+                { "name": "kinds", "type": "multi_enum", "options": ["a", "b"] },
+            ]),
+        )
+        .await;
+    admin.relate(json!({ "name": "desk", "kind": "many_to_one", "source": "ticket", "target": "desk" })).await;
+    let desk = admin.make("desk", json!({ "name": "front" })).await;
+    admin.make("ticket", json!({ "title": "a", "points": 1, "done": true, "kinds": ["a"], "desk_id": desk })).await;
+    admin.make("ticket", json!({ "title": "b", "points": 2, "desk_id": desk })).await;
+    admin.make("ticket", json!({ "title": "c", "kinds": ["a", "b"] })).await;
+}
+
+async fn ask(caller: &Admin<'_>, query: &str, variables: Value) -> Value {
+    caller.post("/api/v1/graphql", json!({ "query": query, "variables": variables })).await.json()
+}
+
+/// The titles that a condition in the document finds.
+async fn titles(caller: &Admin<'_>, condition: &str) -> String {
+    let query = format!("{{ ticket(where: {condition}, sort: [{{ field: \"title\" }}]) {{ data {{ title }} }} }}");
+    let answer = ask(caller, &query, json!({})).await;
+    let rows = answer["data"]["ticket"]["data"].as_array().unwrap_or_else(|| panic!("{condition}: {answer}"));
+    rows.iter().map(|row| row["title"].as_str().unwrap()).collect()
+}
+
+/// The code of the only error.
+async fn code(caller: &Admin<'_>, query: &str, variables: Value) -> String {
+    let answer = ask(caller, query, variables).await;
+    assert_eq!(answer["errors"].as_array().map(Vec::len), Some(1), "{answer}");
+    answer["errors"][0]["extensions"]["code"].as_str().unwrap().to_owned()
+}
+
+const BY_VARIABLE: &str = "query($w: Ticket_Where) { ticket(where: $w) { data { title } } }";
+
+on_both_engines! {
+    async fn a_typed_condition_finds_records(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        for (condition, expected) in [
+            ("{ title: { eq: \"a\" } }", "a"),
+            ("{ points: { gte: 1, lt: 2 } }", "a"),
+            ("{ _or: [{ points: { eq: 2 } }, { done: { is_null: true } }] }", "bc"),
+            // One value stands for a list of it.
+            ("{ _or: { points: { eq: 2 } } }", "b"),
+            ("{ _not: { points: { gt: 1 } } }", "ac"),
+            ("{ done: { eq: null } }", "bc"),
+            ("{ kinds: { in: [\"b\", null] } }", "bc"),
+            ("{ kinds: { in: \"b\" } }", "c"),
+            ("{ desk: { name: { eq: \"front\" } } }", "ab"),
+            ("{ desk: { name: { neq: \"front\" } } }", "c"),
+            ("{ desk: { ticket_by_desk: { some: { points: { eq: 2 } } } } }", "ab"),
+            ("{ desk: { ticket_by_desk: { every: { points: { eq: 2 } }, none: { points: { eq: 9 } } } } }", "c"),
+            ("{ created_by: { eq: \"$user.id\" } }", "abc"),
+            ("{ title: { in: \"$user.roles\" } }", ""),
+            ("null", "abc"),
+            ("{}", "abc"),
+        ] {
+            assert_eq!(titles(&admin, condition).await, expected, "{condition}");
+        }
+        let both = "query($p: Int, $list: [Ticket_Where!]) { ticket(where: { points: { gte: $p }, _or: $list }) { data { title } }
+            ticket_aggregate(fn: count, where: { points: { gte: $p } }) { value } }";
+        let answer = ask(&admin, both, json!({ "p": 1, "list": [{ "title": { "eq": "b" } }] })).await;
+        assert_eq!(answer["data"], json!({ "ticket": { "data": [{ "title": "b" }] }, "ticket_aggregate": { "value": 2 } }), "{answer}");
+    }
+
+    async fn a_condition_of_another_form_is_refused(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        for (condition, expected) in [
+            (json!({ "nothing": { "eq": 1 } }), "unknown_field"),
+            (json!({ "desk": { "nothing": { "eq": 1 } } }), "unknown_field"),
+            (json!({ "points": 1 }), "invalid_request"),
+            (json!({ "points": { "eq": "x" } }), "invalid_request"),
+            (json!({ "points": { "like": "x" } }), "unknown_field"),
+            (json!({ "points": { "near": 1 } }), "unknown_field"),
+            (json!({ "points": {} }), "invalid_request"),
+            (json!({ "desk": { "ticket_by_desk": {} } }), "invalid_request"),
+            (json!({ "desk": null }), "invalid_request"),
+            // A variable that a client left null is no test for null.
+            (json!({ "done": null }), "invalid_request"),
+            (json!({ "title": { "eq": "$nobody" } }), "invalid_request"),
+            (json!({ "title": { "eq": "$key.id" } }), "invalid_value"),
+            (json!({ "desk.name": { "eq": "front" } }), "unknown_field"),
+        ] {
+            let found = code(&admin, BY_VARIABLE, json!({ "w": condition })).await;
+            let is_unknown = expected == "unknown_field" && found == "invalid_request" && condition["points"].is_object();
+            assert!(found == expected || is_unknown, "{condition}: {found}");
+        }
+        let with_null = "query($d: SvcBooleanWhere) { ticket(where: { done: $d }) { data { title } } }";
+        assert_eq!(code(&admin, with_null, json!({ "d": null })).await, "invalid_request");
+        assert!(ask(&admin, with_null, json!({})).await["data"]["ticket"]["data"].is_array());
+        // Many, and deep.
+        let many = json!({ "w": { "_or": vec![json!({}); 200_000] } });
+        assert_eq!(code(&admin, BY_VARIABLE, many).await, "invalid_request");
+        let list = "query($w: [Ticket_Where!]) { ticket(where: { _or: $w }) { data { title } } }";
+        assert_eq!(code(&admin, list, json!({ "w": vec![json!({}); 200_000] })).await, "invalid_request");
+        let deep = format!(r#"{{"query":{},"variables":{{"w":{}{{}}{}}}}}"#, json!(BY_VARIABLE), r#"{"_not":"#.repeat(20_000), "}".repeat(20_000));
+        let request = admin.request("POST", "/api/v1/graphql").header("content-type", "application/json").body(deep);
+        let answer = server.send(request).await.json();
+        assert_eq!(answer["errors"][0]["extensions"]["code"], "invalid_request", "{answer}");
+    }
+
+    async fn a_default_of_a_variable_leads_through_relations(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        // The schema is new: the first document does not wait for all of it.
+        let query = "query($w: Ticket_Where = { desk: { name: { eq: \"front\" } } }) { ticket(where: $w) { pagination { totalCount } } }";
+        let answer = ask(&admin, query, json!({})).await;
+        assert_eq!(answer["data"]["ticket"]["pagination"]["totalCount"], 2, "{answer}");
+    }
+
+    async fn a_condition_shows_the_objects_that_its_caller_may_know(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let permissions = json!([{ "resource": "ticket", "actions": ["read"] }, { "resource": "data", "actions": ["read"] }]);
+        let role = admin.post("/api/v1/roles", json!({ "name": "reader", "permissions": permissions })).await.data();
+        let ann = server.with_token(server.sign_up("ann").await);
+        let id = ann.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": role["id"] })).await.status, 200);
+        assert_eq!(titles(&ann, "{ title: { eq: \"a\" } }").await, "a");
+        let types = "{ where: __type(name: \"Ticket_Where\") { inputFields { name } } hidden: __type(name: \"Desk_Where\") { name } }";
+        let answer = ask(&ann, types, json!({})).await;
+        let names: Vec<&str> = answer["data"]["where"]["inputFields"].as_array().unwrap().iter().map(|field| field["name"].as_str().unwrap()).collect();
+        assert!(names.contains(&"desk_id") && !names.contains(&"desk"), "{names:?}");
+        assert_eq!(answer["data"]["hidden"], Value::Null);
+        let hidden = ask(&ann, BY_VARIABLE, json!({ "w": { "desk": { "name": { "eq": "front" } } } })).await;
+        let nothing = ask(&ann, BY_VARIABLE, json!({ "w": { "dusk": { "name": { "eq": "front" } } } })).await;
+        assert_eq!(hidden.to_string(), nothing.to_string().replace("dusk", "desk"));
+    }
+}
