@@ -82,6 +82,7 @@ pub(crate) struct Ticker {
 impl Ticker {
     /// # Errors
     /// The thread cannot be made.
+    #[expect(clippy::disallowed_methods, reason = "the ticker has a thread of its own")]
     pub(crate) fn start(engine: &Engine) -> std::io::Result<Ticker> {
         let engine = engine.weak();
         let (running, rests) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));

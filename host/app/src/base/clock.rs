@@ -1,4 +1,5 @@
 //! Time and ids, handed in so that tests can move them.
+#![expect(clippy::disallowed_types, reason = "uuid's context is shared through a mutex of the standard library alone")]
 
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,6 +14,7 @@ pub struct Clock {
 }
 
 impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that all others ask")]
     pub fn system() -> Clock {
         Clock::new(|| {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -131,6 +131,7 @@ fn step_back() {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a guest that computes keeps its thread")]
 mod tests {
     use super::*;
 

@@ -102,6 +102,7 @@ struct Folder {
 
 impl Folder {
     fn watch(directory: &Path) -> Result<Folder, Problem> {
+        #[expect(clippy::disallowed_methods, reason = "the watcher's thread must not wait while a build runs")]
         let (sender, events) = mpsc::channel();
         let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
             // This fails only after the receiver is gone.

@@ -105,6 +105,7 @@ impl Follower {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the thread of a command serves nobody else")]
 pub(super) fn logs(api: &Api, wanted: &Wanted, limit: u32, follow: bool) -> Result<(), Problem> {
     let (lines, cursor) = wanted.fetch(api, limit, None)?;
     wanted.print(&lines);
