@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
-use blockbase_query::{Access, Action, Grant, Permissions, Scope, Variables};
+use blockbase_query::{Access, Action, Decision, Grant, Ground, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
+use blockbase_store::UserRow;
 
 use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
 use crate::caller::judged::{Held, Judged};
@@ -34,6 +35,17 @@ pub struct Credentials {
     pub view_as: Option<String>,
     /// Where the request comes from, as far as its surface knows: guests and callers without a credential share by it.
     pub address: Option<IpAddr>,
+}
+
+/// What the variables of conditions stand for if this user calls, by a key or without one. The moment is left open.
+pub(crate) fn variables_of(user: &UserRow, roles: Vec<String>, key_id: Option<String>) -> Variables {
+    Variables {
+        user_id: Some(user.id.clone()),
+        email: user.email_verified.then(|| user.email.clone()),
+        roles: Some(roles),
+        key_id,
+        now: 0,
+    }
 }
 
 /// The caller of an operation.
@@ -135,41 +147,57 @@ impl Caller {
         let actor = self.principal.actor();
         let user_id = actor.and_then(|actor| actor.user_id.clone());
         let identity = self.identity().filter(|identity| Some(&identity.user.id) == user_id.as_ref());
-        Variables {
-            email: identity.filter(|identity| identity.user.email_verified).map(|identity| identity.user.email.clone()),
-            roles: identity.map(|identity| identity.roles.clone()),
-            key_id: actor.and_then(|actor| actor.api_key_id.clone()),
-            user_id,
-            now,
+        let key_id = actor.and_then(|actor| actor.api_key_id.clone());
+        match identity {
+            Some(identity) => Variables { now, ..variables_of(&identity.user, identity.roles.clone(), key_id) },
+            None => Variables { user_id, key_id, now, ..Variables::default() },
         }
     }
 
-    fn decide(&self, resource: &str, action: Action) -> Option<Access> {
+    fn decide(&self, resource: &str, action: Action) -> Option<Decision> {
         match &self.authority {
             Authority::Own(permissions) => permissions.decide(resource, action),
             Authority::Block { plain, as_caller, caller } => {
                 let plain = plain.decide(resource, action);
-                if plain.as_ref().is_some_and(|access| *access.scope() == Scope::All) {
+                if plain.as_ref().is_some_and(Decision::is_all) {
                     return plain;
                 }
                 let shared = as_caller
                     .decide(resource, action)
                     .and_then(|block| caller.decide(resource, action).map(|caller| block.and(&caller)));
                 match (plain, shared) {
-                    (Some(_), Some(shared)) if *shared.scope() == Scope::All => Some(shared),
+                    (Some(_), Some(shared)) if shared.is_all() => Some(shared),
+                    (Some(plain @ Decision::Rows(_)), Some(Decision::Rows(_))) => Some(plain),
+                    (Some(plain), Some(shared)) => Some(plain.or(shared)),
                     (plain, shared) => plain.or(shared),
                 }
             }
         }
     }
 
-    /// The decision on a resource whose existence is no secret here, and the rows that it reaches.
+    /// The decision on a resource of the platform or of a block, whose existence is no secret here, and the things that it reaches.
+    /// Conditions have no meaning there.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
     pub fn access(&self, resource: impl AsRef<str>, action: Action) -> Result<Access> {
         let resource = resource.as_ref();
-        self.decide(resource, action).ok_or_else(|| self.denied(resource, action))
+        self.decide(resource, action).and_then(Decision::plain).ok_or_else(|| self.denied(resource, action))
+    }
+
+    /// The decision on the rows of an object.
+    ///
+    /// # Errors
+    /// Those of [`Caller::access`].
+    pub(crate) fn access_to(&self, ground: &Ground<'_>, object: &str, action: Action) -> Result<Access> {
+        let decision = self.decide(object, action).ok_or_else(|| self.denied(object, action))?;
+        let known = ground.registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
+        Ok(decision.on(ground, known))
+    }
+
+    /// The decision to read records of an object, before conditions are looked at.
+    pub(crate) fn reads(&self, object: &str) -> Option<Decision> {
+        self.decide(object, Action::Read)
     }
 
     /// The decision to read what a relation leads to, which the caller named by its key in this parameter. A refusal names the related
@@ -177,8 +205,8 @@ impl Caller {
     ///
     /// # Errors
     /// Those of [`Caller::access`].
-    pub(crate) fn access_by(&self, relation: &Relation, parameter: &str) -> Result<Access> {
-        self.access(&relation.related, Action::Read).map_err(|error| match error.code {
+    pub(crate) fn access_by(&self, ground: &Ground<'_>, relation: &Relation, parameter: &str) -> Result<Access> {
+        self.access_to(ground, &relation.related, Action::Read).map_err(|error| match error.code {
             Code::Forbidden if !self.knows(&relation.related) => {
                 Error::new(Code::Forbidden, format!("You may not read what `{}` of `{parameter}` brings.", relation.key))
             }
@@ -197,7 +225,7 @@ impl Caller {
 
     /// Whether the caller has a right on a resource that has no rows of its own.
     pub fn holds(&self, resource: impl AsRef<str>, action: Action) -> bool {
-        self.decide(resource.as_ref(), action).is_some_and(|access| *access.scope() == Scope::All)
+        self.decide(resource.as_ref(), action).is_some_and(|decision| decision.is_all())
     }
 
     /// The resources that the caller's grants name.
@@ -267,10 +295,17 @@ impl Caller {
 
     /// The object and the decision on it. A missing permission answers the same whether the object exists or not, except to
     /// callers who may read `objects`.
-    pub(crate) fn object(&self, registry: &Registry, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
+    pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
+        let (object, decision) = self.admit_to(ground.registry, name, action)?;
+        let access = decision.on(ground, &object);
+        Ok((object, access))
+    }
+
+    /// The same before conditions are looked at.
+    pub(crate) fn admit_to(&self, registry: &Registry, name: &str, action: Action) -> Result<(Arc<Object>, Decision)> {
         let object = registry.object(name);
         match (object, self.decide(name, action)) {
-            (Some(object), Some(access)) => Ok((Arc::clone(object), access)),
+            (Some(object), Some(decision)) => Ok((Arc::clone(object), decision)),
             (None, Some(_)) => Err(Error::unknown_object(name)),
             (None, None) if self.holds(Resource::Objects, Action::Read) => Err(Error::unknown_object(name)),
             (_, None) => Err(self.denied(name, action)),

@@ -1,6 +1,7 @@
 //! The outbox, for the background work of the server: events that any instance committed, hints between instances, and the
 //! folding of counts.
 
+pub(crate) mod checks;
 pub(crate) mod platform_event;
 pub(crate) mod record_events;
 pub(crate) mod retention;

@@ -7,6 +7,7 @@ mod apply;
 mod dependents;
 mod fields;
 mod plan;
+mod policies;
 mod relationships;
 mod rows;
 pub(crate) mod visible;
@@ -34,6 +35,7 @@ use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
 use crate::state::refresh::Catalogue;
 use apply::apply;
+use policies::check_policies;
 
 pub use dependents::{Dependent, DependentKind};
 pub use plan::{ChangePlan, Lost, LostKind};
@@ -63,7 +65,10 @@ pub enum Change<T> {
 enum Outcome {
     Created,
     Updated,
-    Deleted,
+    /// With `cascade`, what depends on it goes or breaks.
+    Deleted {
+        cascade: bool,
+    },
 }
 
 /// What an edit of the catalogue did: its entry in the history, the object that its event is about, and what its caller gets.
@@ -148,13 +153,19 @@ struct Drafted<T> {
 async fn draft<T>(
     connection: &mut Connection,
     mode: Mode,
+    caller: &Caller,
     blocks: &BTreeMap<String, Arc<InstalledBlock>>,
     edit: impl Edit<T>,
+    now: i64,
 ) -> Result<Drafted<T>> {
     let mut next = Catalogue::load(connection).await?;
     let before = next.clone().registry().map_err(Error::internal)?;
     let edited = edit(Draft { connection, catalogue: &mut next, mode }).await?;
-    check_objects(&before, &next.clone().registry()?, blocks)?;
+    let after = next.clone().registry()?;
+    check_objects(&before, &after, blocks)?;
+    if edited.outcome != (Outcome::Deleted { cascade: true }) {
+        check_policies(connection, caller, &before, &after, now).await?;
+    }
     Ok(Drafted { before, next, edited })
 }
 
@@ -314,7 +325,7 @@ impl App {
     /// groups of `uniqueTogether` and `indexes` that name their keys.
     ///
     /// # Errors
-    /// `object_in_use` if a relationship of another object needs it.
+    /// `object_in_use` if a relationship of another object needs it, or a condition of a role on another object.
     pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool, mode: Mode) -> Result<Change<()>> {
         caller.require(Resource::Objects, Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
@@ -348,7 +359,7 @@ impl App {
                 draft.remove_object(id).await?;
                 let entry = entry("delete_object", &[("object", &name), ("cascade", &cascade)])?;
                 let about = Some((name.clone(), None));
-                Ok(Edited { entry, object: name, outcome: Outcome::Deleted, fields_added: 0, about, answer: () })
+                Ok(Edited { entry, object: name, outcome: Outcome::Deleted { cascade }, fields_added: 0, about, answer: () })
             })
         })
         .await
@@ -398,8 +409,9 @@ impl App {
             .write_schema(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let version = connection.raise_version("schema").await?;
-                    let Drafted { before, next, edited } = draft(connection, Mode::Apply, &blocks, edit).await?;
-                    if edited.outcome != Outcome::Deleted {
+                    let Drafted { before, next, edited } =
+                        draft(connection, Mode::Apply, &caller, &blocks, edit, applied_at).await?;
+                    if !matches!(edited.outcome, Outcome::Deleted { .. }) {
                         store.check_room()?;
                     }
                     let touched = apply(connection, &caller, &before, next, edited.fields_added, can_index).await?;
@@ -410,7 +422,7 @@ impl App {
                     let topic = match edited.outcome {
                         Outcome::Created => Topic::SchemaObjectCreated(members),
                         Outcome::Updated => Topic::SchemaObjectUpdated(members),
-                        Outcome::Deleted => Topic::SchemaObjectDeleted(members),
+                        Outcome::Deleted { .. } => Topic::SchemaObjectDeleted(members),
                     };
                     announcer.emit(connection, topic).await?;
                     Ok(edited.answer)

@@ -1,11 +1,19 @@
 //! Grants, and the decision that every plan needs.
 
+mod clause;
+mod rules;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use blockbase_schema::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::condition::Variables;
+pub use clause::Clause;
+pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope};
+use rules::{Part, Policy};
 
 /// An action that a grant allows. `manage` includes all actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +68,44 @@ pub struct Grant {
     /// `own`: only rows that the caller created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_policy: Option<RowPolicy>,
+    /// A condition on the rows that the grant reaches. `rowPolicy` and `where` are ANDed.
+    #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Clause>,
+    /// A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Clause>,
+    /// True in answers if a condition names what is no longer there. The grant then gives nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("readOnly" = true))]
+    pub broken: bool,
+}
+
+impl Grant {
+    /// A grant of these actions on every row, or on own rows.
+    pub fn new(resource: impl Into<String>, actions: Vec<Action>, row_policy: Option<RowPolicy>) -> Grant {
+        Grant { resource: resource.into(), actions, row_policy, rows: None, check: None, broken: false }
+    }
+
+    /// Whether it has a condition.
+    pub fn is_conditional(&self) -> bool {
+        self.rows.is_some() || self.check.is_some()
+    }
+
+    /// What a giver has to hold if somebody else will use the grant: `own`, and what depends on the caller, would then mean other
+    /// rows.
+    pub fn for_all(self) -> Grant {
+        let of_nobody = |clause: Option<Clause>| clause.filter(|clause| !clause.names_caller());
+        Grant { row_policy: None, rows: of_nobody(self.rows), check: of_nobody(self.check), ..self }
+    }
+
+    /// Rows that it reaches, and what it leaves.
+    fn parts(&self) -> (Vec<Part>, Vec<Part>) {
+        let of_clause = |clause: &Clause| Part::Clause(Arc::new(Policy::of(clause.clone())));
+        let rows: Vec<Part> =
+            self.row_policy.map(|RowPolicy::Own| Part::Own).into_iter().chain(self.rows.as_ref().map(of_clause)).collect();
+        let check = self.check.as_ref().map_or_else(|| rows.clone(), |check| vec![of_clause(check)]);
+        (rows, check)
+    }
 }
 
 fn described_resources() -> String {
@@ -80,18 +126,32 @@ impl Actions {
         };
     }
 
+    fn add(&mut self, others: Actions) {
+        self.0 |= others.0;
+    }
+
     fn contains(self, action: Action) -> bool {
         self.0 & (1_u8 << action as u8) != 0
     }
 }
 
 /// What all grants on one resource give together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 struct Rights {
     /// Actions on every row.
     all: Actions,
     /// Actions on own rows.
     own: Actions,
+    /// Actions on rows that meet a condition.
+    conditional: Vec<Conditional>,
+}
+
+/// What a grant with a condition gives.
+#[derive(Debug, PartialEq)]
+struct Conditional {
+    actions: Actions,
+    rows: Vec<Part>,
+    check: Vec<Part>,
 }
 
 /// Grants by their resource, each right once: a decision is a look-up, whatever the number of grants.
@@ -106,72 +166,29 @@ struct Grants {
 impl Grants {
     fn of(list: Vec<Grant>) -> Grants {
         let mut grants = Grants::default();
-        for Grant { resource, actions, row_policy } in list {
+        for grant in list {
+            let mut actions = Actions::default();
+            grant.actions.iter().for_each(|action| actions.insert(*action));
+            let parts = grant.is_conditional().then(|| grant.parts());
+            let Grant { resource, row_policy, .. } = grant;
             let rights = if resource == "*" { &mut grants.everywhere } else { grants.named.entry(resource).or_default() };
-            let set = match row_policy {
-                None => &mut rights.all,
-                Some(RowPolicy::Own) => &mut rights.own,
-            };
-            actions.into_iter().for_each(|action| set.insert(action));
+            match (parts, row_policy) {
+                (Some((rows, check)), _) => {
+                    let conditional = Conditional { actions, rows, check };
+                    if !rights.conditional.contains(&conditional) {
+                        rights.conditional.push(conditional);
+                    }
+                }
+                (None, None) => rights.all.add(actions),
+                (None, Some(RowPolicy::Own)) => rights.own.add(actions),
+            }
         }
         grants
     }
 
     /// The rights on a resource: those of its own grants, and those of `*`.
-    fn on(&self, resource: &str) -> [Rights; 2] {
-        [self.everywhere, self.named.get(resource).copied().unwrap_or_default()]
-    }
-}
-
-/// The rows that a decision reaches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Every row.
-    All,
-    /// Rows whose `created_by` is this actor.
-    Own(String),
-    /// No row: an own-rows grant without an actor who could own one.
-    Nothing,
-}
-
-/// Proof that a caller may do one thing to one resource, and to which rows. Only [`Permissions::decide`] makes one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
-    scope: Scope,
-}
-
-impl Access {
-    pub fn scope(&self) -> &Scope {
-        &self.scope
-    }
-
-    /// The one actor whose things the decision reaches; `None` if it reaches everybody's.
-    pub fn only(&self) -> Option<&str> {
-        match &self.scope {
-            Scope::All => None,
-            Scope::Own(actor) => Some(actor),
-            // Nobody has this id.
-            Scope::Nothing => Some(""),
-        }
-    }
-
-    /// What both decisions reach.
-    pub fn and(&self, other: &Access) -> Access {
-        let scope = match (&self.scope, &other.scope) {
-            (Scope::All, scope) | (scope, Scope::All) => scope.clone(),
-            (Scope::Own(one), Scope::Own(two)) if one == two => self.scope.clone(),
-            _ => Scope::Nothing,
-        };
-        Access { scope }
-    }
-
-    /// Whether a row created by `owner` is within reach.
-    pub fn reaches(&self, owner: Option<&str>) -> bool {
-        match &self.scope {
-            Scope::All => true,
-            Scope::Own(actor) => owner == Some(actor),
-            Scope::Nothing => false,
-        }
+    fn on(&self, resource: &str) -> impl Iterator<Item = &Rights> + Clone {
+        std::iter::once(&self.everywhere).chain(self.named.get(resource))
     }
 }
 
@@ -179,8 +196,8 @@ impl Access {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permissions {
     grants: Arc<Grants>,
-    /// The user whose rows `own` means.
-    actor_id: Option<String>,
+    /// Whose rows `own` means, and what the variables of conditions stand for.
+    subject: Arc<Variables>,
     /// Enforcement is off, or the service itself acts.
     unrestricted: bool,
     /// What somebody else has to hold as well: whoever made the key that these rights come from.
@@ -189,18 +206,28 @@ pub struct Permissions {
 
 impl Permissions {
     pub fn new(grants: Vec<Grant>, actor_id: Option<String>) -> Permissions {
-        Permissions { grants: Arc::new(Grants::of(grants)), actor_id, unrestricted: false, limit: None }
+        Permissions::of_subject(grants, Variables { user_id: actor_id, ..Variables::default() })
+    }
+
+    /// The rights of a caller of whom more than the id is known.
+    pub fn of_subject(grants: Vec<Grant>, subject: Variables) -> Permissions {
+        Permissions { grants: Arc::new(Grants::of(grants)), subject: Arc::new(subject), unrestricted: false, limit: None }
     }
 
     /// No check at all: enforcement is off, or the service itself acts.
     pub fn unrestricted() -> Permissions {
-        Permissions { grants: Arc::default(), actor_id: None, unrestricted: true, limit: None }
+        Permissions { grants: Arc::default(), subject: Arc::default(), unrestricted: true, limit: None }
     }
 
-    /// The same rights with `own` meaning another actor's rows.
-    pub fn of_actor(mut self, actor_id: Option<String>) -> Permissions {
-        self.actor_id = actor_id;
+    /// The same rights with `own` and the variables of conditions meaning another caller.
+    pub fn with_subject(mut self, subject: Variables) -> Permissions {
+        self.subject = Arc::new(subject);
         self
+    }
+
+    /// Whose rights these are.
+    pub fn subject(&self) -> &Variables {
+        &self.subject
     }
 
     /// The same rights, cut to those that `limit` holds as well.
@@ -216,15 +243,15 @@ impl Permissions {
 
     /// Whether and to which rows `action` on `resource` is allowed. Deny by default; grants add up, and one without a row
     /// policy beats one with it. Where there is a limit, the answer is what both sides allow.
-    pub fn decide(&self, resource: &str, action: Action) -> Option<Access> {
+    pub fn decide(&self, resource: &str, action: Action) -> Option<Decision> {
         let own = self.decide_by_grants(resource, action)?;
         let Some(limit) = &self.limit else { return Some(own) };
         let shared = own.and(&limit.decide(resource, action)?);
-        match &shared.scope {
+        match &shared {
             // One side allows the rows of one actor, the other those of another actor. No row is in both.
-            Scope::Nothing if own.scope != Scope::Nothing => None,
+            Decision::Rows(Scope::Nothing) if own != Decision::Rows(Scope::Nothing) => None,
             // A new row belongs to the actor here. The limit's grant for own rows covers rows of somebody else.
-            Scope::Own(owner) if action == Action::Create && self.actor_id.as_ref() != Some(owner) => None,
+            Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.subject.user_id.as_ref() != Some(owner) => None,
             _ => Some(shared),
         }
     }
@@ -234,18 +261,27 @@ impl Permissions {
         self.decide_by_grants(resource, action).is_some() && self.decide(resource, action).is_none()
     }
 
-    fn decide_by_grants(&self, resource: &str, action: Action) -> Option<Access> {
+    fn decide_by_grants(&self, resource: &str, action: Action) -> Option<Decision> {
         if self.unrestricted {
-            return Some(Access { scope: Scope::All });
+            return Some(Decision::Rows(Scope::All));
         }
         let rights = self.grants.on(resource);
-        let scope = match &self.actor_id {
-            _ if rights.iter().any(|rights| rights.all.contains(action)) => Scope::All,
-            _ if !rights.iter().any(|rights| rights.own.contains(action)) => return None,
-            Some(actor) => Scope::Own(actor.clone()),
-            None => Scope::Nothing,
+        if rights.clone().any(|rights| rights.all.contains(action)) {
+            return Some(Decision::Rows(Scope::All));
+        }
+        let has_own = rights.clone().any(|rights| rights.own.contains(action));
+        let conditional: Vec<&Conditional> =
+            rights.flat_map(|rights| &rights.conditional).filter(|conditional| conditional.actions.contains(action)).collect();
+        let own = match &self.subject.user_id {
+            _ if !has_own => None,
+            Some(actor) => Some(Scope::Own(actor.clone())),
+            None => Some(Scope::Nothing),
         };
-        Some(Access { scope })
+        if conditional.is_empty() {
+            return own.map(Decision::Rows);
+        }
+        let rules = conditional.into_iter().filter_map(|given| Rule::of(&given.rows, &given.check, &self.subject));
+        Some(Decision::Rules(own.iter().flat_map(Rule::of_scope).chain(rules).collect()))
     }
 
     /// The resources that grants name, `*` aside: each once.
@@ -265,24 +301,34 @@ impl Permissions {
     }
 
     /// All rights as grants, by resource. The grants of a named resource have the rights of `*` in them, so that a reader looks
-    /// for the resource, and for `*` only where it is not named. Actions on every row come before those on own rows.
+    /// for the resource, and for `*` only where it is not named. Actions on every row come before those on own rows, and those on rows
+    /// that meet a condition come last.
     pub fn effective(&self) -> Vec<Grant> {
         let mut grants = Vec::new();
         for resource in self.resources_that_differ() {
-            let (mut on_all, mut on_own) = (Vec::new(), Vec::new());
+            let mut given: Vec<Grant> =
+                [None, Some(RowPolicy::Own)].map(|policy| Grant::new(resource, Vec::new(), policy)).into();
+            let mut add = |grant: Grant, action: Action| {
+                let same = |known: &&mut Grant| Grant { actions: Vec::new(), ..(**known).clone() } == grant;
+                match given.iter_mut().find(same) {
+                    Some(known) => known.actions.push(action),
+                    None => given.push(Grant { actions: vec![action], ..grant }),
+                }
+            };
             for action in Action::ALL {
-                match self.decide(resource, action).as_ref().map(Access::scope) {
-                    Some(Scope::All) => on_all.push(action),
-                    Some(Scope::Own(_)) => on_own.push(action),
-                    Some(Scope::Nothing) | None => {}
+                match self.decide(resource, action) {
+                    Some(Decision::Rows(Scope::All)) => add(Grant::new(resource, Vec::new(), None), action),
+                    Some(Decision::Rows(Scope::Own(_))) => add(Grant::new(resource, Vec::new(), Some(RowPolicy::Own)), action),
+                    Some(Decision::Rules(rules)) => rules.iter().for_each(|rule| add(rule.grant(resource), action)),
+                    Some(Decision::Rows(Scope::Nothing | Scope::Where(_))) | None => {}
                 }
             }
-            for (mut actions, row_policy) in [(on_all, None), (on_own, Some(RowPolicy::Own))] {
-                if actions.contains(&Action::Manage) {
-                    actions = vec![Action::Manage];
+            for mut grant in given {
+                if grant.actions.contains(&Action::Manage) {
+                    grant.actions = vec![Action::Manage];
                 }
-                if !actions.is_empty() {
-                    grants.push(Grant { resource: resource.to_owned(), actions, row_policy });
+                if !grant.actions.is_empty() {
+                    grants.push(grant);
                 }
             }
         }
@@ -290,14 +336,22 @@ impl Permissions {
     }
 
     /// Whether every right that `grant` would give is held here: nobody gives more than they hold.
+    ///
+    /// A held grant covers another one if each conjunct of its conditions is a conjunct of the other's.
     pub fn covers(&self, grant: &Grant) -> bool {
-        grant.actions.iter().all(|action| self.holds(&grant.resource, *action, grant.row_policy))
+        grant.actions.iter().all(|action| self.holds(grant, *action))
     }
 
-    fn holds(&self, resource: &str, action: Action, row_policy: Option<RowPolicy>) -> bool {
-        match self.decide(resource, action) {
+    fn holds(&self, grant: &Grant, action: Action) -> bool {
+        match self.decide(&grant.resource, action) {
             None => false,
-            Some(access) => *access.scope() == Scope::All || row_policy.is_some(),
+            Some(Decision::Rows(Scope::All)) => true,
+            // Whose rows these are makes no difference here: `own` means the rows of whoever uses the grant.
+            Some(Decision::Rows(_)) if !grant.is_conditional() => grant.row_policy.is_some(),
+            Some(decision) => {
+                let (rows, check) = grant.parts();
+                decision.covers(&Rule::symbolic(&rows), &Rule::symbolic(&check))
+            }
         }
     }
 
@@ -312,10 +366,19 @@ impl Permissions {
         }
         other.resources_that_differ().into_iter().find_map(|resource| {
             Action::ALL.into_iter().find_map(|action| {
-                let access = other.decide(resource, action)?;
-                let row_policy = (*access.scope() != Scope::All).then_some(RowPolicy::Own);
-                let missing = || Grant { resource: resource.to_owned(), actions: vec![action], row_policy };
-                (!self.holds(resource, action, row_policy)).then(missing)
+                let of = |policy| Grant::new(resource, vec![action], policy);
+                match other.decide(resource, action)? {
+                    Decision::Rows(Scope::All) => Some(of(None)).filter(|grant| !self.holds(grant, action)),
+                    Decision::Rows(_) => Some(of(Some(RowPolicy::Own))).filter(|grant| !self.holds(grant, action)),
+                    Decision::Rules(rules) => {
+                        let held = self.decide(resource, action);
+                        let is_held = |rule: &Rule| held.as_ref().is_some_and(|held| held.covers(&rule.rows(), &rule.leaves()));
+                        rules
+                            .iter()
+                            .find(|rule| !is_held(rule))
+                            .map(|rule| Grant { actions: vec![action], ..rule.grant(resource) })
+                    }
+                }
             })
         })
     }
@@ -326,7 +389,7 @@ mod tests {
     use super::*;
 
     fn grant(resource: &str, actions: &[Action], row_policy: Option<RowPolicy>) -> Grant {
-        Grant { resource: resource.to_owned(), actions: actions.to_vec(), row_policy }
+        Grant::new(resource, actions.to_vec(), row_policy)
     }
 
     #[test]
@@ -339,11 +402,11 @@ mod tests {
         let own = grant("task", &[Action::Read], Some(RowPolicy::Own));
         let all = grant("*", &[Action::Read], None);
         let permissions = Permissions::new(vec![own.clone()], Some("u".into()));
-        assert_eq!(permissions.decide("task", Action::Read), Some(Access { scope: Scope::Own("u".into()) }));
+        assert_eq!(permissions.decide("task", Action::Read), Some(Decision::Rows(Scope::Own("u".into()))));
         let permissions = Permissions::new(vec![own.clone(), all], Some("u".into()));
-        assert_eq!(permissions.decide("task", Action::Read), Some(Access { scope: Scope::All }));
+        assert_eq!(permissions.decide("task", Action::Read), Some(Decision::Rows(Scope::All)));
         let nobody = Permissions::new(vec![own], None).decide("task", Action::Read).expect("a decision");
-        assert!(!nobody.reaches(None));
+        assert_eq!(nobody.owners(), Owners::Nobody);
     }
 
     #[test]
@@ -366,17 +429,17 @@ mod tests {
     fn a_limit_cuts_rights_to_what_both_hold() {
         let all = |actions: &[Action]| grant("*", actions, None);
         let reads = limited(all(&[Action::Manage]), "u", grant("task", &[Action::Read], None), "m");
-        assert_eq!(reads.decide("task", Action::Read), Some(Access { scope: Scope::All }));
+        assert_eq!(reads.decide("task", Action::Read), Some(Decision::Rows(Scope::All)));
         assert_eq!(reads.decide("task", Action::Update), None);
         assert_eq!(reads.decide("note", Action::Read), None);
         let own = |actions: &[Action]| grant("task", actions, Some(RowPolicy::Own));
         // The maker's own rows are the maker's, also where the key acts as somebody else.
         let rows_of_maker = limited(all(&[Action::Manage]), "u", own(&[Action::Manage]), "m");
-        assert_eq!(rows_of_maker.decide("task", Action::Read), Some(Access { scope: Scope::Own("m".into()) }));
+        assert_eq!(rows_of_maker.decide("task", Action::Read), Some(Decision::Rows(Scope::Own("m".into()))));
         assert_eq!(rows_of_maker.decide("task", Action::Create), None);
         assert_eq!(limited(own(&[Action::Read]), "u", own(&[Action::Read]), "m").decide("task", Action::Read), None);
         let same = limited(own(&[Action::Create]), "u", own(&[Action::Create]), "u");
-        assert_eq!(same.decide("task", Action::Create), Some(Access { scope: Scope::Own("u".into()) }));
+        assert_eq!(same.decide("task", Action::Create), Some(Decision::Rows(Scope::Own("u".into()))));
         // A chain of keys: each link cuts.
         let chain = Permissions::new(vec![all(&[Action::Manage])], None).limited_to(Arc::new(reads));
         assert_eq!(chain.decide("task", Action::Update), None);
@@ -411,7 +474,13 @@ mod tests {
             grant("note", &[Action::Manage], own),
         ];
         let permissions = Permissions::new(grants, Some("u".into()));
-        let scope = |resource, action| permissions.decide(resource, action).map(|access| access.scope().clone());
+        let scope = |resource, action| match permissions.decide(resource, action) {
+            Some(Decision::Rows(scope)) => Some(scope),
+            other => {
+                assert_eq!(other, None);
+                None
+            }
+        };
         let of_actor = Some(Scope::Own("u".into()));
         assert_eq!((scope("task", Action::Read), scope("task", Action::Update)), (of_actor.clone(), Some(Scope::All)));
         assert_eq!((scope("task", Action::Create), scope("note", Action::Create)), (Some(Scope::All), Some(Scope::All)));

@@ -35,7 +35,7 @@ use crate::access::Scope;
 use crate::plan::{Comparison, Predicate, Test};
 
 pub use memory::{Image, RelatedRows, image};
-pub use read::{Reading, Where, read};
+pub use read::{Bounds, Reading, Where, read};
 pub(crate) use read::{read_counted, split};
 pub use variables::Variables;
 
@@ -48,6 +48,10 @@ pub const LEVELS_MAX: usize = 8;
 pub const OBJECTS_MAX: usize = 1000;
 /// Most relation keys of one condition, wherever they stand.
 pub const STEPS_MAX: usize = 10;
+/// Most tests of the condition of a grant.
+pub const POLICY_LEAVES_MAX: usize = 30;
+/// Most relation keys of the condition of a grant.
+pub const POLICY_STEPS_MAX: usize = 2;
 /// Most relations inside each other.
 pub const DEPTH_MAX: usize = 3;
 /// Most conditions of one `_and` or `_or`.

@@ -19,9 +19,9 @@ pub mod topic;
 
 mod dialect;
 
-pub use access::{Access, Action, Grant, Permissions, RowPolicy, Scope};
+pub use access::{Access, Action, Check, Clause, Decision, Grant, Ground, Owners, Permissions, RowPolicy, Scope};
 pub use aggregate::{AggregateRequest, Function};
-pub use condition::{Condition, Reading, Variables, Where};
+pub use condition::{Bounds, Condition, Reading, Variables, Where};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
 pub use operator::{Operand, Operator};

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use blockbase_auth::{API_KEY_PREFIX, hash_token};
-use blockbase_query::{Grant, Permissions};
+use blockbase_query::{Grant, Permissions, Variables};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, KeyHolder, ReadCost, RoleRow, Service, SessionHolder, SessionRow, UserRow, Writer};
 use futures_util::future::BoxFuture;
@@ -15,7 +15,7 @@ use crate::base::topic::{Topic, UsedKeyMembers};
 use crate::caller::identity::{Identity, RenewalSlot, Renewed, Shown};
 use crate::caller::judged::{Held, Judged, Stamp};
 use crate::caller::maker_rights::MakerRights;
-use crate::caller::{Caller, Credentials};
+use crate::caller::{Caller, Credentials, variables_of};
 use blockbase_quota::QuotaOwner;
 
 const DAY_MS: i64 = 24 * 3_600_000;
@@ -218,7 +218,7 @@ impl App {
         generation: u64,
     ) -> Result<Identity> {
         let KeyHolder { key, user, role } = holder;
-        let role_rights = self.permissions([&role], Some(&user.id))?;
+        let role_rights = self.permissions([&role], variables_of(&user, vec![role.name.clone()], Some(key.id.clone())))?;
         let own_end = key.expires_at.unwrap_or(i64::MAX);
         let (permissions, suspended, holds_until) = match rights {
             _ if !self.settings.require_auth => (role_rights, None, own_end),
@@ -237,7 +237,8 @@ impl App {
 
     /// A user with the rights of these roles, as if in a session.
     pub(crate) fn identity_of_user(&self, user: UserRow, roles: Vec<RoleRow>, now: i64, generation: u64) -> Result<Identity> {
-        let permissions = self.permissions(&roles, Some(&user.id))?;
+        let names = roles.iter().map(|role| role.name.clone()).collect();
+        let permissions = self.permissions(&roles, variables_of(&user, names, None))?;
         let row = SessionRow {
             id: String::new(),
             user_id: user.id.clone(),
@@ -295,8 +296,9 @@ impl App {
             self.note_session(session.id.clone(), now);
         }
         // Every session has the grants of `public` too, so that signing in takes no right away. A key has those of its role alone.
-        let permissions = self.permissions(roles.iter().chain(&public), Some(&user.id))?;
-        let roles = roles.into_iter().map(|role| role.name).collect();
+        let names: Vec<String> = roles.iter().map(|role| role.name.clone()).collect();
+        let permissions = self.permissions(roles.iter().chain(&public), variables_of(&user, names.clone(), None))?;
+        let roles = names;
         let kept_until_extended = is_due && session.updated_at != now;
         let holds_until = session.expires_at;
         let shown = Shown::Session { row: session, pending_claim };
@@ -340,11 +342,11 @@ impl App {
         }
     }
 
-    /// What these roles allow the user, or nobody in particular, together.
+    /// What these roles allow the subject together.
     pub(crate) fn permissions<'a>(
         &self,
         roles: impl IntoIterator<Item = &'a RoleRow>,
-        user_id: Option<&str>,
+        subject: Variables,
     ) -> Result<Arc<Permissions>> {
         if !self.settings.require_auth {
             return Ok(Arc::new(Permissions::unrestricted()));
@@ -353,7 +355,7 @@ impl App {
         for role in roles {
             all.extend(grants(&role.permissions)?);
         }
-        Ok(Arc::new(Permissions::new(all, user_id.map(str::to_owned))))
+        Ok(Arc::new(Permissions::of_subject(all, subject)))
     }
 
     /// What callers without a credential may do.

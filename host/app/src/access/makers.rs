@@ -25,7 +25,7 @@
 
 use std::sync::Arc;
 
-use blockbase_query::{Grant, Permissions};
+use blockbase_query::{Grant, Permissions, Variables};
 use blockbase_schema::{Code, Error, Hint, Result};
 use blockbase_store::{
     Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, UserRow,
@@ -175,9 +175,11 @@ impl App {
         let held = |identity: Identity| MakerRights::Held(Caller::of_identity(Arc::new(identity)));
         let mut maker = match root {
             Root::Nobody => MakerRights::Unlimited,
-            Root::Public(role) => {
-                MakerRights::Held(Caller::anonymous(Arc::new(Held::new(self.permissions(&role, None)?, generation, now))))
-            }
+            Root::Public(role) => MakerRights::Held(Caller::anonymous(Arc::new(Held::new(
+                self.permissions(&role, Variables::default())?,
+                generation,
+                now,
+            )))),
             Root::User(user, roles) => held(self.identity_of_user(user, roles, now, generation)?),
         };
         for holder in keys.into_iter().rev() {
@@ -214,12 +216,12 @@ impl App {
 }
 
 /// The grants that the caller needs to make or adopt a key with this role. If the key acts as another user, a grant for own rows
-/// reaches that user's rows, so the caller needs it for all rows.
+/// reaches that user's rows, so the caller needs it for all rows. The same goes for a condition that depends on the caller.
 pub(crate) fn carried_by_role(role: &RoleRow, is_own: bool) -> Result<Vec<Grant>> {
     let given = grants(&role.permissions)?;
     Ok(match is_own {
         true => given,
-        false => given.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect(),
+        false => given.into_iter().map(Grant::for_all).collect(),
     })
 }
 

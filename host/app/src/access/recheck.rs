@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use blockbase_query::{Action, Permissions};
+use blockbase_query::{Action, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, ReadCost, Reader, Writer};
@@ -81,13 +81,13 @@ impl Judged {
         }
         if let Some(public) = &self.public {
             let role = public_role(connection).await?;
-            self.still_has(&public.rights, &*app.permissions(&role, None)?, &public.stamp, (generation, now))?;
+            self.still_has(&public.rights, &*app.permissions(&role, Variables::default())?, &public.stamp, (generation, now))?;
         }
         if let Some(consent) = &self.consent {
             match app.rights_of_maker_in(connection, &consent.maker).await? {
                 MakerRights::Unlimited => {}
                 MakerRights::Held(maker) => {
-                    let cut = Consent::cut(&consent.asked, maker.rights(), consent.actor_id.as_ref());
+                    let cut = Consent::cut(&consent.asked, maker.rights(), &consent.subject);
                     if cut.iter().zip(&consent.cut).any(|(now, before)| now.first_not_held(before).is_some()) {
                         let message =
                             "Whoever consented to the block no longer holds all that it may do. Somebody who does can adopt it.";

@@ -10,7 +10,7 @@ use blockbase_schema::{Error, Hint, Resource, Result};
 
 use crate::App;
 use crate::access::identity::public_role;
-use crate::caller::{Authority, Caller};
+use crate::caller::{Authority, Caller, variables_of};
 
 impl App {
     /// The caller with the rights that a session with the role of the id `role` alone would have, as far as the caller has them. `own` means the
@@ -42,9 +42,10 @@ impl App {
             .await?;
         // The store also finds a role by its name, which is not meant: a name can be given to another role.
         let found = found.filter(|found| found.id == role).ok_or_else(|| Error::not_found("role"))?;
-        let user_id = caller.identity().map(|identity| identity.user.id.as_str());
+        // A session with the role alone: `$user.roles` names it, and all else is the caller's.
+        let subject = caller.identity().map(|identity| variables_of(&identity.user, vec![found.name.clone()], None));
         // Every session has what `public` may do.
-        let of_role = self.permissions([&found].into_iter().chain(&public), user_id)?;
+        let of_role = self.permissions([&found].into_iter().chain(&public), subject.unwrap_or_default())?;
         let cut = Permissions::clone(&of_role).limited_to(Arc::clone(caller.rights()));
         Ok(self.identities.keep_view(role, caller.rights(), cut, now, generation))
     }

@@ -9,6 +9,7 @@ use blockbase_schema::{Code, Error, Result};
 use serde_json::{Value, json};
 
 use crate::App;
+use crate::accounts::roles::shown_grants;
 use crate::base::offload::run_sized;
 use crate::caller::Caller;
 
@@ -82,7 +83,10 @@ impl App {
             return Err(Error::unauthenticated());
         }
         let rights: &Permissions = caller.rights();
-        Ok(json!({ "enforced": self.settings.require_auth, "permissions": rights.effective() }))
+        Ok({
+            let permissions = shown_grants(&self.registry(), rights.effective());
+            json!({ "enforced": self.settings.require_auth, "permissions": permissions })
+        })
     }
 }
 

@@ -2,12 +2,12 @@
 
 mod effective;
 
-use blockbase_query::{Action, Grant, Permissions};
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_query::condition::read;
+use blockbase_query::{Action, Bounds, Clause, Grant, Ground, Permissions, Reading, Scope, Variables};
+use blockbase_schema::{Code, Error, Registry, Relation, Resource, Result};
 use blockbase_store::RoleRow;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::App;
 use crate::access::identity::grants;
@@ -51,23 +51,20 @@ pub struct RoleAnswer {
     id: String,
     name: String,
     description: Option<String>,
-    #[schemars(with = "Vec<Grant>")]
-    permissions: Value,
+    permissions: Vec<Grant>,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
 
-impl TryFrom<&RoleRow> for RoleAnswer {
-    type Error = Error;
-
+impl RoleAnswer {
     /// # Errors
     /// `internal` if the stored grants cannot be read: an answer must not show fewer than there are.
-    fn try_from(role: &RoleRow) -> Result<RoleAnswer> {
+    fn of(registry: &Registry, role: &RoleRow) -> Result<RoleAnswer> {
         Ok(RoleAnswer {
             id: role.id.clone(),
             name: role.name.clone(),
             description: role.description.clone(),
-            permissions: serde_json::from_str(&role.permissions).map_err(Error::internal)?,
+            permissions: shown_grants(registry, grants(&role.permissions)?),
             created_at: Timestamp(role.created_at),
             updated_at: Timestamp(role.updated_at),
         })
@@ -129,6 +126,69 @@ fn check_grants(grants: &[Grant]) -> Result<()> {
     Ok(())
 }
 
+/// A grant as it is stored: its conditions are checked, and follow renames.
+///
+/// # Errors
+/// What is wrong with a condition, with its place; `forbidden` for a condition through an object of which the caller may not read
+/// every record.
+fn stored_grants(caller: &Caller, registry: &Registry, grants: Vec<Grant>, now: i64) -> Result<Vec<Grant>> {
+    let stored = |(index, grant): (usize, Grant)| {
+        let clauses = [(&grant.rows, "where"), (&grant.check, "check")];
+        let [rows, check] = clauses.map(|(clause, name)| match clause {
+            None => Ok(None),
+            Some(clause) => stored_clause(caller, registry, &grant.resource, clause, now).map(Some).map_err(|error| {
+                error.within(format_args!("`permissions` at index {index}, `{name}`")).with_field("permissions")
+            }),
+        });
+        Ok(Grant { rows: rows?, check: check?, broken: false, ..grant })
+    };
+    grants.into_iter().enumerate().map(stored).collect()
+}
+
+fn stored_clause(caller: &Caller, registry: &Registry, resource: &str, clause: &Clause, now: i64) -> Result<Clause> {
+    let has_rows = resource != "*" && !resource.contains(':') && Resource::named(resource).is_none();
+    let object = match registry.object(resource) {
+        Some(object) => object,
+        None if has_rows => {
+            return Err(Error::invalid_request(format!(
+                "There is no object `{resource}` whose records a condition could choose."
+            )));
+        }
+        None => return Err(Error::invalid_request(format!("`{resource}` has no records, so it takes no condition."))),
+    };
+    let decide = |relation: &Relation| {
+        let ground = Ground { registry, now };
+        let access = caller.access_to(&ground, &relation.related, Action::Read)?;
+        match *access.scope() == Scope::All {
+            true => Ok(access),
+            // The condition looks at related rows without anybody's rights.
+            false => Err(Error::new(
+                Code::Forbidden,
+                format!("A condition through `{}` needs the permission to read every record that it leads to.", relation.key),
+            )),
+        }
+    };
+    let variables = || Variables::of_somebody(now);
+    let reading = Reading { registry, decide: &decide, variables: &variables, bounds: Bounds::of_policy() };
+    read(object, clause.text(), &reading)?;
+    clause.numbered(registry, object).ok_or_else(|| Error::internal("a condition that was read could not be stored"))
+}
+
+/// Grants as answers show them: with names instead of numbers of the catalogue. A condition that names what is gone is shown as it is
+/// stored, and its grant is marked as broken.
+pub(crate) fn shown_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
+    let shown = |mut grant: Grant| {
+        for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {
+            match registry.object(&grant.resource).and_then(|object| clause.named(registry, object)) {
+                Some(named) => *clause = named,
+                None => grant.broken = true,
+            }
+        }
+        grant
+    };
+    grants.into_iter().map(shown).collect()
+}
+
 fn taken(name: &str) -> Error {
     Error::new(Code::UniqueViolation, format!("A role named `{name}` exists already.")).with_field("name")
 }
@@ -152,13 +212,14 @@ impl App {
                 })
             })
             .await?;
-        roles.iter().map(RoleAnswer::try_from).collect()
+        let registry = self.registry();
+        roles.iter().map(|role| RoleAnswer::of(&registry, role)).collect()
     }
 
     /// A role by its id or its name.
     pub async fn role(&self, caller: &Caller, id_or_name: &str) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Read)?;
-        RoleAnswer::try_from(&self.find_role(caller, id_or_name).await?)
+        RoleAnswer::of(&self.registry(), &self.find_role(caller, id_or_name).await?)
     }
 
     async fn find_role(&self, caller: &Caller, id_or_name: &str) -> Result<RoleRow> {
@@ -177,8 +238,9 @@ impl App {
         check_name(&name)?;
         check_description(description.as_deref())?;
         check_grants(&permissions)?;
+        let (registry, now) = (self.registry(), self.clock.now());
+        let permissions = stored_grants(caller, &registry, permissions, now)?;
         caller.covers(&permissions)?;
-        let now = self.clock.now();
         let role = RoleRow {
             id: self.clock.id(now).to_string(),
             name,
@@ -187,7 +249,7 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        let answer = RoleAnswer::try_from(&role)?;
+        let answer = RoleAnswer::of(&registry, &role)?;
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -214,6 +276,10 @@ impl App {
         }
         check_description(changes.description.as_ref().and_then(Option::as_deref))?;
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
+        let registry = self.registry();
+        let permissions =
+            changes.permissions.map(|given| stored_grants(caller, &registry, given, self.clock.now())).transpose()?;
+        let changes = RoleChanges { permissions, ..changes };
         let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
         let role = self
             .change_accounts_by(caller.judged.clone(), move |connection| {
@@ -240,8 +306,7 @@ impl App {
                         let own = caller.actor_id().unwrap_or_default();
                         if connection.has_keys_of_others(&role.id, own).await? {
                             // Own rows are those of the keys' users: as when such a key is made, they have to be held for all.
-                            let for_all: Vec<Grant> =
-                                added.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect();
+                            let for_all: Vec<Grant> = added.into_iter().map(Grant::for_all).collect();
                             caller.covers(&for_all)?;
                         }
                         let text = serde_json::to_string(&permissions).map_err(Error::internal)?;
@@ -262,7 +327,7 @@ impl App {
                 })
             })
             .await?;
-        RoleAnswer::try_from(&role)
+        RoleAnswer::of(&registry, &role)
     }
 
     /// Deletes a role: nobody has it any more, and its keys are gone.

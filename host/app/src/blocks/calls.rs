@@ -92,8 +92,8 @@ impl App {
         let Some(maker) = rights.caller() else { return Ok(caller) };
         if let Authority::Block { plain, as_caller, .. } = &mut caller.authority {
             let asked = [Arc::clone(plain), Arc::clone(as_caller)];
-            let actor_id = invoker.actor_id().map(str::to_owned);
-            let consent = Consent::new(block.maker.clone(), asked, maker.rights(), actor_id, generation, self.clock.now());
+            let subject = invoker.variables(0);
+            let consent = Consent::new(block.maker.clone(), asked, maker.rights(), subject, generation, self.clock.now());
             [*plain, *as_caller] = consent.rights();
             caller.judged.consent = Some(Arc::new(consent));
         }

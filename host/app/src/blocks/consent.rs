@@ -219,7 +219,7 @@ impl App {
             };
             // As the block itself, `own` reaches the rows of every caller: that is the right for all rows.
             let given = match permission.run_as {
-                None => Grant { row_policy: None, ..permission.grant() },
+                None => permission.grant().for_all(),
                 Some(RunAs::Caller) => permission.grant(),
             };
             if permission.row_policy.is_some() && held.covers(&permission.grant()) && !held.covers(&given) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use blockbase_query::{Action, Permissions};
+use blockbase_query::{Action, Permissions, Variables};
 use blockbase_store::Maker;
 
 use crate::caller::identity::Identity;
@@ -59,8 +59,8 @@ pub(crate) struct Consent {
     pub(crate) asked: [Arc<Permissions>; 2],
     /// The same, cut to what the maker held.
     pub(crate) cut: [Arc<Permissions>; 2],
-    /// The user whose rows `own` means.
-    pub(crate) actor_id: Option<String>,
+    /// The caller of the block, whose rows `own` means.
+    pub(crate) subject: Variables,
     pub(crate) stamp: Stamp,
 }
 
@@ -69,12 +69,12 @@ impl Consent {
         maker: Maker,
         asked: [Arc<Permissions>; 2],
         rights: &Arc<Permissions>,
-        actor_id: Option<String>,
+        subject: Variables,
         generation: u64,
         now: i64,
     ) -> Consent {
-        let cut = Consent::cut(&asked, rights, actor_id.as_ref());
-        Consent { maker, asked, cut, actor_id, stamp: Stamp::new(generation, now) }
+        let cut = Consent::cut(&asked, rights, &subject);
+        Consent { maker, asked, cut, subject, stamp: Stamp::new(generation, now) }
     }
 
     /// What the block may do for itself, and as its caller.
@@ -82,14 +82,10 @@ impl Consent {
         self.cut.clone()
     }
 
-    pub(crate) fn cut(
-        asked: &[Arc<Permissions>; 2],
-        rights: &Arc<Permissions>,
-        actor_id: Option<&String>,
-    ) -> [Arc<Permissions>; 2] {
+    pub(crate) fn cut(asked: &[Arc<Permissions>; 2], rights: &Arc<Permissions>, subject: &Variables) -> [Arc<Permissions>; 2] {
         let limited = |asked: &Permissions, limit: Arc<Permissions>| Arc::new(asked.clone().limited_to(limit));
         // Consent to the caller's own rows needs no more than a right to own rows, so there `own` means the caller's.
-        let of_caller = Arc::new(rights.as_ref().clone().of_actor(actor_id.cloned()));
+        let of_caller = Arc::new(rights.as_ref().clone().with_subject(subject.clone()));
         [limited(&asked[0], Arc::clone(rights)), limited(&asked[1], of_caller)]
     }
 }

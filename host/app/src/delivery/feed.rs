@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
+use blockbase_query::{Action, Owners};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
 use tokio::sync::broadcast;
@@ -215,7 +215,11 @@ pub(crate) fn event_shows(caller: &Caller, event: &CommittedEvent) -> bool {
 /// `data.<object>.…` needs read on the object, by the row's owner where the grant is for own rows; all else needs read on `events`.
 pub(crate) fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> bool {
     match object {
-        Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(owner)),
+        Some(object) => caller.reads(object).is_some_and(|decision| match decision.owners() {
+            Owners::All => true,
+            Owners::One(actor) => owner == Some(actor),
+            Owners::Nobody => false,
+        }),
         None => caller.holds(Resource::Events, Action::Read),
     }
 }

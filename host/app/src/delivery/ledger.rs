@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_query::{Action, Paging, TopicFilter};
+use blockbase_query::{Action, Owners, Paging, TopicFilter};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter,
@@ -425,10 +425,11 @@ impl App {
         names.extend(caller.named_resources());
         let mut visible = VisibleEvents::default();
         for name in names {
-            match caller.access(&name, Action::Read).map(|access| access.only().map(str::to_owned)) {
-                Ok(None) => visible.objects.push(name),
-                Ok(Some(owner)) => visible.own_objects.entry(owner).or_default().push(name),
-                Err(_) => {}
+            let Some(decision) = caller.reads(&name) else { continue };
+            match decision.owners() {
+                Owners::All => visible.objects.push(name),
+                Owners::One(owner) => visible.own_objects.entry(owner.to_owned()).or_default().push(name),
+                Owners::Nobody => {}
             }
         }
         Some(visible)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_auth::{Actor, EtagKey};
+use blockbase_query::Ground;
 use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
@@ -12,6 +13,7 @@ use crate::App;
 use crate::base::clock::Clock;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
+use crate::outbox::checks::Pending;
 use crate::outbox::touched::Touched;
 use crate::state::routing::Subscriptions;
 
@@ -36,6 +38,8 @@ pub(crate) struct WriteContext {
     depth: i64,
     subscriptions: Arc<Subscriptions>,
     held: Vec<i64>,
+    /// What the written rows have to meet at the end.
+    pub(crate) checks: Vec<Pending>,
     /// The guest who writes, until it is made sure that they are still there.
     guest: Option<String>,
 }
@@ -70,12 +74,18 @@ impl App {
             depth: caller.depth,
             subscriptions: Arc::clone(&self.subscriptions.read()),
             held: Vec::new(),
+            checks: Vec::new(),
             guest: caller.identity().filter(|identity| identity.user.is_anonymous).map(|identity| identity.user.id.clone()),
         }
     }
 }
 
 impl WriteContext {
+    /// What conditions of grants are read by.
+    pub(crate) fn ground(&self) -> Ground<'_> {
+        Ground { registry: &self.registry, now: self.now }
+    }
+
     /// Holds an object, so that it is neither dropped nor altered before the transaction ends, and makes sure that it is what
     /// the write was planned on and that the subscriptions are those of this moment.
     ///

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::plan::{ListPlan, NamePlan, names};
-use blockbase_query::{Action, ExportRequest, sql};
+use blockbase_query::{Action, ExportRequest, Ground, sql};
 use blockbase_quota::Place;
 use blockbase_schema::{Code, Column, Error, Registry, Result, json, time};
 use blockbase_store::{Connection, Incomplete, Record, Snapshot, Spool, SpoolReader, spool};
@@ -292,11 +292,12 @@ fn export_plan(
     request: &ExportRequest,
     form: ExportForm,
 ) -> Result<Plan> {
-    let (object, access) = caller.object(registry, object, Action::Read)?;
+    let ground = Ground { registry, now };
+    let (object, access) = caller.object(&ground, object, Action::Read)?;
     let mut list = with_reading(caller, registry, now, bytes_of(&request.list.wheres), |reading| {
         ListPlan::new(&object, &access, &request.list, reading, Vec::new())
     })?;
-    let names = names(registry, &mut list, &request.names, &|relation| caller.access_by(relation, "names"))?;
+    let names = names(registry, &mut list, &request.names, &|relation| caller.access_by(&ground, relation, "names"))?;
     Ok(Plan { list, names, limit: request.limit, form })
 }
 

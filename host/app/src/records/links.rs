@@ -38,13 +38,13 @@ impl App {
     /// # Errors
     /// `unauthorized`, `forbidden`; `not_found` for an unknown object or relation.
     pub(crate) fn linkable(&self, caller: &Caller, registry: &Registry, object: &str, key: &str) -> Result<Linkable> {
-        let (object, access) = caller.object(registry, object, Action::Update)?;
+        let (object, access) = caller.object(&self.ground(registry), object, Action::Update)?;
         let relation = registry
             .relation(object.name(), key)
             .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
             .cloned()
             .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no many_to_many relation `{key}`.", object.name())))?;
-        let target_access = caller.access(&relation.related, Action::Read)?;
+        let target_access = caller.access_to(&self.ground(registry), &relation.related, Action::Read)?;
         Ok(Linkable { object, access, relation, target_access })
     }
 
@@ -80,7 +80,11 @@ impl App {
             let mut context = self.write_context(caller, &registry);
             self.store
                 .write(self.by(caller), move |connection| {
-                    Box::pin(async move { run(connection, plan, &mut context, change).await })
+                    Box::pin(async move {
+                        let changed = run(connection, plan, &mut context, &access, change).await?;
+                        context.judge(connection).await?;
+                        Ok(changed)
+                    })
                 })
                 .await
         })
@@ -92,10 +96,11 @@ async fn run(
     connection: &mut Connection,
     plan: LinkPlan,
     context: &mut WriteContext,
+    access: &Access,
     change: LinkChange,
 ) -> Result<Option<usize>> {
     let object = &plan.record.object;
-    context.hold(connection, object).await?;
+    context.hold_with(connection, object, access).await?;
     context.hold(connection, &plan.target).await?;
     let dialect = connection.dialect();
     let record = connection.fetch_record(sql::get(dialect, &plan.record, false), &object.columns).await;
@@ -116,6 +121,7 @@ async fn run(
         // A link to a row that the caller does not see is none of theirs.
         LinkChange::Remove => plan.target_ids.retain(|id| visible.contains(id)),
     }
+    context.changes(connection, object, access, &[plan.record.id]).await?;
     let statement = sql::change_links(dialect, &plan, change == LinkChange::Add)
         .ok_or_else(|| Error::internal("a link of a relation that has none"))?;
     let changed = match connection.fetch_rows(statement).await {

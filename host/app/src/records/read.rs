@@ -7,7 +7,9 @@ use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
-use blockbase_query::{Action, AggregateRequest, ListParameter, ListRequest, Paging, Reading, Related, Where, expand, sql};
+use blockbase_query::{
+    Action, AggregateRequest, Bounds, Ground, ListParameter, ListRequest, Paging, Reading, Related, Where, expand, sql,
+};
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
 use schemars::JsonSchema;
@@ -104,10 +106,15 @@ pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> 
 }
 
 impl App {
+    /// What conditions of grants are read by.
+    pub(crate) fn ground<'r>(&self, registry: &'r Registry) -> Ground<'r> {
+        Ground { registry, now: self.clock.now() }
+    }
+
     pub async fn list(&self, caller: &Caller, object: &str, request: ListRequest) -> Result<ListAnswer> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Read)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), &request.expand)?;
             let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), bytes_of(&request.wheres), |reading| {
                 ListPlan::new(&object, &access, request, reading, expand)
@@ -135,7 +142,7 @@ impl App {
     /// The record with the related records that are asked for, or `None`.
     pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<RecordAnswer>> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Read)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), related)?;
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = RecordPlan::new(&object, &access, id);
@@ -174,7 +181,7 @@ impl App {
     /// What a read of them would be refused with.
     pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
-            let (object, _) = caller.object(&registry, object, Action::Read)?;
+            let (object, _) = caller.object(&self.ground(&registry), object, Action::Read)?;
             self.expand_plan(caller, &registry, object.name(), related).map(drop)
         })
         .await
@@ -201,7 +208,7 @@ impl App {
     pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<Vec<u8>> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Read)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Read)?;
             let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), bytes_of(&request.wheres), |reading| {
                 AggregatePlan::new(&object, &access, request.clone(), reading)
             })?);
@@ -225,7 +232,8 @@ impl App {
         if related.is_empty() {
             return Ok(Vec::new());
         }
-        expand::plan(registry, object, related, &|relation, asked| match caller.access_by(relation, "expand") {
+        let ground = self.ground(registry);
+        expand::plan(registry, object, related, &|relation, asked| match caller.access_by(&ground, relation, "expand") {
             Ok(access) => Ok(Some(access)),
             // GraphQL names its columns, and its schema has no such field for those who may not know of it.
             Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
@@ -265,8 +273,13 @@ pub(crate) fn with_reading<T>(
     plan: impl FnOnce(&Reading<'_>) -> Result<T>,
 ) -> Result<T> {
     let parameter = ListParameter::Where.name();
-    let reading =
-        Reading { registry, decide: &|relation| caller.access_by(relation, parameter), variables: &|| caller.variables(now) };
+    let ground = Ground { registry, now };
+    let reading = Reading {
+        registry,
+        decide: &|relation| caller.access_by(&ground, relation, parameter),
+        variables: &|| caller.variables(now),
+        bounds: Bounds::of_request(),
+    };
     run_sized(bytes, || plan(&reading))
 }
 

@@ -25,6 +25,7 @@ use crate::App;
 use crate::base::answer::text_of;
 use crate::base::offload::run_sized;
 use crate::caller::Caller;
+use crate::outbox::checks::within;
 use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::delete_records;
 use crate::records::read::record_id;
@@ -118,9 +119,9 @@ pub struct Upserted {
 
 /// A write that is ready to run.
 enum Step {
-    Create(CreatePlan),
-    Update(UpdatePlan, Option<Condition>),
-    Delete(RecordPlan, Option<Condition>),
+    Create(CreatePlan, Access),
+    Update(UpdatePlan, Option<Condition>, Access),
+    Delete(RecordPlan, Option<Condition>, Access),
     /// The id has no form that an id can have.
     Missing,
 }
@@ -169,7 +170,7 @@ impl App {
             let step = run_sized(request.bytes(), || self.step(caller, &context, request))?;
             let mut answers = self.run_steps(context, vec![step]).await?;
             let answer = answers.pop().ok_or_else(|| Error::internal("a write gave no answer"))?;
-            shown(caller, &registry, request, answer)
+            self.shown(caller, &registry, request, answer).await
         })
         .await
     }
@@ -191,8 +192,11 @@ impl App {
                     .collect::<Result<Vec<_>>>()
             })?;
             let answers = self.run_steps(context, steps).await?;
-            let answers = answers.into_iter().zip(requests);
-            answers.map(|(answer, request)| shown(caller, &registry, request, answer)).collect()
+            let mut shown = Vec::with_capacity(answers.len());
+            for (answer, request) in answers.into_iter().zip(requests) {
+                shown.push(self.shown(caller, &registry, request, answer).await?);
+            }
+            Ok(shown)
         })
         .await
     }
@@ -204,7 +208,7 @@ impl App {
     pub async fn create_many(&self, caller: &Caller, object: &str, records: Vec<Members>) -> Result<BulkAnswer> {
         let records = &records;
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Create)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Create)?;
             self.check_bulk_size(records.len())?;
             let mut context = self.write_context(caller, &registry);
             let stamp = stamp(&context);
@@ -220,8 +224,11 @@ impl App {
             self.store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold(connection, &object).await?;
-                        Ok(BulkAnswer { ids: insert_many(connection, &context, &object, plans).await? })
+                        context.hold_with(connection, &object, &access).await?;
+                        let ids = insert_many(connection, &context, &object, plans).await?;
+                        context.made(&object, &access, ids.clone());
+                        context.judge(connection).await?;
+                        Ok(BulkAnswer { ids })
                     })
                 })
                 .await
@@ -236,14 +243,14 @@ impl App {
     /// records are too large, with those that go along: then none is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let scope = access.scope().clone();
             self.store
                 .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold(connection, &object).await?;
+                        context.hold_with(connection, &object, &access).await?;
                         let ids = found.narrowed(connection, &mut context, &object).await?;
                         let gone = delete_records(connection, &mut context, &object, &scope, ids.clone(), None).await?;
                         Ok(BulkAnswer { ids: ids.into_iter().filter(|id| gone.contains(id)).collect() })
@@ -262,18 +269,18 @@ impl App {
     /// of one of them is refused with: then none is changed.
     pub async fn update_many(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Update)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let bytes = changes.bytes();
             let change = run_sized(bytes, || Change::new(&object, &access, changes, stamp(&context)))?;
-            let scope = access.scope().clone();
             self.store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold(connection, &object).await?;
+                        context.hold_with(connection, &object, &access).await?;
                         let ids = found.narrowed(connection, &mut context, &object).await?;
-                        let ids = change_many(connection, &mut context, &object, &scope, (&change, bytes), ids).await?;
+                        let ids = change_many(connection, &mut context, &object, &access, (&change, bytes), ids).await?;
+                        context.judge(connection).await?;
                         Ok(BulkAnswer { ids })
                     })
                 })
@@ -289,7 +296,7 @@ impl App {
     /// As [`App::update_many`], but for what only the change itself meets.
     pub async fn update_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Update)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             // It writes nothing, so it does not count as a write.
             let stamp = stamp(&self.context_of(caller, &registry, false));
@@ -305,7 +312,7 @@ impl App {
     /// As [`App::delete_many`], but for what only the deletion itself meets.
     pub async fn delete_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             self.reached(caller, &registry, object, access, found).await
         })
@@ -341,8 +348,8 @@ impl App {
     pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
         let values = &values;
         self.on_schema(caller, move |registry| async move {
-            let (object, may_create) = caller.object(&registry, object, Action::Create)?;
-            let (_, may_update) = caller.object(&registry, object.name(), Action::Update)?;
+            let (object, may_create) = caller.object(&self.ground(&registry), object, Action::Create)?;
+            let (_, may_update) = caller.object(&self.ground(&registry), object.name(), Action::Update)?;
             let mut context = self.write_context(caller, &registry);
             let id = self.clock.id(context.now);
             let stamp = stamp(&context);
@@ -353,15 +360,16 @@ impl App {
                 .store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold(connection, &object).await?;
-                        upsert(connection, plan, &context, &may_update).await
+                        context.hold_with(connection, &object, &may_create).await?;
+                        context.hold_with(connection, &object, &may_update).await?;
+                        let upserted = upsert(connection, plan, &mut context, (&may_create, &may_update)).await?;
+                        context.judge(connection).await?;
+                        Ok(upserted)
                     })
                 })
                 .await?;
-            match upserted.created {
-                true => Ok(upserted),
-                false => Ok(Upserted { record: readable(caller, &written, values, upserted.record)?, created: false }),
-            }
+            let Upserted { record, created } = upserted;
+            Ok(Upserted { record: self.readable(caller, &registry, &written, values, record, created).await?, created })
         })
         .await
     }
@@ -376,26 +384,77 @@ impl App {
     }
 
     fn step(&self, caller: &Caller, context: &WriteContext, request: &WriteRequest) -> Result<Step> {
-        let registry: &Registry = &context.registry;
         let stamp = stamp(context);
         Ok(match request {
             WriteRequest::Create { object, values } => {
-                let (object, access) = caller.object(registry, object, Action::Create)?;
-                Step::Create(CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?)
+                let (object, access) = caller.object(&context.ground(), object, Action::Create)?;
+                let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?;
+                Step::Create(plan, access)
             }
             WriteRequest::Update { object, id, changes, condition } => {
-                let (object, access) = caller.object(registry, object, Action::Update)?;
+                let (object, access) = caller.object(&context.ground(), object, Action::Update)?;
                 match record_id(id) {
-                    Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone()),
+                    Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone(), access),
                     None => Step::Missing,
                 }
             }
             WriteRequest::Delete { object, id, condition } => {
-                let (object, access) = caller.object(registry, object, Action::Delete)?;
+                let (object, access) = caller.object(&context.ground(), object, Action::Delete)?;
                 let plan = record_id(id).map(|id| RecordPlan::new(&object, &access, id));
-                plan.map_or(Step::Missing, |plan| Step::Delete(plan, condition.clone()))
+                plan.map_or(Step::Missing, |plan| Step::Delete(plan, condition.clone(), access))
             }
         })
+    }
+
+    /// What the caller may see of an answer.
+    async fn shown(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        request: &WriteRequest,
+        answer: WriteAnswer,
+    ) -> Result<WriteAnswer> {
+        let object = |name: &str| registry.object(name).ok_or_else(|| Error::unknown_object(name));
+        match (request, answer) {
+            (WriteRequest::Create { object: name, values }, WriteAnswer::Created(record)) => {
+                Ok(WriteAnswer::Created(self.readable(caller, registry, object(name)?, values, record, true).await?))
+            }
+            (WriteRequest::Update { object: name, changes, .. }, WriteAnswer::Updated(record)) => {
+                Ok(WriteAnswer::Updated(self.readable(caller, registry, object(name)?, changes, record, false).await?))
+            }
+            (_, answer) => Ok(answer),
+        }
+    }
+
+    /// A written record as its writer may read it: whole, or, where the right to read it is missing, its id and what they sent
+    /// themselves. Whoever makes a record sees all of it, unless a condition decides which records they may read.
+    async fn readable(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: &Arc<Object>,
+        sent: &Members,
+        answer: RecordAnswer,
+        is_new: bool,
+    ) -> Result<RecordAnswer> {
+        let reads = caller.access_to(&self.ground(registry), object.name(), Action::Read).ok();
+        let is_seen = match reads.as_ref().map(Access::scope) {
+            Some(Scope::All) => true,
+            Some(Scope::Where(_)) => {
+                let (object, scope, id) =
+                    (Arc::clone(object), reads.as_ref().map(|reads| reads.scope().clone()), answer.version.id);
+                let scope = scope.unwrap_or(Scope::Nothing);
+                let seen = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
+                    Box::pin(async move { within(connection, &object, &scope, vec![Uuid::from_bytes(id)]).await })
+                });
+                // The record is written, so a failure of this look is none of the call.
+                seen.await.is_ok_and(|seen| !seen.is_empty())
+            }
+            _ if is_new => true,
+            Some(Scope::Own(actor)) => owner_of(&answer.json)?.as_ref() == Some(actor),
+            Some(Scope::Nothing) | None => false,
+        };
+        if is_seen { Ok(answer) } else { sent_only(object, sent, answer) }
     }
 
     async fn run_steps(&self, mut context: WriteContext, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
@@ -412,6 +471,7 @@ impl App {
                         let answer = run_step(connection, step, &mut context).await;
                         answers.push(if several { answer.map_err(|error| at(index, error))? } else { answer? });
                     }
+                    context.judge(connection).await?;
                     Ok(answers)
                 })
             })
@@ -419,30 +479,9 @@ impl App {
     }
 }
 
-/// What the caller may see of an answer.
-fn shown(caller: &Caller, registry: &Registry, request: &WriteRequest, answer: WriteAnswer) -> Result<WriteAnswer> {
-    match (request, answer) {
-        (WriteRequest::Update { object, changes, .. }, WriteAnswer::Updated(record)) => {
-            let object = registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
-            Ok(WriteAnswer::Updated(readable(caller, object, changes, record)?))
-        }
-        (_, answer) => Ok(answer),
-    }
-}
-
-/// A changed record as its changer may read it: whole, or, where the right to read it is missing, its id and what they sent
-/// themselves. The result of an atomic operator is nothing that they sent.
-fn readable(caller: &Caller, object: &Object, sent: &Members, answer: RecordAnswer) -> Result<RecordAnswer> {
-    let access = caller.access(object.name(), Action::Read).ok();
-    if access.as_ref().is_some_and(|access| *access.scope() == Scope::All) {
-        return Ok(answer);
-    }
+/// What the caller sent of a record, and its id. The result of an atomic operator is nothing that they sent.
+fn sent_only(object: &Object, sent: &Members, answer: RecordAnswer) -> Result<RecordAnswer> {
     let record: Members = serde_json::from_slice(&answer.json).map_err(Error::internal)?;
-    let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);
-    let owner: Option<String> = owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten();
-    if access.is_some_and(|access| access.reaches(owner.as_deref())) {
-        return Ok(answer);
-    }
     let is_sent = |name: &str| {
         sent.0.iter().any(|(known, raw)| {
             let is_plain = object.column(name).is_some_and(|column| column.ty == ColumnType::Json || !raw.get().starts_with('{'));
@@ -460,6 +499,13 @@ fn readable(caller: &Caller, object: &Object, sent: &Members, answer: RecordAnsw
     }
     kept.push(b'}');
     Ok(RecordAnswer { json: kept, version: answer.version })
+}
+
+/// `created_by` of a record's JSON.
+fn owner_of(json: &[u8]) -> Result<Option<String>> {
+    let record: Members = serde_json::from_slice(json).map_err(Error::internal)?;
+    let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);
+    Ok(owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten())
 }
 
 fn at(index: usize, error: Error) -> Error {

@@ -66,6 +66,7 @@ pub struct Dependent {
 
 /// The search for what depends on an object, or on a column of it.
 pub(super) struct Dependents<'a> {
+    registry: &'a Registry,
     object: &'a str,
     field: Option<&'a str>,
     found: Vec<Dependent>,
@@ -106,8 +107,8 @@ impl App {
 
 impl<'a> Dependents<'a> {
     /// What of the schema itself depends on it.
-    pub(super) fn of(registry: &Registry, object: &'a str, field: Option<&'a str>) -> Dependents<'a> {
-        let mut dependents = Dependents { object, field, found: Vec::new() };
+    pub(super) fn of(registry: &'a Registry, object: &'a str, field: Option<&'a str>) -> Dependents<'a> {
+        let mut dependents = Dependents { registry, object, field, found: Vec::new() };
         for relationship in registry.relationships() {
             dependents.add_relationship(registry, relationship);
         }
@@ -129,6 +130,7 @@ impl<'a> Dependents<'a> {
             self.add_roles(connection).await?;
             self.add_webhooks(connection).await?;
         }
+        self.add_conditions(connection).await?;
         self.add_subscriptions(connection).await?;
         let blocks = self.add_blocks(blocks);
         self.add_tasks(connection, &blocks).await?;
@@ -185,8 +187,27 @@ impl<'a> Dependents<'a> {
             let named: Vec<Grant> =
                 grants(&role.permissions)?.into_iter().filter(|grant| grant.resource == self.object).collect();
             if !named.is_empty() {
-                let given: Vec<String> = named.iter().map(|grant| rights(&grant.actions, grant.row_policy)).collect();
+                let given: Vec<String> =
+                    named.iter().map(|grant| rights(&grant.actions, grant.row_policy, grant.rows.is_some())).collect();
                 let detail = format!("may {} `{}`", given.join(", "), self.object);
+                self.add(DependentKind::Role, role.name, Some(role.id), detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// Roles with conditions that test the column.
+    async fn add_conditions(&mut self, connection: &mut Connection) -> Result<()> {
+        let Some(object) = self.registry.object(self.object) else { return Ok(()) };
+        let Some(column) = self.field.and_then(|field| object.column(field)) else { return Ok(()) };
+        for id in connection.roles_with_conditions().await? {
+            let Some(role) = connection.role(&id).await? else { continue };
+            let named = grants(&role.permissions)?;
+            let mut named = named
+                .iter()
+                .filter(|grant| [&grant.rows, &grant.check].into_iter().flatten().any(|clause| clause.tests(object, column)));
+            if let Some(grant) = named.next() {
+                let detail = format!("a condition of its grant on `{}` tests it", grant.resource);
                 self.add(DependentKind::Role, role.name, Some(role.id), detail);
             }
         }
@@ -251,7 +272,7 @@ impl<'a> Dependents<'a> {
         for block in blocks {
             let asked = block.manifest.permissions.data.iter().filter(|permission| permission.resource == self.object);
             let mut ways: Vec<String> =
-                asked.map(|asked| format!("may {} `{}`", rights(&asked.actions, asked.row_policy), self.object)).collect();
+                asked.map(|asked| format!("may {} `{}`", rights(&asked.actions, asked.row_policy, false), self.object)).collect();
             match self.field {
                 Some(field) if !ways.is_empty() => ways.push(format!("its code may use `{field}`")),
                 Some(_) => {}
@@ -299,10 +320,15 @@ impl<'a> Dependents<'a> {
     }
 }
 
-/// `read, update (own rows)`.
-fn rights(actions: &[Action], row_policy: Option<RowPolicy>) -> String {
+/// The actions and the rows, as in `read, update (own rows)`.
+fn rights(actions: &[Action], row_policy: Option<RowPolicy>, has_condition: bool) -> String {
     let names: Vec<&str> = actions.iter().map(|action| action.name()).collect();
-    let rows = if row_policy.is_some() { " (own rows)" } else { "" };
+    let rows = match (row_policy.is_some(), has_condition) {
+        (true, false) => " (own rows)",
+        (false, true) => " (some rows)",
+        (true, true) => " (some of their own rows)",
+        (false, false) => "",
+    };
     format!("{}{rows}", names.join(", "))
 }
 

@@ -69,12 +69,12 @@ impl App {
         self.on_schema(caller, |registry| {
             let (edit, asker, caller, blocks) = (edit.clone(), caller, caller.clone(), Arc::clone(&self.blocks.read()));
             async move {
-                let schema = registry.version;
+                let (schema, now) = (registry.version, self.clock.now());
                 let read = Read { schema, cost: Cost::Scan, tables_of_one_moment: Some(tables(&registry, objects)) };
                 self.read_metered(asker, read, move |connection| {
                     let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&blocks));
                     Box::pin(async move {
-                        let Drafted { before, next, edited } = draft(connection, Mode::Plan, &blocks, edit).await?;
+                        let Drafted { before, next, edited } = draft(connection, Mode::Plan, &caller, &blocks, edit, now).await?;
                         if before.version != schema {
                             return Err(DbError::SchemaMoved("the plan began on another schema".into()).into());
                         }

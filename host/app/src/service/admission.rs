@@ -18,7 +18,7 @@ impl App {
     pub async fn admit_to_object(&self, caller: &Caller, object: &str, actions: &[Action]) -> Result<()> {
         self.on_schema(caller, async |registry| {
             for action in actions {
-                caller.object(&registry, object, *action)?;
+                caller.admit_to(&registry, object, *action)?;
             }
             Ok(())
         })

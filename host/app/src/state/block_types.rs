@@ -195,7 +195,7 @@ impl InstalledBlock {
 
     /// The block's rights with the invoker's stamps, not yet cut: [`App::block_caller`] does that.
     pub(crate) fn caller(&self, invoker: &Caller) -> Caller {
-        let actor = invoker.actor_id().map(str::to_owned);
+        let subject = invoker.variables(0);
         let held = match &invoker.authority {
             Authority::Own(permissions) => Arc::clone(permissions),
             // A block that calls through another holds what that one holds for itself.
@@ -204,8 +204,8 @@ impl InstalledBlock {
         Caller {
             principal: invoker.principal.clone(),
             authority: Authority::Block {
-                plain: Arc::new(self.plain.as_ref().clone().of_actor(actor.clone())),
-                as_caller: Arc::new(self.as_caller.as_ref().clone().of_actor(actor)),
+                plain: Arc::new(self.plain.as_ref().clone().with_subject(subject.clone())),
+                as_caller: Arc::new(self.as_caller.as_ref().clone().with_subject(subject)),
                 caller: held,
             },
             depth: invoker.depth,

@@ -38,7 +38,7 @@ pub struct DataPermission {
 
 impl DataPermission {
     pub fn grant(&self) -> Grant {
-        Grant { resource: self.resource.clone(), actions: self.actions.clone(), row_policy: self.row_policy }
+        Grant::new(self.resource.clone(), self.actions.clone(), self.row_policy)
     }
 }
 

@@ -9,7 +9,10 @@ use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, Result, 
 use serde_json::value::RawValue;
 
 use super::variables::{Meaning, Variables};
-use super::{Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, Quantifier, Related, STEPS_MAX};
+use super::{
+    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX, Quantifier,
+    Related, STEPS_MAX,
+};
 use crate::access::Access;
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
@@ -41,6 +44,26 @@ pub struct Reading<'a> {
     /// The caller's right to read what a relation leads to.
     pub decide: &'a dyn Fn(&Relation) -> Result<Access>,
     pub variables: &'a dyn Fn() -> Variables,
+    pub bounds: Bounds,
+}
+
+/// How large a condition may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    leaves: usize,
+    steps: usize,
+}
+
+impl Bounds {
+    /// Of a caller's condition.
+    pub fn of_request() -> Bounds {
+        Bounds { leaves: LEAVES_MAX, steps: STEPS_MAX }
+    }
+
+    /// Of the condition of a grant.
+    pub fn of_policy() -> Bounds {
+        Bounds { leaves: POLICY_LEAVES_MAX, steps: POLICY_STEPS_MAX }
+    }
 }
 
 /// The filters among `wheres`, and the condition.
@@ -217,8 +240,9 @@ impl Reader<'_> {
         if place.depth > DEPTH_MAX {
             return Err(self.refused(format!("A condition goes {DEPTH_MAX} relations deep at most.")));
         }
-        if self.steps > STEPS_MAX {
-            return Err(self.refused(format!("A condition has {STEPS_MAX} relation keys at most.")));
+        let most = self.reading.bounds.steps;
+        if self.steps > most {
+            return Err(self.refused(format!("A condition has {most} relation keys at most.")));
         }
         let access = (self.reading.decide)(relation)?;
         let related = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
@@ -293,8 +317,9 @@ impl Reader<'_> {
 
     fn test(&mut self, object: &Object, column: &Column, operator: Operator, raw: &str) -> Result<Condition> {
         self.leaves += 1;
-        if self.leaves > LEAVES_MAX {
-            return Err(self.refused(format!("A condition has {LEAVES_MAX} tests at most.")));
+        let most = self.reading.bounds.leaves;
+        if self.leaves > most {
+            return Err(self.refused(format!("A condition has {most} tests at most.")));
         }
         let value = match operator.operand() {
             Operand::Nothing if raw.trim() == "true" => Ok(Cow::Borrowed(raw)),

@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::access::{Access, Action, Permissions};
+use crate::access::{Access, Action, Decision, Permissions};
 
 fn registry() -> Registry {
     let object = |id: i64, definition: serde_json::Value| StoredObject {
@@ -44,11 +44,14 @@ fn registry() -> Registry {
 
 fn read_on(registry: &Registry, object: &str, text: &str) -> Result<Condition> {
     let access = |_: &_| -> Result<Access> {
-        Permissions::unrestricted().decide("any", Action::Read).ok_or_else(|| blockbase_schema::Error::internal("no right"))
+        Permissions::unrestricted()
+            .decide("any", Action::Read)
+            .and_then(Decision::plain)
+            .ok_or_else(|| blockbase_schema::Error::internal("no right"))
     };
     let variables = || Variables { user_id: Some("u1".to_owned()), roles: Some(vec!["lead".to_owned()]), ..Variables::default() };
     let object = registry.object(object).expect("an object");
-    read(object, text, &Reading { registry, decide: &access, variables: &variables })
+    read(object, text, &Reading { registry, decide: &access, variables: &variables, bounds: Bounds::of_request() })
 }
 
 fn task(text: &str) -> Result<Condition> {

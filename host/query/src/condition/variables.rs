@@ -3,7 +3,7 @@
 use blockbase_schema::{Code, Error, Result, time};
 
 /// Values that a condition names by `$user.id` and the like.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variables {
     pub user_id: Option<String>,
     /// The user's address, if it is verified.
@@ -25,6 +25,18 @@ pub(super) enum Meaning {
 const NAMES: &str = "`$user.id`, `$user.email`, `$user.roles`, `$key.id`, `$now` and `$today`";
 
 impl Variables {
+    /// Somebody who has a value of every variable.
+    pub fn of_somebody(now: i64) -> Variables {
+        let id = "00000000-0000-0000-0000-000000000000".to_owned();
+        Variables {
+            user_id: Some(id.clone()),
+            email: Some("somebody@example.org".to_owned()),
+            roles: Some(vec!["somebody".to_owned()]),
+            key_id: Some(id),
+            now,
+        }
+    }
+
     /// What `name`, which begins with `$`, stands for.
     ///
     /// # Errors

@@ -177,7 +177,7 @@ impl Selection {
 
     /// Whether it goes through whole texts, whose length no step of an engine measures.
     pub fn reads_texts(&self) -> bool {
-        self.search.is_some() || self.conditions.iter().any(Condition::reads_texts)
+        self.search.is_some() || self.scope.reads_texts() || self.conditions.iter().any(Condition::reads_texts)
     }
 
     /// Whether it is every row of the object, so that the kept count is the answer.
@@ -188,6 +188,7 @@ impl Selection {
     /// The objects whose rows it looks at beside its own.
     pub fn related_objects(&self) -> Vec<Arc<Object>> {
         let mut objects = Vec::new();
+        self.scope.objects_into(&mut objects);
         self.conditions.iter().for_each(|condition| condition.objects_into(&mut objects));
         objects
     }

@@ -184,7 +184,7 @@ impl Writer {
     pub(super) fn name(&mut self, object: &Object, name: &NamePlan, number: usize) {
         let key = quote(&object.columns[name.key].name);
         let mut tests = vec![format!("svc_named.\"id\" = {}.{key}", quote(object.name()))];
-        tests.extend(self.scope_of("svc_named", &name.scope));
+        tests.extend(self.scope_at(&Place::inside(&name.object, "svc_named"), &name.scope));
         if self.dialect == Dialect::Postgres {
             self.sql.push_str(&format!(" /* {}.{} */", name.object.id, name.object.revision));
         }
@@ -195,16 +195,18 @@ impl Writer {
     }
 
     pub(super) fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
-        self.scope_of(&quote(object.name()), scope)
+        // Other tables may have columns of the same names.
+        self.scope_at(&Place { is_inside: true, ..Place::of(object) }, scope)
     }
 
-    fn scope_of(&mut self, table: &str, scope: &Scope) -> Vec<String> {
+    fn scope_at(&mut self, place: &Place<'_>, scope: &Scope) -> Vec<String> {
         match scope {
             Scope::All => Vec::new(),
             Scope::Own(actor) => {
                 let actor = self.bind(Param::Text(Some(actor.clone())));
-                vec![format!("{table}.{} = {actor}", quote(system::CREATED_BY))]
+                vec![format!("{} = {actor}", place.outside(system::CREATED_BY))]
             }
+            Scope::Where(condition) => vec![self.condition(place, condition)],
             Scope::Nothing => vec!["1 = 0".to_owned()],
         }
     }
@@ -301,8 +303,9 @@ impl Writer {
         }
         let key = place.outside(&place.object.columns[column].name);
         let (table, alias, revision) = self.related_table(related);
-        let mut tests = self.scope_of(&alias, &related.scope);
-        tests.push(self.condition(&Place::inside(&related.object, &alias), &related.condition));
+        let inside = Place::inside(&related.object, &alias);
+        let mut tests = self.scope_at(&inside, &related.scope);
+        tests.push(self.condition(&inside, &related.condition));
         format!("{key} IN (SELECT{revision} {alias}.\"id\" FROM {table} AS {alias} WHERE {})", tests.join(" AND "))
     }
 
@@ -328,9 +331,10 @@ impl Writer {
             }
         };
         let mut tests = vec![link];
-        tests.extend(self.scope_of(&alias, &related.scope));
+        let inside = Place::inside(&related.object, &alias);
+        tests.extend(self.scope_at(&inside, &related.scope));
         if !condition.is_true() {
-            tests.push(self.condition(&Place::inside(&related.object, &alias), condition));
+            tests.push(self.condition(&inside, condition));
         }
         format!("EXISTS (SELECT{revision} 1 FROM {from} WHERE {})", tests.join(" AND "))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::ListPlan;
-use blockbase_query::{Action, Dialect, ListRequest, Param, Permissions, Reading, Variables, sql};
+use blockbase_query::{Action, Bounds, Decision, Dialect, ListRequest, Param, Permissions, Reading, Variables, sql};
 use blockbase_schema::{Object, Registry, StoredObject};
 use blockbase_tests::{Admin, Engine, Server, ServerBuilder, new_database, on_both_engines, postgres_rows};
 use serde_json::{Value, json};
@@ -23,10 +23,15 @@ async fn object(server: &Server, name: &str) -> Arc<Object> {
 /// What the engine does for a list: its plan's text.
 async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]) -> String {
     let dialect = if server.engine() == Engine::Sqlite { Dialect::Sqlite } else { Dialect::Postgres };
-    let access = Permissions::unrestricted().decide(object.name(), Action::Read).unwrap();
+    let access = Permissions::unrestricted().decide(object.name(), Action::Read).and_then(Decision::plain).unwrap();
     let request = ListRequest::from_parameters(query.iter().copied()).unwrap();
     let registry = Registry::default();
-    let reading = Reading { registry: &registry, decide: &|_| Ok(access.clone()), variables: &Variables::default };
+    let reading = Reading {
+        registry: &registry,
+        decide: &|_| Ok(access.clone()),
+        variables: &Variables::default,
+        bounds: Bounds::of_request(),
+    };
     let plan = ListPlan::new(object, &access, &request, &reading, Vec::new()).unwrap();
     let statement = sql::list(dialect, &plan);
     let mut text = statement.sql;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use blockbase_query::{Action, Permissions, Scope};
+use blockbase_query::{Action, Decision, Permissions, Scope};
 use blockbase_schema::{Error, Registry, Resource, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -17,7 +17,7 @@ const SOMEBODY: &str = "somebody";
 
 impl App {
     /// What a session of somebody with this role may do: `{ roleId, name, resources: [{ resource, create, read, update, delete,
-    /// manage }] }`, each `all`, `own` or null.
+    /// manage }] }`, each `all`, `own`, `condition` or null.
     ///
     /// # Errors
     /// `not_found`.
@@ -97,7 +97,7 @@ impl JsonSchema for Reach {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "null"], "enum": ["all", "own", null] })
+        json_schema!({ "type": ["string", "null"], "enum": ["all", "own", "condition", null] })
     }
 }
 
@@ -107,10 +107,11 @@ fn rights_on(held: &Permissions, registry: &Registry, resource: String) -> Right
         Some(platform) => platform.has_own_rows(),
         None => registry.object(&resource).is_some() || !resource.contains(':'),
     };
-    let right = |action: Action| match held.decide(&resource, action).as_ref().map(|access| access.scope()) {
-        Some(Scope::All) => Reach(Some("all")),
+    let right = |action: Action| match held.decide(&resource, action) {
+        Some(Decision::Rows(Scope::All)) => Reach(Some("all")),
         // A grant for own rows has no effect on a resource without rows.
-        Some(Scope::Own(_)) if has_rows => Reach(Some("own")),
+        Some(Decision::Rows(Scope::Own(_))) if has_rows => Reach(Some("own")),
+        Some(Decision::Rules(_)) if has_rows => Reach(Some("condition")),
         _ => Reach(None),
     };
     RightsOn {

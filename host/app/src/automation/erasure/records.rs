@@ -105,14 +105,14 @@ impl App {
 
     async fn delete_step(&self, caller: &Caller, object: &str, id: &str, size: StepSize) -> Result<Step> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
             let Some(id) = record_id(id) else { return Ok(Step::Done(false)) };
             let mut context = self.write_context(caller, &registry);
             let scope = access.scope().clone();
             self.store
                 .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold(connection, &object).await?;
+                        context.hold_with(connection, &object, &access).await?;
                         delete_some(connection, &mut context, &object, &scope, id, size).await
                     })
                 })

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan};
-use blockbase_query::{Dialect, Param, Scope, sql};
+use blockbase_query::{Access, Dialect, Param, sql};
 use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
@@ -84,7 +84,7 @@ async fn insert_in_chunks(
     Ok(())
 }
 
-/// The same change of those of `ids` that are there and within `scope`: their ids, in the caller's order. `change_bytes` is what
+/// The same change of those of `ids` that are there and within reach: their ids, in the caller's order. `change_bytes` is what
 /// the change sets in each record. The object is held already.
 ///
 /// # Errors
@@ -93,10 +93,11 @@ pub(super) async fn change_many(
     connection: &mut Connection,
     context: &mut WriteContext,
     object: &Arc<Object>,
-    scope: &Scope,
+    access: &Access,
     (change, change_bytes): (&Change, usize),
     mut ids: Vec<Uuid>,
 ) -> Result<Vec<Uuid>> {
+    let scope = access.scope();
     let select = sql::get_many(connection.dialect(), object, scope, ids.clone());
     let found = context.take_up(connection, object, (&ids, scope), select).await?;
     context.touched.count(0, found.len() * change_bytes)?;
@@ -106,6 +107,7 @@ pub(super) async fn change_many(
         return Ok(ids);
     }
     check_set_references(connection, context, object, change).await?;
+    context.changes(connection, object, access, &ids).await?;
     let mut after = match connection.dialect() == Dialect::Postgres && !adds_to_unique(object, change) {
         true => change_together(connection, object, change, &ids).await?,
         false => None,

@@ -82,9 +82,9 @@ impl App {
             }
             Chosen::Where(asked) => asked,
         };
-        let (_, reads) = caller.object(registry, object.name(), Action::Read)?;
+        let (_, reads) = caller.object(&self.ground(registry), object.name(), Action::Read)?;
         let selection = with_reading(caller, registry, self.clock.now(), asked.bytes(), |reading| {
-            Selection::to_write(object, &reads.and(access), std::slice::from_ref(asked), reading)
+            Selection::to_write(object, &reads.within(access, object), std::slice::from_ref(asked), reading)
         })?;
         let selection = Arc::new(selection);
         let most = self.settings.bulk_records_max;

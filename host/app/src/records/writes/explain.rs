@@ -25,7 +25,7 @@ pub(super) async fn check_references(
         .collect();
     for (index, id) in given {
         let Some(reference) = &object.columns[index].reference else { continue };
-        let access = context.caller.access(&reference.target, Action::Read).ok();
+        let access = context.caller.access_to(&context.ground(), &reference.target, Action::Read).ok();
         let is_there = match (access, context.registry.object(&reference.target)) {
             (Some(access), _) if *access.scope() == Scope::All => true,
             (Some(access), Some(target)) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan, UpdatePlan, UpsertPlan};
-use blockbase_query::{Access, Dialect, sql};
+use blockbase_query::{Access, Dialect, Scope, sql};
 use blockbase_schema::{Code, Error, Object, Result, Retry, Value};
 use blockbase_store::{Connection, DbError, NewEvent, Record};
 
@@ -11,25 +11,28 @@ use super::change::record_change;
 use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
 use super::{Step, Upserted, WriteAnswer};
 use crate::base::topic::RecordOp;
+use crate::outbox::checks::within;
 use crate::outbox::record_events::{Images, WriteContext, owner};
 use crate::records::deletion::delete_records;
 use crate::records::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
 
 pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &mut WriteContext) -> Result<WriteAnswer> {
     match step {
-        Step::Create(plan) => {
-            let object = Arc::clone(&plan.object);
-            context.hold(connection, &object).await?;
-            create(connection, plan, context).await
+        Step::Create(plan, access) => {
+            let (object, id) = (Arc::clone(&plan.object), plan.id);
+            context.hold_with(connection, &object, &access).await?;
+            let answer = create(connection, plan, context).await?;
+            context.made(&object, &access, vec![id]);
+            Ok(answer)
         }
-        Step::Update(plan, condition) => {
+        Step::Update(plan, condition, access) => {
             let object = Arc::clone(&plan.record.object);
-            context.hold(connection, &object).await?;
-            update(connection, plan, condition.as_ref(), context).await
+            context.hold_with(connection, &object, &access).await?;
+            update(connection, plan, condition.as_ref(), context, &access).await
         }
-        Step::Delete(plan, condition) => {
+        Step::Delete(plan, condition, access) => {
             let object = Arc::clone(&plan.object);
-            context.hold(connection, &object).await?;
+            context.hold_with(connection, &object, &access).await?;
             let gone = delete_records(connection, context, &object, &plan.scope, vec![plan.id], condition.as_ref()).await?;
             Ok(if gone.is_empty() { WriteAnswer::Missing } else { WriteAnswer::Deleted })
         }
@@ -66,6 +69,7 @@ async fn update(
     plan: UpdatePlan,
     condition: Option<&Condition>,
     context: &mut WriteContext,
+    access: &Access,
 ) -> Result<WriteAnswer> {
     let UpdatePlan { record: target, change } = plan;
     let object = &target.object;
@@ -80,6 +84,7 @@ async fn update(
         return Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, before)?));
     }
     check_set_references(connection, context, object, &change).await?;
+    context.changes(connection, object, access, &[target.id]).await?;
     let after = match connection.fetch_record(sql::update(dialect, &target, &change, version), &object.columns).await {
         Ok(after) => after,
         Err(error) => return Err(explained_change(connection, context, &target, &change, &before, error).await),
@@ -131,8 +136,8 @@ pub(super) async fn explained_change(
 pub(super) async fn upsert(
     connection: &mut Connection,
     plan: UpsertPlan,
-    context: &WriteContext,
-    may_update: &Access,
+    context: &mut WriteContext,
+    (may_create, may_update): (&Access, &Access),
 ) -> Result<Upserted> {
     let object = &plan.create.object;
     let dialect = connection.dialect();
@@ -144,8 +149,17 @@ pub(super) async fn upsert(
         false => None,
     };
     let hidden = || Error::new(Code::Forbidden, "A record with these values exists, and you may not change it.");
-    if before.as_ref().is_some_and(|before| !may_update.reaches(owner(object, before).as_deref())) {
-        return Err(hidden());
+    if let Some(before) = &before {
+        let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
+        let is_within = match may_update.scope() {
+            Scope::All => true,
+            Scope::Own(actor) => owner(object, before).as_ref() == Some(actor),
+            scope => !within(connection, object, scope, vec![id]).await?.is_empty(),
+        };
+        if !is_within {
+            return Err(hidden());
+        }
+        context.changes(connection, object, may_update, &[id]).await?;
     }
     let given: Vec<(usize, &Value)> = plan.overwrites.iter().map(|index| (*index, &plan.create.values[*index])).collect();
     check_references(connection, context, object, given).await?;
@@ -174,6 +188,7 @@ pub(super) async fn upsert(
             if let Some(event) = created_event(context, &plan.create)? {
                 connection.emit(event).await?;
             }
+            context.made(object, may_create, vec![plan.create.id]);
             Ok(Upserted { record: RecordAnswer::new(object, plan.create.id, after)?, created: true })
         }
     }

@@ -1,0 +1,100 @@
+//! What written rows have to meet at the end of the call that wrote them: the `check` of grants.
+//!
+//! A row may be written by several grants. It has to meet the check of one that reached it before the change, so the rows that are
+//! about to be changed are looked at first. New rows are within reach of every grant.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_query::{Access, Condition, Scope, sql};
+use blockbase_schema::{Code, Error, Object, Result};
+use blockbase_store::Connection;
+use uuid::Uuid;
+
+use crate::outbox::record_events::WriteContext;
+
+/// Rows that have to meet a condition at the end of the call.
+pub(crate) struct Pending {
+    object: Arc<Object>,
+    ids: Vec<Uuid>,
+    leaves: Condition,
+}
+
+impl WriteContext {
+    /// Holds an object that is about to be written, and the objects whose rows decide about it.
+    ///
+    /// # Errors
+    /// Those of [`WriteContext::hold`].
+    pub(crate) async fn hold_with(&mut self, connection: &mut Connection, object: &Object, access: &Access) -> Result<()> {
+        self.hold(connection, object).await?;
+        let mut objects = Vec::new();
+        access.objects_into(&mut objects);
+        for related in objects {
+            self.hold(connection, &related).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes that rows are new.
+    pub(crate) fn made(&mut self, object: &Arc<Object>, access: &Access, ids: Vec<Uuid>) {
+        let Some(checks) = access.checks() else { return };
+        let leaves = Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect());
+        self.checks.push(Pending { object: Arc::clone(object), ids, leaves });
+    }
+
+    /// Notes that rows, which the transaction holds, are about to be changed.
+    ///
+    /// # Errors
+    /// Those of the statements that look at the rows.
+    pub(crate) async fn changes(
+        &mut self,
+        connection: &mut Connection,
+        object: &Arc<Object>,
+        access: &Access,
+        ids: &[Uuid],
+    ) -> Result<()> {
+        let Some(checks) = access.checks() else { return Ok(()) };
+        // Which of the checks each row may meet.
+        let mut grants: BTreeMap<Uuid, Vec<usize>> = BTreeMap::new();
+        for (number, check) in checks.iter().enumerate() {
+            let reached = match checks.len() {
+                // The rows were found by this scope.
+                1 => ids.to_vec(),
+                _ => within(connection, object, &check.reached, ids.to_vec()).await?.into_iter().collect(),
+            };
+            reached.into_iter().for_each(|id| grants.entry(id).or_default().push(number));
+        }
+        let mut by_grants: BTreeMap<Vec<usize>, Vec<Uuid>> = BTreeMap::new();
+        grants.into_iter().for_each(|(id, numbers)| by_grants.entry(numbers).or_default().push(id));
+        for (numbers, ids) in by_grants {
+            let leaves = Condition::any(numbers.iter().map(|number| checks[*number].leaves.condition(object)).collect());
+            self.checks.push(Pending { object: Arc::clone(object), ids, leaves });
+        }
+        Ok(())
+    }
+
+    /// Makes sure, at the end of a call, that all rows that it wrote and that are still there meet what they have to.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub(crate) async fn judge(&mut self, connection: &mut Connection) -> Result<()> {
+        for Pending { object, ids, leaves } in std::mem::take(&mut self.checks) {
+            if leaves.is_true() {
+                continue;
+            }
+            let failing = Scope::Where(Arc::new(leaves.complement()));
+            if !within(connection, &object, &failing, ids).await?.is_empty() {
+                let message = format!("Your permissions do not allow a record of `{}` to be like this.", object.name());
+                return Err(Error::new(Code::Forbidden, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Those of the rows that are there and within a scope.
+pub(crate) async fn within(connection: &mut Connection, object: &Object, scope: &Scope, ids: Vec<Uuid>) -> Result<HashSet<Uuid>> {
+    let statement = sql::visible(connection.dialect(), object, scope, ids);
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+    rows.iter().map(|row| row.uuid(0).map_err(Error::from)).collect()
+}

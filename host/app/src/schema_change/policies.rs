@@ -1,0 +1,42 @@
+//! The conditions of grants that a change of the schema would break.
+
+use blockbase_query::{Action, Grant, Ground};
+use blockbase_schema::{Code, Error, Registry, Resource, Result};
+use blockbase_store::Connection;
+
+use crate::access::identity::grants;
+use crate::caller::Caller;
+
+/// Makes sure that each condition of a grant that means something before the change does so after it. Grants on an object that goes
+/// altogether go with it.
+///
+/// # Errors
+/// `object_in_use`, which names the role to those who may read roles.
+pub(super) async fn check_policies(
+    connection: &mut Connection,
+    caller: &Caller,
+    before: &Registry,
+    after: &Registry,
+    now: i64,
+) -> Result<()> {
+    let (was, is) = (Ground { registry: before, now }, Ground { registry: after, now });
+    let breaks = |grant: &Grant| {
+        let (Some(old), Some(new)) = (before.object(&grant.resource), after.object(&grant.resource)) else { return false };
+        let mut clauses = [&grant.rows, &grant.check].into_iter().flatten();
+        clauses.any(|clause| was.has_meaning(old, clause) && !is.has_meaning(new, clause))
+    };
+    for id in connection.roles_with_conditions().await? {
+        // One at a time: a role can have some hundred kilobytes of grants.
+        let Some(role) = connection.role(&id).await? else { continue };
+        let Some(broken) = grants(&role.permissions)?.into_iter().find(breaks) else { continue };
+        let message = match caller.holds(Resource::Roles, Action::Read) {
+            true => format!(
+                "A condition of the role `{}` on `{}` would lose its meaning by this. Change the role first.",
+                role.name, broken.resource
+            ),
+            false => "A condition of a role would lose its meaning by this.".to_owned(),
+        };
+        return Err(Error::new(Code::ObjectInUse, message));
+    }
+    Ok(())
+}

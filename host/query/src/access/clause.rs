@@ -1,0 +1,263 @@
+//! The condition of a grant as it is stored, and its conjuncts.
+//!
+//! A stored condition has the grammar of every condition. Numbers of the catalogue stand for names in it, so that it follows renames:
+//! `#7:3` is the field with the number 3 of object 7, `#@5` the foreign key of relationship 5, `@5>` the relation of relationship 5 seen
+//! from the source, and `@5<` the same seen from the target. System columns, which nobody renames, keep their names.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use blockbase_schema::json::{Members, write_string};
+use blockbase_schema::{Column, Object, Registry, Relation, RelationShape};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::operator::Operator;
+
+/// A condition as JSON text. `where` and `check` of a grant are such.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clause(Arc<str>);
+
+impl Serialize for Clause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Clause {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Clause, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Clause(raw.get().into()))
+    }
+}
+
+impl JsonSchema for Clause {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Clause".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}
+
+/// Which way names are replaced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    ToNumbers,
+    ToNames,
+}
+
+impl Clause {
+    pub fn new(text: &str) -> Clause {
+        Clause(text.into())
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The same with numbers of the catalogue instead of names; `None` if it names what `object` does not have.
+    pub fn numbered(&self, registry: &Registry, object: &Object) -> Option<Clause> {
+        translated(registry, object, &self.0, Direction::ToNumbers).map(|text| Clause(text.into()))
+    }
+
+    /// Whether it tests the column, as a condition of an object that has it or through relations. Only for stored conditions.
+    pub fn tests(&self, object: &Object, column: &Column) -> bool {
+        let number = number_of_column(object, column);
+        !column.is_system && [format!("\"{number}\""), format!(".{number}\"")].iter().any(|key| self.0.contains(key))
+    }
+
+    /// The same with names instead of numbers of the catalogue; `None` if what they stood for is gone.
+    pub fn named(&self, registry: &Registry, object: &Object) -> Option<Clause> {
+        translated(registry, object, &self.0, Direction::ToNames).map(|text| Clause(text.into()))
+    }
+
+    /// Its top-level conjuncts in a form that does not depend on how they were written. Two conditions with the same conjuncts mean
+    /// the same.
+    pub(super) fn conjuncts(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        match conjuncts_into(&mut found, "", &self.0) {
+            Some(()) => found,
+            // Nothing is known of it, so that it is equal to nothing but itself.
+            None => BTreeSet::from([self.0.to_string()]),
+        }
+    }
+
+    /// Whether it depends on who the caller is.
+    pub(super) fn names_caller(&self) -> bool {
+        // A text may be written with escapes, which the conjuncts do not have.
+        let names = |conjunct: &String| ["\"$user.", "\"$key."].iter().any(|variable| conjunct.contains(variable));
+        self.conjuncts().iter().any(names)
+    }
+
+    /// Each of them; `None` without any.
+    pub(super) fn all(clauses: Vec<Clause>) -> Option<Clause> {
+        match clauses.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => {
+                let texts: Vec<&str> = several.iter().map(Clause::text).collect();
+                Some(Clause(format!("{{\"_and\":[{}]}}", texts.join(",")).into()))
+            }
+        }
+    }
+}
+
+fn members(text: &str) -> Option<Members> {
+    serde_json::from_str(text).ok()
+}
+
+fn items(text: &str) -> Option<Vec<Box<RawValue>>> {
+    serde_json::from_str(text).ok()
+}
+
+fn translated(registry: &Registry, object: &Object, text: &str, direction: Direction) -> Option<String> {
+    let mut out = vec![b'{'];
+    for (key, raw) in members(text)?.0 {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        let (key, value) = match key.as_str() {
+            "_and" | "_or" => {
+                let parts = items(raw.get())?.into_iter().map(|part| translated(registry, object, part.get(), direction));
+                (key, format!("[{}]", parts.collect::<Option<Vec<_>>>()?.join(",")))
+            }
+            "_not" => (key, translated(registry, object, raw.get(), direction)?),
+            _ => translated_part(registry, object, &key, raw.get(), direction)?,
+        };
+        write_string(&mut out, &key);
+        out.push(b':');
+        out.extend_from_slice(value.as_bytes());
+    }
+    out.push(b'}');
+    String::from_utf8(out).ok()
+}
+
+/// What stands under the name of a field or a relation, or under a path of relations.
+fn translated_part(
+    registry: &Registry,
+    object: &Object,
+    name: &str,
+    raw: &str,
+    direction: Direction,
+) -> Option<(String, String)> {
+    let (first, rest) = match name.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (name, None),
+    };
+    if let Some(column) = column_of(object, first, direction) {
+        return rest.is_none().then(|| (column, raw.to_owned()));
+    }
+    let relation = registry.relations_of(object.name()).iter().find(|relation| match direction {
+        Direction::ToNumbers => relation.key == first,
+        Direction::ToNames => number_of(relation) == first,
+    })?;
+    let related = registry.object(&relation.related)?;
+    let token = if direction == Direction::ToNumbers { number_of(relation) } else { relation.key.clone() };
+    if let Some(rest) = rest {
+        let (below, value) = translated_part(registry, related, rest, raw, direction)?;
+        return Some((format!("{token}.{below}"), value));
+    }
+    if relation.shape.is_single() {
+        return Some((token, translated(registry, related, raw, direction)?));
+    }
+    let mut quantified = Vec::new();
+    for (quantifier, raw) in members(raw)?.0 {
+        let mut part = Vec::new();
+        write_string(&mut part, &quantifier);
+        let condition = translated(registry, related, raw.get(), direction)?;
+        quantified.push(format!("{}:{condition}", String::from_utf8(part).ok()?));
+    }
+    Some((token, format!("{{{}}}", quantified.join(","))))
+}
+
+fn column_of(object: &Object, token: &str, direction: Direction) -> Option<String> {
+    match direction {
+        Direction::ToNumbers => object.column(token).map(|column| number_of_column(object, column)),
+        Direction::ToNames => {
+            object.columns.iter().find(|column| number_of_column(object, column) == token).map(|column| column.name.clone())
+        }
+    }
+}
+
+fn number_of_column(object: &Object, column: &Column) -> String {
+    match &column.reference {
+        _ if column.is_system => column.name.clone(),
+        Some(reference) => format!("#@{}", reference.relationship_id),
+        None => format!("#{}:{}", object.id, column.key),
+    }
+}
+
+fn number_of(relation: &Relation) -> String {
+    let side = match relation.shape {
+        RelationShape::Forward { .. } | RelationShape::Linked { is_source: true, .. } => '>',
+        RelationShape::Reverse { .. } | RelationShape::Linked { is_source: false, .. } => '<',
+    };
+    format!("@{}{side}", relation.relationship_id)
+}
+
+/// Adds the conjuncts of a stored condition, each below `path`. What is asked of the row of a to-one relation is as many conjuncts as
+/// there are parts.
+fn conjuncts_into(found: &mut BTreeSet<String>, path: &str, text: &str) -> Option<()> {
+    for (key, raw) in members(text)?.0 {
+        let raw = raw.get().trim();
+        match key.as_str() {
+            "_and" => items(raw)?.iter().try_for_each(|part| conjuncts_into(found, path, part.get()))?,
+            "_or" => {
+                let parts = items(raw)?.iter().map(|part| canonical(part.get())).collect::<Option<BTreeSet<String>>>()?;
+                found.insert(format!("{path}or({})", parts.into_iter().collect::<Vec<_>>().join("|")));
+            }
+            "_not" => {
+                found.insert(format!("{path}not({})", canonical(raw)?));
+            }
+            _ => conjuncts_of_part(found, path, &key, raw)?,
+        }
+    }
+    Some(())
+}
+
+fn conjuncts_of_part(found: &mut BTreeSet<String>, path: &str, key: &str, raw: &str) -> Option<()> {
+    let is_relation = key.rsplit('.').next().is_some_and(|last| last.starts_with('@'));
+    if !raw.starts_with('{') {
+        found.insert(format!("{path}{key}:eq={}", canonical_value(raw)?));
+        return Some(());
+    }
+    let parts = members(raw)?.0;
+    let is_quantified = parts.iter().any(|(key, _)| matches!(key.as_str(), "some" | "none" | "every"));
+    if is_relation && !is_quantified {
+        return conjuncts_into(found, &format!("{path}{key}."), raw);
+    }
+    for (name, raw) in parts {
+        found.insert(match is_relation {
+            true => format!("{path}{key}:{name}({})", canonical(raw.get())?),
+            false => format!("{path}{key}:{}={}", Operator::parse(&name).ok()?.name(), canonical_value(raw.get())?),
+        });
+    }
+    Some(())
+}
+
+fn canonical(text: &str) -> Option<String> {
+    let mut found = BTreeSet::new();
+    conjuncts_into(&mut found, "", text)?;
+    Some(found.into_iter().collect::<Vec<_>>().join("&"))
+}
+
+/// A value whose text has one form. Numbers keep their digits.
+fn canonical_value(raw: &str) -> Option<String> {
+    let raw = raw.trim();
+    match raw.as_bytes().first()? {
+        b'"' => serde_json::to_string(&serde_json::from_str::<String>(raw).ok()?).ok(),
+        b'[' => {
+            let values = items(raw)?.iter().map(|item| canonical_value(item.get())).collect::<Option<BTreeSet<_>>>()?;
+            Some(format!("[{}]", values.into_iter().collect::<Vec<_>>().join(",")))
+        }
+        _ => Some(raw.to_owned()),
+    }
+}

@@ -1,0 +1,311 @@
+//! Grants with conditions: which rows a role reaches, and what its writes may leave.
+
+mod given;
+mod schema;
+
+use blockbase_tests::{Admin, Answer, Server, on_both_engines};
+use serde_json::{Value, json};
+
+use crate::accounts::roles::{key, role, user};
+
+/// Teams, their members and their tasks.
+pub(super) async fn define(admin: &Admin<'_>) {
+    admin.define("team", json!([{ "name": "name", "type": "text", "isUnique": true }])).await;
+    admin.define("member", json!([{ "name": "user_id", "type": "text" }, { "name": "leads", "type": "boolean" }])).await;
+    admin
+        .define(
+            "task",
+            json!([
+                { "name": "title", "type": "text" },
+                { "name": "state", "type": "enum", "options": ["open", "done", "archived"], "default": "open" },
+                { "name": "assignee", "type": "text" },
+                { "name": "points", "type": "integer" },
+            ]),
+        )
+        .await;
+    for source in ["member", "task"] {
+        admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": source, "target": "team" })).await;
+    }
+}
+
+/// Tasks of the caller's teams.
+pub(super) fn of_my_teams() -> Value {
+    json!({ "team": { "member_by_team": { "some": { "user_id": "$user.id" } } } })
+}
+
+async fn titles(caller: &Admin<'_>, query: &str) -> Vec<String> {
+    let listed = caller.get(&format!("/api/v1/data/task?sort=title&{query}")).await;
+    assert_eq!(listed.status, 200, "{}", listed.text);
+    let rows = listed.data();
+    rows.as_array().unwrap().iter().map(|row| row["title"].as_str().unwrap().to_owned()).collect()
+}
+
+fn path(id: &str) -> String {
+    format!("/api/v1/data/task/{id}")
+}
+
+/// The role `worker`, whose members read the tasks of their teams, change those assigned to them within two states, and make tasks for
+/// their teams.
+async fn workers(admin: &Admin<'_>) -> String {
+    let grants = json!([
+        { "resource": "task", "actions": ["read"], "where": of_my_teams() },
+        { "resource": "task", "actions": ["update", "delete"], "where": { "assignee": "$user.id" },
+          "check": { "assignee": "$user.id", "state": { "in": ["open", "done"] } } },
+        { "resource": "task", "actions": ["create"], "where": of_my_teams() },
+        { "resource": "team", "actions": ["read"], "where": { "member_by_team": { "some": { "user_id": "$user.id" } } } },
+    ]);
+    role(admin, "worker", grants).await
+}
+
+struct World<'a> {
+    admin: Admin<'a>,
+    ann: Admin<'a>,
+    ann_id: String,
+    /// Ann's team, and the other one.
+    teams: [String; 2],
+    /// `a` and `b` of Ann's team, `a` assigned to her; `c` of the other, assigned to her too.
+    tasks: [String; 3],
+}
+
+async fn world(server: &Server) -> World<'_> {
+    let admin = server.admin().await;
+    define(&admin).await;
+    workers(&admin).await;
+    let (ann, ann_id) = user(&admin, "ann", Some("worker")).await;
+    let one = admin.make("team", json!({ "name": "one" })).await;
+    let two = admin.make("team", json!({ "name": "two" })).await;
+    admin.make("member", json!({ "user_id": ann_id, "team_id": one })).await;
+    let task = async |title: &str, team: &str, assignee: Value| {
+        admin.make("task", json!({ "title": title, "team_id": team, "assignee": assignee, "points": 1 })).await
+    };
+    let tasks = [task("a", &one, json!(ann_id)).await, task("b", &one, Value::Null).await, task("c", &two, json!(ann_id)).await];
+    World { admin, ann, ann_id, teams: [one, two], tasks }
+}
+
+async fn graphql(caller: &Admin<'_>, query: &str) -> Value {
+    caller.post("/api/v1/graphql", json!({ "query": query })).await.json()
+}
+
+on_both_engines! {
+    async fn a_condition_decides_which_rows_a_role_reads(server: Server) {
+        let World { admin, ann, teams: [one, two], tasks: [a, b, c], .. } = world(&server).await;
+        assert_eq!(titles(&ann, "").await, ["a", "b"]);
+        let listed = ann.get("/api/v1/data/task").await.json();
+        assert_eq!(listed["pagination"]["totalCount"], 2);
+        assert_eq!(ann.get(&path(&b)).await.status, 200);
+        ann.get(&path(&c)).await.expect_error(404, "not_found");
+        // Search, filters, conditions, totals and sums stay within it.
+        for query in ["search=c", "title=c", "where=%7B%22title%22:%22c%22%7D", "assignee%5Bis_not_null%5D=true&title=c"] {
+            assert_eq!(titles(&ann, query).await, Vec::<String>::new(), "{query}");
+        }
+        let sum = ann.get("/api/v1/data/task/aggregate?fn=sum&field=points").await.json();
+        assert_eq!((&sum["data"]["value"], &sum["data"]["filteredCount"]), (&json!(2), &json!(2)), "{sum}");
+        let asked = ann.post("/api/v1/data/task/query", json!({ "where": { "_not": { "title": "a" } } })).await;
+        assert_eq!(asked.data().as_array().unwrap().len(), 1, "{}", asked.text);
+        let exported = ann.get("/api/v1/data/task/export?format=csv").await.text;
+        assert_eq!(exported.lines().count(), 3, "{exported}");
+        // Related rows: the caller's own policies choose them.
+        let teams = ann.get("/api/v1/data/team?expand=task_by_team").await.data();
+        let of_team: Vec<usize> = teams.as_array().unwrap().iter().map(|team| team["task_by_team"].as_array().unwrap().len()).collect();
+        assert_eq!(of_team, [2]);
+        assert_eq!(ann.get(&format!("/api/v1/data/team/{two}")).await.status, 404);
+        assert_eq!(ann.get(&format!("{}?expand=team", path(&a))).await.data()["team"]["id"], json!(one));
+        // `member` is nothing that Ann may read, so her own conditions cannot go through it.
+        ann.post("/api/v1/data/task/query", json!({ "where": of_my_teams() })).await.expect_error(403, "forbidden");
+
+        let shown = graphql(&ann, "{ task(sort: \"title\") { data { title } } }").await;
+        assert_eq!(shown["data"]["task"]["data"], json!([{ "title": "a" }, { "title": "b" }]), "{shown}");
+        assert_eq!(titles(&admin, "").await, ["a", "b", "c"]);
+        // Membership counts from the moment on.
+        admin.make("member", json!({ "user_id": ann.get("/api/v1/me").await.json()["userId"], "team_id": two })).await;
+        assert_eq!(titles(&ann, "").await, ["a", "b", "c"]);
+    }
+
+    async fn a_write_stays_within_its_grant(server: Server) {
+        let World { admin, ann, ann_id, teams: [one, two], tasks: [a, b, c] } = world(&server).await;
+        // Rows that the action's condition does not reach are not there.
+        ann.patch(&path(&b), json!({ "points": 5 })).await.expect_error(404, "not_found");
+        ann.delete(&path(&b)).await.expect_error(404, "not_found");
+        let changed = ann.patch(&path(&a), json!({ "state": "done" })).await;
+        assert_eq!((changed.status, &changed.data()["state"]), (200, &json!("done")), "{}", changed.text);
+        // A row that Ann may change, but not read: she learns its id, and what she sent.
+        let blind = ann.patch(&path(&c), json!({ "points": 7, "state": "done" })).await;
+        assert_eq!((blind.status, blind.data()), (200, json!({ "id": c, "points": 7, "state": "done" })), "{}", blind.text);
+        // What the write leaves is checked.
+        for values in [json!({ "state": "archived" }), json!({ "assignee": "somebody else" }), json!({ "assignee": null, "points": 9 })] {
+            ann.patch(&path(&a), values).await.expect_error(403, "forbidden");
+        }
+        assert_eq!(admin.get(&path(&a)).await.data()["points"], 1);
+
+        // A new row has to be of one of her teams.
+        let new = async |team: &str| ann.post("/api/v1/data/task", json!({ "title": "new", "team_id": team })).await;
+        assert_eq!(new(&one).await.status, 201);
+        ann.post("/api/v1/data/task", json!({ "title": "new" })).await.expect_error(403, "forbidden");
+        // She may not read the other team, so that it is not there for her.
+        new(&two).await.expect_error(409, "foreign_key_violation");
+        // All or none.
+        let rows = json!([{ "title": "x", "team_id": one }, { "title": "y" }]);
+        ann.post("/api/v1/data/task/bulk", rows).await.expect_error(403, "forbidden");
+        assert_eq!(titles(&admin, "title%5Bin%5D=x,y").await, Vec::<String>::new());
+        let bulk = ann.patch("/api/v1/data/task/bulk", json!({ "ids": [a, b, c], "values": { "points": 3 } })).await;
+        assert_eq!((bulk.status, &bulk.json()["ids"]), (200, &json!([a, c])), "{}", bulk.text);
+        let moved = ann.patch("/api/v1/data/task/bulk", json!({ "where": { "title": "a" }, "values": { "assignee": "x" } })).await;
+        moved.expect_error(403, "forbidden");
+        let gone = ann.delete_with("/api/v1/data/task/bulk", json!({ "ids": [a, b] })).await;
+        assert_eq!(gone.json()["ids"], json!([a]), "{}", gone.text);
+        assert_eq!(admin.get(&path(&b)).await.status, 200);
+        let events = admin.outbox("task").await;
+        assert!(events.iter().all(|(_, event)| event["after"]["assignee"] != "x" && event["after"]["state"] != "archived"));
+        // The same over GraphQL.
+        let refused = graphql(&ann, &format!("mutation {{ update_task(id: \"{c}\", input: {{ assignee: \"{ann_id}x\" }}) {{ id }} }}")).await;
+        assert_eq!(refused["errors"][0]["extensions"]["code"], "forbidden", "{refused}");
+    }
+
+    async fn a_write_needs_one_grant_for_before_and_after(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        // Two steps of a workflow: one role that opens what is done, and one that archives what is open.
+        let step = |from: &str, to: &str| json!({ "resource": "task", "actions": ["update"], "where": { "state": from }, "check": { "state": to } });
+        let read = json!({ "resource": "task", "actions": ["read"] });
+        role(&admin, "clerk", json!([step("done", "open"), step("open", "archived"), read])).await;
+        let (ann, _) = user(&admin, "ann", Some("clerk")).await;
+        let task = admin.make("task", json!({ "title": "t", "state": "done" })).await;
+        let set = async |state: &str| ann.patch(&path(&task), json!({ "state": state })).await;
+        // The first grant reaches the row, and the second allows the outcome. Neither does both.
+        set("archived").await.expect_error(403, "forbidden");
+        assert_eq!(set("open").await.status, 200);
+        set("done").await.expect_error(403, "forbidden");
+        assert_eq!(set("archived").await.status, 200);
+        set("archived").await.expect_error(404, "not_found");
+        // Many rows, each by its own grant.
+        let ids = [admin.make("task", json!({ "state": "done" })).await, admin.make("task", json!({ "state": "open" })).await];
+        let bulk = async |values: Value| ann.patch("/api/v1/data/task/bulk", json!({ "ids": ids, "values": values })).await;
+        bulk(json!({ "state": "open" })).await.expect_error(403, "forbidden");
+        bulk(json!({ "points": 1 })).await.expect_error(403, "forbidden");
+        let of = async |place: usize| admin.get(&path(&ids[place])).await.data()["state"].clone();
+        assert_eq!((of(0).await, of(1).await), (json!("done"), json!("open")));
+    }
+
+    async fn an_upsert_is_checked_like_the_write_that_it_becomes(server: Server) {
+        let admin = server.admin().await;
+        admin.define("page", json!([{ "name": "slug", "type": "text", "isUnique": true }, { "name": "area", "type": "text" }])).await;
+        let grant = |actions: Value| json!({ "resource": "page", "actions": actions, "where": { "area": "help" } });
+        role(&admin, "editor", json!([grant(json!(["create", "update"])), { "resource": "page", "actions": ["read"] }])).await;
+        let (ann, _) = user(&admin, "ann", Some("editor")).await;
+        admin.make("page", json!({ "slug": "start", "area": "shop" })).await;
+        let put = async |slug: &str, area: &str| {
+            ann.post("/api/v1/data/page?on_conflict=slug", json!({ "slug": slug, "area": area })).await
+        };
+        put("start", "help").await.expect_error(403, "forbidden");
+        put("new", "shop").await.expect_error(403, "forbidden");
+        assert_eq!(put("new", "help").await.status, 201);
+        assert_eq!(put("new", "help").await.status, 200);
+        put("new", "shop").await.expect_error(403, "forbidden");
+        assert_eq!(admin.get("/api/v1/data/page?sort=slug").await.data()[0]["area"], "help");
+    }
+
+    async fn links_and_references_stay_within_what_the_caller_reads(server: Server) {
+        let World { admin, ann, tasks: [a, b, c], .. } = world(&server).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let grants = json!([{ "resource": "label", "actions": ["read"], "where": { "text": { "neq": "secret" } } }]);
+        role(&admin, "labels", grants).await;
+        let id = ann.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "labels" })).await.status, 200);
+        let plain = admin.make("label", json!({ "text": "plain" })).await;
+        let secret = admin.make("label", json!({ "text": "secret" })).await;
+        let link = async |task: &str, label: &str| ann.post(&format!("{}/links/labels", path(task)), json!({ "ids": [label] })).await;
+        assert_eq!(link(&a, &plain).await.status, 200);
+        link(&a, &secret).await.expect_error(409, "foreign_key_violation");
+        link(&b, &plain).await.expect_error(404, "not_found");
+        // A row that she may change only.
+        assert_eq!(link(&c, &plain).await.status, 200);
+        admin.post(&format!("{}/links/labels", path(&a)), json!({ "ids": [secret] })).await;
+        let shown = ann.get(&format!("{}?expand=labels", path(&a))).await.data();
+        assert_eq!(shown["labels"].as_array().unwrap().len(), 1, "{shown}");
+    }
+
+    async fn variables_are_the_callers_own(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let grant = |condition: Value| json!([{ "resource": "task", "actions": ["read"], "where": condition }]);
+        let of = async |name: &str, condition: Value| {
+            role(&admin, name, grant(condition)).await;
+            user(&admin, name, Some(name)).await
+        };
+        let make = async |title: &str, assignee: &str| admin.make("task", json!({ "title": title, "assignee": assignee })).await;
+        // Nobody's address is verified, so the condition reaches nothing, and neither does its complement.
+        let (mail, _) = of("mail", json!({ "_not": { "assignee": "$user.email" } })).await;
+        make("mail", "mail@example.com").await;
+        assert_eq!(titles(&mail, "").await, Vec::<String>::new());
+        assert_eq!(mail.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 0);
+        let (named, _) = of("named", json!({ "assignee": { "in": "$user.roles" } })).await;
+        make("by role", "named").await;
+        assert_eq!(titles(&named, "").await, ["by role"]);
+        let (literal, _) = of("literal", json!({ "assignee": "$$user.id" })).await;
+        make("literal", "$user.id").await;
+        assert_eq!(titles(&literal, "").await, ["literal"]);
+        let (soon, _) = of("soon", json!({ "created_at": { "gt": "$now" } })).await;
+        assert_eq!(titles(&soon, "").await, Vec::<String>::new());
+        let (past, _) = of("past", json!({ "created_at": { "lte": "$now" } })).await;
+        assert_eq!(titles(&past, "").await.len(), 3);
+
+        // A key has its user's id, its own id, and its role alone.
+        role(&admin, "by_key", grant(json!({ "assignee": "$key.id" }))).await;
+        let (of_key, made) = key(&admin, json!({ "name": "k", "roleId": "by_key" })).await;
+        make("of the key", made["id"].as_str().unwrap()).await;
+        assert_eq!(titles(&of_key, "").await, ["of the key"]);
+        let (person, _) = user(&admin, "person", Some("by_key")).await;
+        assert_eq!(titles(&person, "").await, Vec::<String>::new());
+        let (by_role, _) = key(&admin, json!({ "name": "r", "roleId": "named" })).await;
+        assert_eq!(titles(&by_role, "").await, ["by role"]);
+
+        // Without a credential nobody has an id.
+        let everybody = json!([{ "resource": "task", "actions": ["read"], "where": { "_or": [{ "assignee": "$user.id" }, { "title": "literal" }] } }]);
+        assert_eq!(admin.patch("/api/v1/roles/public", json!({ "permissions": everybody })).await.status, 200);
+        let listed = server.call("GET", "/api/v1/data/task", None).await;
+        assert_eq!((listed.status, listed.data()), (200, json!([])), "{}", listed.text);
+    }
+
+    async fn a_key_reads_what_its_role_and_its_maker_both_reach(server: Server) {
+        let World { admin, ann, .. } = world(&server).await;
+        role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"], "where": { "title": { "in": ["b", "c"] } } }])).await;
+        // Ann may not hand out what she does not hold, whatever it is written like.
+        let body = json!({ "name": "k", "roleId": "reader" });
+        ann.post("/api/v1/api-keys", body.clone()).await.expect_error(403, "forbidden");
+        let id = ann.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        role(&admin, "keys", json!([{ "resource": "api_keys", "actions": ["create"] }, { "resource": "task", "actions": ["read"] }])).await;
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "keys" })).await.status, 200);
+        let (by_key, _) = key(&ann, body).await;
+        assert_eq!(titles(&by_key, "").await, ["b", "c"]);
+        // The key follows what its maker holds.
+        assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/keys")).await.status, 204);
+        crate::accounts::roles::within_five_seconds(async || {
+            let listed: Answer = by_key.get("/api/v1/data/task").await;
+            listed.status == 200 && listed.data().as_array().unwrap().iter().map(|row| &row["title"]).eq(["b"].iter())
+        })
+        .await;
+    }
+
+    async fn permissions_are_shown_with_their_conditions(server: Server) {
+        let World { admin, ann, teams: [one, _], .. } = world(&server).await;
+        let own = ann.get("/api/v1/me/permissions").await.json();
+        let grants = own["permissions"].as_array().unwrap();
+        let reads = grants.iter().find(|grant| grant["resource"] == "task" && grant["actions"] == json!(["read"])).unwrap();
+        assert_eq!(reads["where"], of_my_teams(), "{own}");
+        let of_role = admin.get("/api/v1/roles/worker/permissions").await.json();
+        let resources = of_role["data"]["resources"].as_array().unwrap();
+        let task = resources.iter().find(|rights| rights["resource"] == "task").unwrap();
+        assert_eq!((&task["read"], &task["manage"]), (&json!("condition"), &Value::Null), "{task}");
+        // Viewed as the role, the variables are the viewer's own.
+        let viewed = async || {
+            let answer = server.send(admin.request("GET", "/api/v1/data/task?sort=title").header("x-svc-view-as", "worker")).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            answer.data().as_array().unwrap().len()
+        };
+        assert_eq!(viewed().await, 0);
+        let me = admin.get("/api/v1/me").await.json()["userId"].clone();
+        admin.make("member", json!({ "user_id": me, "team_id": one })).await;
+        assert_eq!(viewed().await, 2);
+    }
+}

@@ -1,0 +1,91 @@
+//! Conditions of grants and changes of the schema.
+
+use blockbase_tests::on_both_engines;
+use serde_json::json;
+
+use super::{define, of_my_teams, titles};
+use crate::accounts::roles::{role, user};
+
+on_both_engines! {
+    async fn a_condition_follows_renames(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"], "where": { "state": "open", "team.name": "one" } }])).await;
+        let (ann, _) = user(&admin, "ann", Some("reader")).await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        admin.make("task", json!({ "title": "a", "team_id": team })).await;
+        admin.make("task", json!({ "title": "b" })).await;
+        assert_eq!(titles(&ann, "").await, ["a"]);
+        for (object, field, name) in [("task", "state", "phase"), ("team", "name", "title"), ("task", "points", "state")] {
+            let renamed = admin.patch(&format!("/api/v1/objects/{object}/fields/{field}"), json!({ "name": name })).await;
+            assert_eq!(renamed.status, 200, "{}", renamed.text);
+        }
+        assert_eq!(titles(&ann, "").await, ["a"]);
+        let shown = admin.get("/api/v1/roles/reader").await.data();
+        assert_eq!(shown["permissions"][0]["where"], json!({ "phase": "open", "team.title": "one" }));
+        // What is shown can be sent again.
+        let again = admin.patch("/api/v1/roles/reader", json!({ "permissions": shown["permissions"] })).await;
+        assert_eq!((again.status, &again.data()["permissions"]), (200, &shown["permissions"]), "{}", again.text);
+    }
+
+    async fn a_change_that_would_break_a_condition_is_refused(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.make("task", json!({ "title": "a" })).await;
+        let read = |condition| json!({ "resource": "task", "actions": ["read"], "where": condition });
+        role(&admin, "amounts", json!([read(json!({ "points": { "gte": 2 }, "state": "open" })), read(of_my_teams())])).await;
+        role(&admin, "builder", json!([{ "resource": "objects", "actions": ["manage"] }])).await;
+        let (builder, _) = user(&admin, "builder", Some("builder")).await;
+        let member = admin.get("/api/v1/relationships").await.data();
+        let member = member.as_array().unwrap().iter().find(|known| known["source"] == "member").unwrap()["id"].clone();
+        let used = [
+            "/api/v1/objects/task/fields/points".to_owned(),
+            "/api/v1/objects/member/fields/user_id".to_owned(),
+            format!("/api/v1/relationships/{member}"),
+            "/api/v1/objects/member".to_owned(),
+        ];
+        for path in &used {
+            let refused = admin.delete(path).await;
+            let error = refused.expect_error(409, "object_in_use");
+            assert!(error["message"].as_str().unwrap().contains("`amounts`"), "{error}");
+            // Which role it is, only readers of roles learn.
+            let error = builder.delete(path).await.expect_error(409, "object_in_use");
+            assert!(!error["message"].as_str().unwrap().contains("amounts"), "{error}");
+            let planned = admin.delete(&format!("{path}?dryRun=true")).await;
+            planned.expect_error(409, "object_in_use");
+        }
+        // A type in which the value means nothing.
+        admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "text" })).await.expect_error(409, "object_in_use");
+        assert_eq!(admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "big_integer" })).await.status, 200);
+        assert_eq!(admin.delete("/api/v1/objects/task/fields/assignee").await.status, 204);
+        let dependents = admin.get("/api/v1/objects/task/fields/points/dependents").await;
+        let names = dependents.json()["data"].clone();
+        assert!(names.as_array().unwrap().iter().any(|one| one["kind"] == "role" && one["name"] == "amounts"), "{}", dependents.text);
+    }
+
+    async fn a_broken_condition_gives_nothing_and_says_so(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let grants = json!([{ "resource": "task", "actions": ["read"], "where": of_my_teams() }]);
+        role(&admin, "worker", grants).await;
+        let (ann, id) = user(&admin, "ann", Some("worker")).await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        admin.make("member", json!({ "user_id": id, "team_id": team })).await;
+        admin.make("task", json!({ "title": "a", "team_id": team })).await;
+        assert_eq!(titles(&ann, "").await, ["a"]);
+        let gone = admin.delete("/api/v1/objects/member?cascade=true").await;
+        assert_eq!(gone.status, 204, "{}", gone.text);
+        assert_eq!(titles(&ann, "").await, Vec::<String>::new());
+        let role = admin.get("/api/v1/roles/worker").await.data();
+        assert_eq!(role["permissions"][0]["broken"], true, "{role}");
+        // Another object of this name is another object.
+        admin.define("member", json!([{ "name": "user_id", "type": "text" }])).await;
+        admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "member", "target": "team" })).await;
+        admin.make("member", json!({ "user_id": id, "team_id": team })).await;
+        assert_eq!(titles(&ann, "").await, Vec::<String>::new());
+        let mended = json!({ "permissions": [{ "resource": "task", "actions": ["read"], "where": of_my_teams() }] });
+        let mended = admin.patch("/api/v1/roles/worker", mended).await;
+        assert_eq!((mended.status, &mended.data()["permissions"][0]["broken"]), (200, &json!(null)), "{}", mended.text);
+        assert_eq!(titles(&ann, "").await, ["a"]);
+    }
+}
