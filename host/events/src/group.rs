@@ -197,7 +197,10 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
             settle(group, reports).await;
         }
         (Ok(check), None) => {
-            let reports = deliveries.iter().map(|delivery| group.log(subscription, &check, &token, delivery)).collect();
+            let mut reports = Vec::with_capacity(deliveries.len());
+            for delivery in &deliveries {
+                reports.push(group.log(subscription, &check, &token, delivery).await);
+            }
             settle(group, reports).await;
         }
         (Ok(check), Some(config)) => persist(group, subscription, config, &check, &token, &deliveries).await,

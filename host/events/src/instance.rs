@@ -97,9 +97,14 @@ async fn deliver(dispatcher: &Dispatcher, subscription: &Subscription, event: Cl
     let (topic, consumer, handler) = (event.topic.clone(), &subscription.consumer, &subscription.handler);
     let broken = |problem: String| Failed { kind: "broken_subscription", problem, answered: true };
     let checked = may_deliver(&dispatcher.app, subscription).await;
-    if checked.as_ref().is_ok_and(|check| check.why_skipped(&event).is_some()) {
-        return Ok(());
-    }
+    let event = match &checked {
+        Ok(check) => match dispatcher.app.handed_over(check, &event).await {
+            Ok(Ok(event)) => event.into_owned(),
+            Ok(Err(_)) => return Ok(()),
+            Err(error) => return Err(Failed { kind: error.code.as_str(), problem: error.message, answered: true }),
+        },
+        Err(_) => event,
+    };
     let attempt = async {
         checked?;
         match &subscription.target {

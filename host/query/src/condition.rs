@@ -27,6 +27,7 @@ mod print;
 mod read;
 mod variables;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockbase_schema::{Object, RelationShape};
@@ -211,6 +212,16 @@ impl Condition {
         for related in self.relations() {
             objects.push(Arc::clone(&related.object));
             related.condition.objects_into(objects);
+        }
+    }
+
+    /// Adds the places of the columns that it looks at in a row itself: those of tests, and the foreign keys that lead to related rows.
+    pub fn columns_into(&self, columns: &mut BTreeSet<usize>) {
+        columns.extend(self.predicates().map(|predicate| predicate.column));
+        for related in self.relations() {
+            if let RelationShape::Forward { column } = related.shape {
+                columns.insert(column);
+            }
         }
     }
 

@@ -93,12 +93,12 @@ impl App {
         })?;
         let event = ClaimedEvent {
             payload: event.payload().to_owned(),
-            id: event.id,
-            topic: event.topic,
+            id: event.id.clone(),
+            topic: event.topic.clone(),
             occurred_at: event.occurred_at,
             depth: event.depth,
-            object: event.object,
-            owner: event.owner,
+            object: event.object.clone(),
+            owner: event.owner.clone(),
         };
         let subscription = subscriptions.into_iter().find(|subscription| subscription.matches(&event.topic));
         let subscription = subscription.ok_or_else(|| {
@@ -108,9 +108,10 @@ impl App {
             return Err(conflict("So many handlers' writes led to this event that blocks do not get it (causation depth)."));
         }
         let check = self.delivery_check(&subscription).await?;
-        if let Some(why) = check.why_stopped().or_else(|| check.why_skipped(&event)) {
+        if let Some(why) = check.why_stopped() {
             return Err(conflict(why));
         }
+        let event = self.handed_over(&check, &event).await?.map_err(conflict)?.into_owned();
         let config = match &subscription.target {
             Target::Block { config, .. } => config,
             Target::Broken(problem) => return Err(conflict(problem.clone())),

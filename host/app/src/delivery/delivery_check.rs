@@ -1,6 +1,7 @@
 //! Whether a delivery is handed over. It is judged at that moment: a queue may hold what its group does not get any more, because
 //! its topics were narrowed, somebody else is its maker, or the maker may read less.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use blockbase_schema::Result;
@@ -10,7 +11,7 @@ use crate::App;
 use crate::access::suspension::{reason, stopped};
 use crate::base::topic::Topic;
 use crate::caller::maker_rights::MakerRights;
-use crate::delivery::feed::may_see;
+use crate::delivery::shown::{EventView, Shown};
 use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
 
 const OTHER_TOPIC: &str = "Skipped: the group does not subscribe to this topic any more.";
@@ -45,6 +46,31 @@ impl App {
     }
 }
 
+impl App {
+    /// The event as a group gets it, or why it is not for the group: its delivery is then settled without being handed over.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn handed_over<'e>(&self, check: &DeliveryCheck, event: &'e ClaimedEvent) -> Result<Result<Cow<'e, ClaimedEvent>, String>> {
+        if check.is_own_test(event) {
+            return Ok(Ok(Cow::Borrowed(event)));
+        }
+        if !check.subscription.matches(&event.topic) {
+            return Ok(Err(OTHER_TOPIC.to_owned()));
+        }
+        let shown = match &check.rights {
+            MakerRights::Unlimited => Shown::Whole,
+            MakerRights::Held(maker) => self.shown_of(maker, EventView::of_claimed(event)).await?,
+            MakerRights::Suspended(_) => Shown::Nothing,
+        };
+        Ok(match shown {
+            Shown::Whole => Ok(Cow::Borrowed(event)),
+            Shown::Cut(payload) => Ok(Cow::Owned(ClaimedEvent { payload, ..event.clone() })),
+            Shown::Nothing => Err(NOT_VISIBLE.to_owned()),
+        })
+    }
+}
+
 impl DeliveryCheck {
     /// Why nothing at all is delivered to the group: its deliveries fail, and wait for another attempt. It is asked first, so that no
     /// event is skipped because the maker lacks a right for a moment.
@@ -56,21 +82,6 @@ impl DeliveryCheck {
         reason(&self.rights, |caller| self.subscription.require_needs(caller)).map(|reason| stopped(what, reason))
     }
 
-    /// Why this event is not for the group: its delivery is settled without being handed over.
-    pub fn why_skipped(&self, event: &ClaimedEvent) -> Option<String> {
-        if self.is_own_test(event) {
-            return None;
-        }
-        if !self.subscription.matches(&event.topic) {
-            return Some(OTHER_TOPIC.to_owned());
-        }
-        let is_visible = match &self.rights {
-            MakerRights::Unlimited => true,
-            MakerRights::Held(maker) => may_see(maker, event.object.as_deref(), event.owner.as_deref()),
-            MakerRights::Suspended(_) => false,
-        };
-        (!is_visible).then(|| NOT_VISIBLE.to_owned())
-    }
 
     /// Whether it is the event by which somebody tests this webhook: it goes there whatever the webhook subscribed to, and says
     /// only who asked.

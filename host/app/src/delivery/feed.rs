@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
-use blockbase_query::{Action, Owners};
+use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
 use tokio::sync::broadcast;
@@ -13,7 +13,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
 use crate::App;
+use crate::access::quota::ScanPermit;
 use crate::caller::Caller;
+use crate::delivery::ledger::Unknown;
+use crate::delivery::shown::{Glance, glance};
 use crate::records::read::record_id;
 use crate::state::feed::{BEHIND_MAX, Feed};
 
@@ -85,7 +88,7 @@ impl Drop for Replay {
 }
 
 impl FeedReader {
-    /// The next event that `caller` may see; `None` when the reader fell too far behind, or the service ends.
+    /// The next event that `caller` may see something of, as far as [`glance`] tells; `None` when the reader fell too far behind, or the service ends.
     ///
     /// Nothing is lost where the future is dropped.
     pub async fn next(&mut self, caller: &Caller) -> Option<Arc<CommittedEvent>> {
@@ -132,7 +135,9 @@ impl FeedReader {
                 continue;
             }
             self.seen = event.seq;
-            if self.patterns.iter().any(|pattern| pattern.matches(&event.topic)) && event_shows(caller, &event) {
+            if self.patterns.iter().any(|pattern| pattern.matches(&event.topic))
+                && glance(caller, event.object.as_deref(), event.owner.as_deref()) != Glance::Nothing
+            {
                 return Some(event);
             }
         }
@@ -203,24 +208,7 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
     ReplayFilter {
         topics: patterns.iter().map(|pattern| TopicFilter::Pattern(pattern.clone())).collect(),
         object: objects.next().flatten().filter(|_| objects.next().is_none()).map(str::to_owned),
-        visible: app.visible_events(caller),
-    }
-}
-
-/// Whether `caller` may see an event.
-pub(crate) fn event_shows(caller: &Caller, event: &CommittedEvent) -> bool {
-    may_see(caller, event.object.as_deref(), event.owner.as_deref())
-}
-
-/// `data.<object>.…` needs read on the object, by the row's owner where the grant is for own rows; all else needs read on `events`.
-pub(crate) fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> bool {
-    match object {
-        Some(object) => caller.reads(object).is_some_and(|decision| match decision.owners() {
-            Owners::All => true,
-            Owners::One(actor) => owner == Some(actor),
-            Owners::Nobody => false,
-        }),
-        None => caller.holds(Resource::Events, Action::Read),
+        visible: app.visible_events(caller, Unknown::Included),
     }
 }
 
@@ -268,7 +256,7 @@ impl App {
     }
 
     /// The same event as it was committed.
-    pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<CommittedEvent>> {
+    pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<Arc<CommittedEvent>>> {
         let id = id.to_ascii_lowercase();
         // It may be large, whatever an index finds.
         let event = self
@@ -281,7 +269,10 @@ impl App {
                 })
             })
             .await?;
-        Ok(event.filter(|event| event_shows(caller, event)))
+        match event {
+            Some(event) => self.shown_event(caller, &Arc::new(event)).await,
+            None => Ok(None),
+        }
     }
 
     /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
@@ -298,20 +289,23 @@ impl App {
             Some(Some(id)) => Some(id.to_string()),
             None => None,
         };
+        let permit = Arc::new(self.scan_permit(caller).await?);
         let mut before = match before {
             Some(id) => {
                 let head = self.head_of(caller, &id).await?;
                 // A caller who may not see an event gets the same answer as if it did not exist.
-                let head = head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
+                let head = match head {
+                    Some(head) if self.shows(caller, &permit, &head).await? => Some(head),
+                    _ => None,
+                };
                 let missing = "The outbox does not hold the event from which to go back, or you may not see it.";
                 head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))?
             }
             None => i64::MAX,
         };
         let filter = HeadFilter { object, record_id };
-        let permit = Arc::new(self.scan_permit(caller).await?);
         let mut looked_through = 0;
-        let mut found: Vec<i64> = Vec::new();
+        let mut found: Vec<EventHead> = Vec::new();
         while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
             let filter = filter.clone();
             let heads = self
@@ -323,16 +317,17 @@ impl App {
             before = last.seq;
             looked_through += HEADS_AT_ONCE;
             let matching = heads.iter().filter(|head| topic.as_ref().is_none_or(|topic| topic.matches(&head.topic)));
-            let seen = matching.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
-            found.extend(seen.take(limit - found.len()).map(|head| head.seq));
+            for head in matching {
+                if found.len() < limit && self.shows(caller, &permit, head).await? {
+                    found.push(head.clone());
+                }
+            }
         }
         let bytes_max = self.answer_bytes_left(caller);
         let mut list = String::from("[");
-        for seq in found {
-            let event = self
-                .scan_in(caller, Arc::clone(&permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
-                .await?;
-            let Some(event) = event else { continue };
+        for head in found {
+            let Some(event) = self.event_in(caller, &permit, head.seq).await? else { continue };
+            let Some(event) = self.shown_event(caller, &Arc::new(event)).await? else { continue };
             if list.len() + event.envelope().len() > bytes_max {
                 return Err(Error::new(Code::AnswerTooLarge, EVENTS_TOO_LARGE).with_hint(Hint::FewerEvents));
             }
@@ -344,6 +339,22 @@ impl App {
         list.push(']');
         caller.spend_answer(list.len());
         Ok(list)
+    }
+
+    async fn event_in(&self, caller: &Caller, permit: &Arc<ScanPermit>, seq: i64) -> Result<Option<CommittedEvent>> {
+        self.scan_in(caller, Arc::clone(permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) })).await
+    }
+
+    /// Whether `caller` is shown something of an event. Its payload is read only if the rest does not decide that.
+    async fn shows(&self, caller: &Caller, permit: &Arc<ScanPermit>, head: &EventHead) -> Result<bool> {
+        match glance(caller, head.object.as_deref(), head.owner.as_deref()) {
+            Glance::Whole => Ok(true),
+            Glance::Nothing => Ok(false),
+            Glance::Unknown => match self.event_in(caller, permit, head.seq).await? {
+                Some(event) => Ok(self.shown_event(caller, &Arc::new(event)).await?.is_some()),
+                None => Ok(false),
+            },
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_query::{Action, Owners, Paging, TopicFilter};
+use blockbase_query::{Action, Decision, Owners, Paging, TopicFilter};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter,
@@ -18,7 +18,7 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
-use crate::delivery::feed::may_see;
+use crate::delivery::shown::{Glance, glance};
 use crate::records::read::page_json;
 use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
 
@@ -257,6 +257,13 @@ pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (Attempted, Outcome) 
     (attempted, outcome)
 }
 
+/// What becomes of events whose payload has to be read to know whether they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Included,
+    LeftOut,
+}
+
 impl App {
     /// Claims up to `limit` deliveries of a group for as long as `lease`; `in_flight` are claimed here already. What is new is looked
     /// for behind the number `after`.
@@ -374,7 +381,7 @@ impl App {
                 })
             })
             .await?;
-        Ok(found.filter(|(row, _)| may_see(caller, row.object.as_deref(), row.owner.as_deref())).map(|(row, mut attempts)| {
+        Ok(found.filter(|(row, _)| glance(caller, row.object.as_deref(), row.owner.as_deref()) == Glance::Whole).map(|(row, mut attempts)| {
             if attempts.is_empty() {
                 attempts.extend(only_attempt(&row));
             }
@@ -397,7 +404,7 @@ impl App {
             topic,
             since,
             until,
-            visible: self.visible_events(caller),
+            visible: self.visible_events(caller, Unknown::LeftOut),
         })
     }
 
@@ -414,8 +421,8 @@ impl App {
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
-    /// What [`may_see`] says of every event, as a condition on stored ones; `None` if the caller sees all.
-    pub(crate) fn visible_events(&self, caller: &Caller) -> Option<VisibleEvents> {
+    /// What [`glance`] says of every event, as a condition on stored ones; `None` if the caller sees all.
+    pub(crate) fn visible_events(&self, caller: &Caller, unknown: Unknown) -> Option<VisibleEvents> {
         if caller.holds("*", Action::Read) {
             return None;
         }
@@ -428,6 +435,7 @@ impl App {
             let Some(decision) = caller.reads(&name) else { continue };
             match decision.owners() {
                 Owners::All => visible.objects.push(name),
+                _ if unknown == Unknown::Included && matches!(decision, Decision::Rules(_)) => visible.objects.push(name),
                 Owners::One(owner) => visible.own_objects.entry(owner.to_owned()).or_default().push(name),
                 Owners::Nobody => {}
             }
@@ -457,7 +465,7 @@ impl App {
             .write_in_reserve(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let entry = connection.held_delivery(&event_id, &consumer).await?;
-                    let is_seen = |entry: &LedgerRow| may_see(&caller, entry.object.as_deref(), entry.owner.as_deref());
+                    let is_seen = |entry: &LedgerRow| glance(&caller, entry.object.as_deref(), entry.owner.as_deref()) == Glance::Whole;
                     let entry = entry.filter(is_seen).ok_or_else(missing)?;
                     may_act_on_group(connection, &caller, &consumer).await?;
                     if entry.status != "failed" {

@@ -95,11 +95,18 @@ impl App {
                         unwritten.push(ended(Attempt::Dead(UNDECODABLE.to_owned())));
                         continue;
                     };
-                    if let Some(why) = check.why_skipped(event) {
-                        unwritten.push(ended(Attempt::Skipped(why)));
-                        continue;
-                    }
-                    match self.persist_plan(system, object.as_ref(), config, event, &context) {
+                    let event = match self.handed_over(check, event).await {
+                        Ok(Ok(event)) => event,
+                        Ok(Err(why)) => {
+                            unwritten.push(ended(Attempt::Skipped(why)));
+                            continue;
+                        }
+                        Err(_) => {
+                            unwritten.push(ended(Attempt::Released));
+                            continue;
+                        }
+                    };
+                    match self.persist_plan(system, object.as_ref(), config, &event, &context) {
                         Ok(plan) => plans.push(Persisted { ended: ended(Attempt::Delivered), plan }),
                         Err(error) => unwritten.push(ended(Attempt::Failed(error.message))),
                     }

@@ -16,7 +16,7 @@ use crate::App;
 use crate::access::session_recheck::Standing;
 use crate::base::frames::{FrameSender, Frames, shared_frames};
 use crate::caller::{Caller, Credentials};
-use crate::delivery::feed::{FeedReader, event_shows};
+use crate::delivery::feed::FeedReader;
 
 /// How often a comment shows that the stream lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -160,6 +160,7 @@ impl App {
             recheck: interval(RECHECK),
             draining: request.draining,
             form: request.form,
+            judging: None,
             _place: place,
         };
         // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
@@ -179,6 +180,8 @@ struct OpenStream {
     recheck: Interval,
     draining: watch::Receiver<bool>,
     form: StreamForm,
+    /// The event that the stream is about to show, until it is known what of it.
+    judging: Option<Arc<CommittedEvent>>,
     _place: StreamPlace,
 }
 
@@ -233,15 +236,14 @@ impl OpenStream {
                 biased;
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
-                event = self.reader.next(self.standing.caller()) => {
+                event = next_shown(&mut self.reader, &mut self.judging, &self.app, self.standing.caller()) => {
                     let event = event?;
                     // Nothing that was committed after the caller lost a right is shown, so the look is before each event.
                     if !self.standing.is_current() {
                         Box::pin(self.look_again()).await?;
-                        if !event_shows(self.standing.caller(), &event) {
-                            continue;
-                        }
+                        continue;
                     }
+                    self.judging = None;
                     return Some((self.form.frame)(&event));
                 }
                 _ = self.heartbeat.tick() => {
@@ -249,6 +251,30 @@ impl OpenStream {
                         return Some(heartbeat.clone());
                     }
                 }
+            }
+        }
+    }
+}
+
+/// The next event of which `caller` is shown something, as it is shown. It stays in `judging` until the caller takes it out, so that
+/// nothing is lost if the future is dropped. `None` ends the stream.
+async fn next_shown(
+    reader: &mut FeedReader,
+    judging: &mut Option<Arc<CommittedEvent>>,
+    app: &App,
+    caller: &Caller,
+) -> Option<Arc<CommittedEvent>> {
+    loop {
+        let event = match judging {
+            Some(event) => event,
+            None => judging.insert(reader.next(caller).await?),
+        };
+        match app.shown_event(caller, event).await {
+            Ok(Some(event)) => return Some(event),
+            Ok(None) => *judging = None,
+            Err(error) => {
+                tracing::warn!(error.cause = %error, "what a stream may show could not be decided; the stream ends");
+                return None;
             }
         }
     }

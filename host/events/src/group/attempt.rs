@@ -37,7 +37,7 @@ impl Failed {
 }
 
 impl Group {
-    pub(super) fn log(
+    pub(super) async fn log(
         &self,
         subscription: &Subscription,
         check: &DeliveryCheck,
@@ -46,14 +46,18 @@ impl Group {
     ) -> Report {
         let attempt = match &delivery.event {
             None => self.undecodable(delivery.seq),
-            Some(event) if let Some(why) = check.why_skipped(event) => Attempt::Skipped(why),
-            Some(event) => {
+            Some(event) => match self.dispatcher.app.handed_over(check, event).await {
+                Ok(Ok(event)) => {
                 let began = Instant::now();
                 let span = event_span(&event.topic, &self.consumer, &subscription.handler);
-                span.in_scope(|| log_event(&self.consumer, event));
+                span.in_scope(|| log_event(&self.consumer, &event));
                 end_span(&span, Outcome::Success, None);
                 telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Success, began.elapsed());
                 Attempt::Delivered
+                }
+                Ok(Err(why)) => Attempt::Skipped(why),
+                // The database does not answer, so nothing was attempted.
+                Err(_) => Attempt::Released,
             }
         };
         let ended = Ended::at_once(delivery, attempt);
@@ -114,9 +118,14 @@ impl Group {
                 None => (self.undecodable(delivery.seq), None),
                 Some(event) => match may_deliver(&self.dispatcher.app, subscription).await {
                     Err(failed) if failed.is_unjudged() => (Attempt::Released, None),
-                    checked => match checked.as_ref().ok().and_then(|check| check.why_skipped(&event)) {
-                        Some(why) => (Attempt::Skipped(why), None),
-                        None => self.observed(checked, subscription, event, delivery.attempts, timeout).await,
+                    Err(failed) => self.observed(Err(failed), subscription, event, delivery.attempts, timeout).await,
+                    Ok(check) => match self.dispatcher.app.handed_over(&check, &event).await {
+                        Err(_) => (Attempt::Released, None),
+                        Ok(Err(why)) => (Attempt::Skipped(why), None),
+                        Ok(Ok(event)) => {
+                            let event = event.into_owned();
+                            self.observed(Ok(check), subscription, event, delivery.attempts, timeout).await
+                        }
                     },
                 },
             };

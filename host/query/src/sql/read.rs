@@ -1,12 +1,16 @@
 //! Reads: lists, counts, aggregates, single records, related records.
 
-use blockbase_schema::{ColumnType, Object, RelationShape};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
 
 use super::param::{Param, Statement};
 use super::search::trigram_query;
 use super::write::link_sides;
 use super::writer::Writer;
 use crate::access::Scope;
+use crate::Condition;
 use crate::aggregate::{AggregatePlan, Function};
 use crate::ddl::{link_table, search_table};
 use crate::dialect::{Dialect, quote};
@@ -267,6 +271,31 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     if dialect == Dialect::Sqlite {
         writer.sql.push_str(&rows_at_places(&table));
     }
+    writer.finish()
+}
+
+/// A row if an image of a record meets a condition. The image stands in the place of the object's table.
+pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, image: &[Value]) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    // Links and foreign keys of others lead to the id.
+    let mut columns: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
+    condition.columns_into(&mut columns);
+    let cells: Vec<String> = columns
+        .into_iter()
+        .map(|index| {
+            let column = &object.columns[index];
+            let value = writer.bind(Param::of(column.ty, image.get(index).cloned().unwrap_or(Value::Null)));
+            // As the column of the table orders its texts.
+            let collation = match (dialect, column.ty) {
+                (Dialect::Postgres, ColumnType::Text | ColumnType::TextList) => " COLLATE \"C\"",
+                _ => "",
+            };
+            format!("({value}){collation} AS {}", quote(&column.name))
+        })
+        .collect();
+    let tests = writer.scope(object, &Scope::Where(Arc::new(condition.clone())));
+    writer.sql.push_str(&format!("SELECT 1 FROM (SELECT {}) AS {}", cells.join(", "), quote(object.name())));
+    writer.wherever(&tests);
     writer.finish()
 }
 

@@ -1,0 +1,275 @@
+//! What somebody is shown of an event. Streams, `GET /events`, the ledger, webhooks, subscriptions and blocks all ask here.
+//!
+//! Grants without conditions decide by the object and by who created its record, which every event carries. With conditions, the
+//! images in the payload decide: their columns are those of the event, while rights and related rows are those of now. An image that
+//! the reader may not see is null, and then the difference is null too. What cannot be decided is not shown.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use blockbase_query::condition::{Image, Related, RelatedRows, image};
+use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, sql};
+use blockbase_schema::json::{Members, parse_members, write_string};
+use blockbase_schema::{Error, Object, Registry, Resource, Result};
+use blockbase_store::{ClaimedEvent, CommittedEvent, EventText};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::App;
+use crate::base::topic::RecordOp;
+use crate::caller::Caller;
+use crate::outbox::checks::within;
+use crate::records::read::record_id;
+
+/// What is known before a payload is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Glance {
+    Whole,
+    Nothing,
+    /// The payload decides.
+    Unknown,
+}
+
+/// What of an event is shown.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    Whole,
+    Nothing,
+    /// The event with this payload.
+    Cut(String),
+}
+
+/// An event, wherever it comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct EventView<'a> {
+    pub(crate) topic: &'a str,
+    /// JSON text.
+    pub(crate) payload: &'a str,
+    pub(crate) object: Option<&'a str>,
+    pub(crate) owner: Option<&'a str>,
+}
+
+impl<'a> EventView<'a> {
+    pub(crate) fn of_committed(event: &'a CommittedEvent) -> EventView<'a> {
+        EventView {
+            topic: &event.topic,
+            payload: event.payload(),
+            object: event.object.as_deref(),
+            owner: event.owner.as_deref(),
+        }
+    }
+
+    pub(crate) fn of_claimed(event: &'a ClaimedEvent) -> EventView<'a> {
+        EventView {
+            topic: &event.topic,
+            payload: &event.payload,
+            object: event.object.as_deref(),
+            owner: event.owner.as_deref(),
+        }
+    }
+
+    /// Whether it says that links were made or removed.
+    fn is_of_links(&self) -> bool {
+        [RecordOp::Linked, RecordOp::Unlinked].iter().any(|op| self.topic.rsplit('.').next() == Some(op.name()))
+    }
+}
+
+/// What `caller` may see of an event, as far as its object and the creator of its record tell. `data.<object>.…` needs read on the
+/// object, and all else needs read on `events`.
+pub(crate) fn glance(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> Glance {
+    let Some(object) = object else {
+        return if caller.holds(Resource::Events, Action::Read) { Glance::Whole } else { Glance::Nothing };
+    };
+    let Some(decision) = caller.reads(object) else { return Glance::Nothing };
+    match (decision.owners(), &decision) {
+        (Owners::All, _) => Glance::Whole,
+        (Owners::One(actor), _) if owner == Some(actor) => Glance::Whole,
+        (_, Decision::Rules(_)) => Glance::Unknown,
+        (_, Decision::Rows(_)) => Glance::Nothing,
+    }
+}
+
+impl App {
+    /// What `caller` is shown of an event.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<Shown> {
+        match glance(caller, event.object, event.owner) {
+            Glance::Nothing => return Ok(Shown::Nothing),
+            Glance::Whole if !event.is_of_links() || caller.holds("*", Action::Read) => return Ok(Shown::Whole),
+            Glance::Whole | Glance::Unknown => {}
+        }
+        let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(Shown::Nothing) };
+        let payload = &payload;
+        self.on_schema(caller, |registry| async move {
+            let Some(object) = registry.object(name) else { return Ok(Shown::Nothing) };
+            let access = caller.access_to(&self.ground(&registry), name, Action::Read)?;
+            match event.is_of_links() {
+                true => self.shown_links(caller, &registry, object, &access, payload).await,
+                false => self.shown_images(caller, &registry, object, &access, payload).await,
+            }
+        })
+        .await
+    }
+
+    /// The committed event as `caller` is shown it; `None` for nothing.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub(crate) async fn shown_event(&self, caller: &Caller, event: &Arc<CommittedEvent>) -> Result<Option<Arc<CommittedEvent>>> {
+        Ok(match self.shown_of(caller, EventView::of_committed(event)).await? {
+            Shown::Whole => Some(Arc::clone(event)),
+            Shown::Nothing => None,
+            Shown::Cut(payload) => {
+                let text = EventText { id: &event.id, topic: &event.topic, payload: &payload, occurred_at: event.occurred_at };
+                let (object, owner) = (event.object.clone(), event.owner.clone());
+                Some(Arc::new(CommittedEvent::new(event.seq, &text, object, owner, event.depth)))
+            }
+        })
+    }
+
+    /// An event of links needs read on the record as it is now, and lists the targets that can be read now.
+    async fn shown_links(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: &Arc<Object>,
+        access: &Access,
+        payload: &Members,
+    ) -> Result<Shown> {
+        if let Scope::Where(_) = access.scope() {
+            let id: Option<String> = member(payload, "id");
+            let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(Shown::Nothing) };
+            if self.seen(caller, registry, object, access.scope(), vec![id]).await?.is_empty() {
+                return Ok(Shown::Nothing);
+            }
+        }
+        let (target, texts): (Option<String>, Option<Vec<String>>) = (member(payload, "targetObject"), member(payload, "targetIds"));
+        let (Some(target), Some(texts)) = (target, texts) else { return Ok(Shown::Nothing) };
+        let Ok(reads) = caller.access_to(&self.ground(registry), &target, Action::Read) else { return Ok(Shown::Nothing) };
+        let Some(target) = registry.object(&target).filter(|_| *reads.scope() != Scope::All) else { return Ok(Shown::Whole) };
+        let ids: Vec<Uuid> = texts.iter().filter_map(|id| record_id(id)).collect();
+        let seen = self.seen(caller, registry, target, reads.scope(), ids).await?;
+        let shown: Vec<&String> = texts.iter().filter(|id| record_id(id).is_some_and(|id| seen.contains(&id))).collect();
+        Ok(match shown.len() {
+            0 => Shown::Nothing,
+            some if some == texts.len() => Shown::Whole,
+            _ => Shown::Cut(with(payload, &[("targetIds", &serde_json::to_string(&shown).map_err(Error::internal)?)])),
+        })
+    }
+
+    /// Those of the rows that are there now and within a scope.
+    async fn seen(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: &Arc<Object>,
+        scope: &Scope,
+        ids: Vec<Uuid>,
+    ) -> Result<BTreeSet<Uuid>> {
+        let (object, scope) = (Arc::clone(object), scope.clone());
+        let seen = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
+            Box::pin(async move { within(connection, &object, &scope, ids).await })
+        });
+        Ok(seen.await?.into_iter().collect())
+    }
+
+    async fn shown_images(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: &Arc<Object>,
+        access: &Access,
+        payload: &Members,
+    ) -> Result<Shown> {
+        let condition = match access.scope() {
+            Scope::All => return Ok(Shown::Whole),
+            scope => scope.condition(object),
+        };
+        let mut hidden = Vec::new();
+        let mut is_any_shown = false;
+        for name in ["before", "after"] {
+            let Some(raw) = raw_of(payload, name).filter(|raw| *raw != "null") else { continue };
+            match self.meets(caller, registry, object, &condition, raw).await? {
+                true => is_any_shown = true,
+                false => hidden.push(name),
+            }
+        }
+        Ok(match (is_any_shown, hidden.as_slice()) {
+            (false, _) => Shown::Nothing,
+            (true, []) => Shown::Whole,
+            (true, hidden) => {
+                let nulls: Vec<(&str, &str)> = hidden.iter().copied().chain(["diff"]).map(|name| (name, "null")).collect();
+                Shown::Cut(with(payload, &nulls))
+            }
+        })
+    }
+
+    /// Whether a record's image meets a condition, as far as that can be decided.
+    async fn meets(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: &Arc<Object>,
+        condition: &Condition,
+        raw: &str,
+    ) -> Result<bool> {
+        let Ok(members) = parse_members(raw) else { return Ok(false) };
+        let mut tested = BTreeSet::new();
+        condition.columns_into(&mut tested);
+        let is_there = |column: &usize| members.0.iter().any(|(name, _)| *name == object.columns[*column].name);
+        if !tested.iter().all(is_there) {
+            return Ok(false);
+        }
+        // A value of another type than the column has now.
+        let Ok(image) = image(object, &members) else { return Ok(false) };
+        let mut related = Vec::new();
+        condition.objects_into(&mut related);
+        if related.is_empty() {
+            return condition.holds(&image, &mut NoRelatedRows);
+        }
+        let (object, condition) = (Arc::clone(object), condition.clone());
+        let found = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
+            Box::pin(async move {
+                let statement = sql::image_meets(connection.dialect(), &object, &condition, &image);
+                let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?;
+                Ok(!rows.is_empty())
+            })
+        });
+        found.await
+    }
+}
+
+/// For conditions without relations.
+struct NoRelatedRows;
+
+impl RelatedRows for NoRelatedRows {
+    fn rows(&mut self, related: &Related, _row: &[blockbase_schema::Value]) -> Result<Vec<Image>> {
+        Err(Error::internal(format!("`{}` of a condition without relations", related.key)))
+    }
+}
+
+fn raw_of<'a>(members: &'a Members, name: &str) -> Option<&'a str> {
+    members.0.iter().find(|(known, _)| known == name).map(|(_, raw)| RawValue::get(raw))
+}
+
+fn member<T: serde::de::DeserializeOwned>(members: &Members, name: &str) -> Option<T> {
+    serde_json::from_str(raw_of(members, name)?).ok()
+}
+
+/// The payload with other values of some members.
+fn with(payload: &Members, changed: &[(&str, &str)]) -> String {
+    let mut out = vec![b'{'];
+    for (name, raw) in &payload.0 {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        write_string(&mut out, name);
+        out.push(b':');
+        let value = changed.iter().find(|(known, _)| known == name).map_or(raw.get(), |(_, value)| value);
+        out.extend_from_slice(value.as_bytes());
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}
