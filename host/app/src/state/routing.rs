@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_auth::{Sealed, SecretBox, Unsealed};
-use blockbase_query::Action;
+use blockbase_query::{Action, Decision};
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, SubscriptionRow, WebhookRow};
@@ -277,7 +277,11 @@ impl Webhook {
 /// `forbidden`, naming what they cannot read.
 pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<()> {
     match pattern.reach() {
-        Reach::Object(object) => caller.require(object, Action::Read),
+        // Each delivery is judged by the conditions of grants. A grant for own rows alone does not suffice.
+        Reach::Object(object) => match caller.reads(object) {
+            Some(Decision::Rules(_)) => Ok(()),
+            _ => caller.require(object, Action::Read),
+        },
         Reach::Platform => caller.require(Resource::Events, Action::Read),
         // Objects that are still to come match as well.
         Reach::Everything => caller.require("*", Action::Read),

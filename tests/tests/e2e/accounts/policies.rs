@@ -1,5 +1,7 @@
 //! Grants with conditions: which rows a role reaches, and what its writes may leave.
 
+mod deliveries;
+mod events;
 mod given;
 mod schema;
 

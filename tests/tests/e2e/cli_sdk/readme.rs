@@ -148,6 +148,16 @@ on_sqlite_first! {
         assert!(text.contains(r#""name":"Lem""#) && !text.contains(r#"{"error""#), "{all}");
     }
 
+    async fn the_tour_of_policies_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/policies.md"), &server).await;
+        let (_, answers) = text.split_once(r#"{"data":[{"#).expect("a list");
+        let (list, writes) = answers.split_once(r#""error":"not_found""#).expect("a refusal");
+        assert!(list.contains(r#""title":"ours""#) && !list.contains(r#""title":"theirs""#) && list.contains(r#""totalCount":1"#), "{all}");
+        assert!(writes.contains(r#""stage":"won""#), "{all}");
+        assert_eq!(writes.matches(r#"{"error":"forbidden""#).count(), 2, "{all}");
+    }
+
     async fn the_tour_of_webhooks_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
         let port = free_port().to_string();
@@ -171,6 +181,7 @@ on_sqlite_first! {
 const PAGES: [(&str, &str); 11] = [
     ("README", include_str!("../../../../README.md")),
     ("auth", include_str!("../../../../docs/auth.md")),
+    ("policies", include_str!("../../../../docs/policies.md")),
     ("filter", include_str!("../../../../docs/filter.md")),
     ("graphql", include_str!("../../../../docs/graphql.md")),
     ("mcp", include_str!("../../../../docs/mcp.md")),
@@ -193,8 +204,12 @@ on_sqlite_first! {
         let port = free_port().to_string();
         for (name, page) in PAGES {
             let (text, all) = run(&page.replace("4100", &port), &server).await;
-            // The tours of permissions show refusals: one each.
-            let refusals = usize::from(name == "auth");
+            // The tours of permissions show refusals.
+            let refusals = match name {
+                "auth" => 1,
+                "policies" => 3,
+                _ => 0,
+            };
             assert_eq!(text.matches(r#"{"error""#).count(), refusals, "{name}: {all}");
             assert!(!text.contains(r#""errors""#), "{name}: {all}");
             for part in match name {

@@ -1,0 +1,51 @@
+//! Deliveries under the conditions of grants: a webhook gets what its maker may read.
+
+use blockbase_tests::{Engine, Receiver};
+use serde_json::{Value, json};
+
+use super::{World, path, world};
+use crate::accounts::roles::role;
+use crate::events::webhooks::{ledger_until, make, quick};
+
+async fn a_webhook_gets_what_its_maker_may_read(engine: Engine) {
+    let server = quick(engine).start().await;
+    let receiver = Receiver::start().await;
+    let World { admin, ann, ann_id, teams: [one, two], tasks: [a, b, c] } = world(&server).await;
+    let hooks = json!([{ "resource": "webhooks", "actions": ["manage"] }, { "resource": "events", "actions": ["read"] }]);
+    role(&admin, "hooks", hooks).await;
+    assert_eq!(admin.post(&format!("/api/v1/users/{ann_id}/roles"), json!({ "roleId": "hooks" })).await.status, 200);
+    let (webhook, _) = make(&ann, json!({ "url": receiver.url, "topics": ["data.task.#"] })).await;
+
+    admin.patch(&path(&c), json!({ "title": "hidden" })).await.data();
+    admin.patch(&path(&a), json!({ "team_id": two, "title": "left" })).await.data();
+    admin.patch(&path(&c), json!({ "team_id": one })).await.data();
+    admin.patch(&path(&b), json!({ "title": "seen" })).await.data();
+    let group = format!("consumer=webhook:{webhook}");
+    let entries = ledger_until(&admin, &group, |entries| {
+        entries.len() == 4 && entries.iter().all(|entry| entry["status"] == "delivered")
+    })
+    .await;
+    let skipped: Vec<&Value> = entries.iter().filter(|entry| entry["skipped"] == true).collect();
+    assert_eq!((skipped.len(), &skipped[0]["attempts"]), (1, &json!(0)), "{entries:#?}");
+    let mut titles: Vec<(Value, Value)> = receiver
+        .received()
+        .iter()
+        .map(|received| {
+            let payload = received.json()["payload"].clone();
+            (payload["before"]["title"].clone(), payload["after"]["title"].clone())
+        })
+        .collect();
+    titles.sort_by_key(|(before, after)| format!("{before}{after}"));
+    let expected = [(json!("a"), Value::Null), (json!("b"), json!("seen")), (Value::Null, json!("hidden"))];
+    assert_eq!(titles, expected);
+}
+
+#[tokio::test]
+async fn a_webhook_gets_what_its_maker_may_read_on_sqlite() {
+    a_webhook_gets_what_its_maker_may_read(Engine::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_webhook_gets_what_its_maker_may_read_on_postgres() {
+    a_webhook_gets_what_its_maker_may_read(Engine::Postgres).await;
+}
