@@ -542,4 +542,76 @@ mod tests {
         let once = vec![grant("task", &[Action::Read], None), grant("task", &[Action::Read], Some(RowPolicy::Own))];
         assert_eq!(of(vec![once.clone(); 100].concat()), of(once));
     }
+
+    fn conditional(actions: &[Action], rows: Option<&str>, check: Option<&str>) -> Grant {
+        let clause = |text: Option<&str>| text.map(Clause::new);
+        Grant { rows: clause(rows), check: clause(check), ..grant("task", actions, None) }
+    }
+
+    #[test]
+    fn conditions_are_compared_by_their_conjuncts() {
+        let held = |rows: &str| Permissions::new(vec![conditional(&[Action::Read], Some(rows), None)], Some("u".into()));
+        let covers = |rows: &str, given: &str| held(rows).covers(&conditional(&[Action::Read], Some(given), None));
+        let narrow = r##"{"#1:1":"open","@1>.#2:1":"one"}"##;
+        for given in [
+            narrow,
+            r##"{"@1>":{"#2:1":{"eq":"one"}},"#1:1":{"=":"open"}}"##,
+            r##"{"_and":[{"#1:1":"open"},{"@1>":{"_and":[{"#2:1":"one"},{"#2:2":1}]}}]}"##,
+            r##"{"#1:1":"\u006fpen","@1>.#2:1":"one","_or":[]}"##,
+        ] {
+            assert!(covers(narrow, given), "{given}");
+            assert!(covers("{}", given), "{given}");
+            assert!(!covers(given, "{}") && !covers(given, r##"{"#1:1":"open"}"##), "{given}");
+        }
+        for given in [
+            r##"{"#1:1":"open"}"##,
+            r##"{"#1:1":"open","@1<.#2:1":"one"}"##,
+            r##"{"_or":[{"#1:1":"open","@1>.#2:1":"one"}]}"##,
+            r##"{"_not":{"#1:1":"open"},"@1>.#2:1":"one"}"##,
+            r##"{"#1:1":{"neq":"open"},"@1>.#2:1":"one"}"##,
+        ] {
+            assert!(!covers(narrow, given), "{given}");
+        }
+        // Numbers with other digits are others: what cannot be told equal is none that is held.
+        assert!(!covers(r##"{"#1:1":1}"##, r##"{"#1:1":1.0}"##));
+        assert!(covers(r##"{"#1:1":{"in":[2,1]}}"##, r##"{"#1:1":{"in":[1,2]}}"##));
+        let someone = |rows| Permissions::new(vec![conditional(&[Action::Read], Some(rows), None)], Some("v".into()));
+        assert_eq!(held(narrow).first_not_held(&someone(narrow)), None);
+        assert_eq!(held("{}").first_not_held(&someone(narrow)), None);
+        let missing = held(narrow).first_not_held(&someone(r##"{"#1:1":"open"}"##)).expect("a wider grant");
+        assert_eq!(missing.rows.as_ref().map(Clause::text), Some(r##"{"#1:1":"open"}"##));
+    }
+
+    #[test]
+    fn a_check_is_what_the_grant_reaches_unless_it_says_otherwise() {
+        let own = Some(RowPolicy::Own);
+        let all = [Action::Update];
+        let held = |rows, check, policy| {
+            let given = Grant { row_policy: policy, ..conditional(&all, rows, check) };
+            Permissions::new(vec![given], Some("u".into()))
+        };
+        let a = r##"{"#1:1":"a"}"##;
+        let given = |rows, check, policy| Grant { row_policy: policy, ..conditional(&all, rows, check) };
+        assert!(held(Some(a), None, None).covers(&given(Some(a), Some(a), None)));
+        assert!(!held(Some(a), None, None).covers(&given(Some(a), Some("{}"), None)));
+        assert!(held(Some(a), Some("{}"), None).covers(&given(Some(a), None, None)));
+        assert!(!held(Some(a), None, own).covers(&given(Some(a), None, None)));
+        assert!(held(Some(a), None, own).covers(&given(Some(a), None, own)));
+        assert!(held(None, None, own).covers(&given(Some(a), None, own)));
+        assert!(!held(None, None, own).covers(&given(None, Some(a), own)));
+        // An own-rows grant of two people reaches no row of both.
+        let mine = held(Some(a), None, own);
+        let theirs = Permissions::new(vec![given(Some(a), None, own)], Some("v".into()));
+        assert_eq!(mine.clone().limited_to(Arc::new(theirs)).decide("task", Action::Update), Some(Decision::Rules(Vec::new())));
+        assert!(matches!(mine.decide("task", Action::Update), Some(Decision::Rules(rules)) if rules.len() == 1));
+    }
+
+    #[test]
+    fn what_depends_on_the_caller_is_left_out_for_all() {
+        let of = |rows| conditional(&[Action::Read], Some(rows), None).for_all().rows;
+        assert_eq!(of(r##"{"#1:1":"$user.id"}"##), None);
+        assert_eq!(of(r##"{"_or":[{"#1:1":{"in":["\u0024key.id"]}}]}"##), None);
+        assert!(of(r##"{"#1:1":"$now"}"##).is_some());
+        assert!(of(r##"{"#1:1":"$$user.id"}"##).is_some());
+    }
 }

@@ -51,7 +51,11 @@ impl App {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn handed_over<'e>(&self, check: &DeliveryCheck, event: &'e ClaimedEvent) -> Result<Result<Cow<'e, ClaimedEvent>, String>> {
+    pub async fn handed_over<'e>(
+        &self,
+        check: &DeliveryCheck,
+        event: &'e ClaimedEvent,
+    ) -> Result<Result<Cow<'e, ClaimedEvent>, String>> {
         if check.is_own_test(event) {
             return Ok(Ok(Cow::Borrowed(event)));
         }
@@ -81,7 +85,6 @@ impl DeliveryCheck {
         let what = if self.subscription.is_webhook() { "webhook" } else { "subscription" };
         reason(&self.rights, |caller| self.subscription.require_needs(caller)).map(|reason| stopped(what, reason))
     }
-
 
     /// Whether it is the event by which somebody tests this webhook: it goes there whatever the webhook subscribed to, and says
     /// only who asked.

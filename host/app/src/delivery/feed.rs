@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
 use blockbase_query::Action;
+use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
 use tokio::sync::broadcast;
@@ -342,7 +342,8 @@ impl App {
     }
 
     async fn event_in(&self, caller: &Caller, permit: &Arc<ScanPermit>, seq: i64) -> Result<Option<CommittedEvent>> {
-        self.scan_in(caller, Arc::clone(permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) })).await
+        self.scan_in(caller, Arc::clone(permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
+            .await
     }
 
     /// Whether `caller` is shown something of an event. Its payload is read only if the rest does not decide that.

@@ -381,13 +381,15 @@ impl App {
                 })
             })
             .await?;
-        Ok(found.filter(|(row, _)| glance(caller, row.object.as_deref(), row.owner.as_deref()) == Glance::Whole).map(|(row, mut attempts)| {
-            if attempts.is_empty() {
-                attempts.extend(only_attempt(&row));
-            }
-            let history = attempts.into_iter().map(AttemptAnswer::from).collect();
-            DeliveryWithHistory { delivery: DeliveryAnswer::from(row), history }
-        }))
+        Ok(found.filter(|(row, _)| glance(caller, row.object.as_deref(), row.owner.as_deref()) == Glance::Whole).map(
+            |(row, mut attempts)| {
+                if attempts.is_empty() {
+                    attempts.extend(only_attempt(&row));
+                }
+                let history = attempts.into_iter().map(AttemptAnswer::from).collect();
+                DeliveryWithHistory { delivery: DeliveryAnswer::from(row), history }
+            },
+        ))
     }
 
     fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {
@@ -465,7 +467,8 @@ impl App {
             .write_in_reserve(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let entry = connection.held_delivery(&event_id, &consumer).await?;
-                    let is_seen = |entry: &LedgerRow| glance(&caller, entry.object.as_deref(), entry.owner.as_deref()) == Glance::Whole;
+                    let is_seen =
+                        |entry: &LedgerRow| glance(&caller, entry.object.as_deref(), entry.owner.as_deref()) == Glance::Whole;
                     let entry = entry.filter(is_seen).ok_or_else(missing)?;
                     may_act_on_group(connection, &caller, &consumer).await?;
                     if entry.status != "failed" {

@@ -60,12 +60,7 @@ impl<'a> EventView<'a> {
     }
 
     pub(crate) fn of_claimed(event: &'a ClaimedEvent) -> EventView<'a> {
-        EventView {
-            topic: &event.topic,
-            payload: &event.payload,
-            object: event.object.as_deref(),
-            owner: event.owner.as_deref(),
-        }
+        EventView { topic: &event.topic, payload: &event.payload, object: event.object.as_deref(), owner: event.owner.as_deref() }
     }
 
     /// Whether it says that links were made or removed.
@@ -145,7 +140,8 @@ impl App {
                 return Ok(Shown::Nothing);
             }
         }
-        let (target, texts): (Option<String>, Option<Vec<String>>) = (member(payload, "targetObject"), member(payload, "targetIds"));
+        let (target, texts): (Option<String>, Option<Vec<String>>) =
+            (member(payload, "targetObject"), member(payload, "targetIds"));
         let (Some(target), Some(texts)) = (target, texts) else { return Ok(Shown::Nothing) };
         let Ok(reads) = caller.access_to(&self.ground(registry), &target, Action::Read) else { return Ok(Shown::Nothing) };
         let Some(target) = registry.object(&target).filter(|_| *reads.scope() != Scope::All) else { return Ok(Shown::Whole) };

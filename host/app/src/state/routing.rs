@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_auth::{Sealed, SecretBox, Unsealed};
-use blockbase_query::{Action, Decision};
 use blockbase_query::topic::{Reach, TopicPattern};
+use blockbase_query::{Action, Decision};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, SubscriptionRow, WebhookRow};
 use parking_lot::RwLock;

@@ -48,17 +48,17 @@ impl Group {
             None => self.undecodable(delivery.seq),
             Some(event) => match self.dispatcher.app.handed_over(check, event).await {
                 Ok(Ok(event)) => {
-                let began = Instant::now();
-                let span = event_span(&event.topic, &self.consumer, &subscription.handler);
-                span.in_scope(|| log_event(&self.consumer, &event));
-                end_span(&span, Outcome::Success, None);
-                telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Success, began.elapsed());
-                Attempt::Delivered
+                    let began = Instant::now();
+                    let span = event_span(&event.topic, &self.consumer, &subscription.handler);
+                    span.in_scope(|| log_event(&self.consumer, &event));
+                    end_span(&span, Outcome::Success, None);
+                    telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Success, began.elapsed());
+                    Attempt::Delivered
                 }
                 Ok(Err(why)) => Attempt::Skipped(why),
                 // The database does not answer, so nothing was attempted.
                 Err(_) => Attempt::Released,
-            }
+            },
         };
         let ended = Ended::at_once(delivery, attempt);
         Report { token: Arc::clone(token), ended, answered: None }

@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::access::{Access, Action, Decision, Permissions};
+use crate::access::{Access, Action, Clause, Decision, Permissions};
 
 fn registry() -> Registry {
     let object = |id: i64, definition: serde_json::Value| StoredObject {
@@ -352,4 +352,28 @@ fn the_documentation_has_every_limit() {
         format!("| objects, those of operators and quantifiers included | {OBJECTS_MAX} |"),
     ];
     assert_eq!(rows, wanted, "the table of limits in docs/filter.md");
+}
+
+#[test]
+fn a_stored_condition_reads_back_and_follows_renames() {
+    let registry = registry();
+    for_a_while(|input| {
+        let text = random(input, "task", 3)?.to_string();
+        let Ok(condition) = task(&text) else { return Ok(false) };
+        let object = registry.object("task").expect("an object");
+        let stored = Clause::new(&text).numbered(&registry, object).expect("a stored form");
+        let named = stored.named(&registry, object).expect("names");
+        assert_eq!(task(named.text()).expect("the same condition"), condition, "{text}\n{}", stored.text());
+        Ok(true)
+    });
+    let object = registry.object("task").expect("an object");
+    let stored = |text: &str| Clause::new(text).numbered(&registry, object).map(|clause| clause.text().to_owned());
+    let text = r#"{"title":"x","project_id":null,"created_by":"u","project.owner.name":{"in":["a"]},"_or":[{"helpers":{"some":{"name":"b"}}}]}"#;
+    let expected =
+        r##"{"#1:1":"x","#@1":null,"created_by":"u","@1>.@2>.#3:1":{"in":["a"]},"_or":[{"@3>":{"some":{"#3:1":"b"}}}]}"##;
+    assert_eq!(stored(text).as_deref(), Some(expected));
+    assert_eq!(stored(r#"{"nothing":1}"#), None);
+    for gone in [r##"{"#1:99":1}"##, r##"{"#2:1":1}"##, r#"{"@9>":{}}"#, r#"{"title":1}"#, "[]", r#"{"_and":{}}"#] {
+        assert_eq!(Clause::new(gone).named(&registry, object), None, "{gone}");
+    }
 }

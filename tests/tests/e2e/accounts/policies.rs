@@ -97,7 +97,7 @@ on_both_engines! {
         assert_eq!(ann.get(&path(&b)).await.status, 200);
         ann.get(&path(&c)).await.expect_error(404, "not_found");
         // Search, filters, conditions, totals and sums stay within it.
-        for query in ["search=c", "title=c", "where=%7B%22title%22:%22c%22%7D", "assignee%5Bis_not_null%5D=true&title=c"] {
+        for query in ["search=c&title=c", "title=c", "where=%7B%22title%22:%22c%22%7D", "assignee%5Bis_not_null%5D=true&title=c"] {
             assert_eq!(titles(&ann, query).await, Vec::<String>::new(), "{query}");
         }
         let sum = ann.get("/api/v1/data/task/aggregate?fn=sum&field=points").await.json();
@@ -147,7 +147,7 @@ on_both_engines! {
         new(&two).await.expect_error(409, "foreign_key_violation");
         // All or none.
         let rows = json!([{ "title": "x", "team_id": one }, { "title": "y" }]);
-        ann.post("/api/v1/data/task/bulk", rows).await.expect_error(403, "forbidden");
+        ann.post("/api/v1/data/task/bulk", json!({ "data": rows })).await.expect_error(403, "forbidden");
         assert_eq!(titles(&admin, "title%5Bin%5D=x,y").await, Vec::<String>::new());
         let bulk = ann.patch("/api/v1/data/task/bulk", json!({ "ids": [a, b, c], "values": { "points": 3 } })).await;
         assert_eq!((bulk.status, &bulk.json()["ids"]), (200, &json!([a, c])), "{}", bulk.text);

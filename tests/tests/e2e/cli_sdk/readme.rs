@@ -178,7 +178,7 @@ on_sqlite_first! {
 }
 
 /// Every page that has commands, in an order in which somebody may read them.
-const PAGES: [(&str, &str); 11] = [
+const PAGES: [(&str, &str); 12] = [
     ("README", include_str!("../../../../README.md")),
     ("auth", include_str!("../../../../docs/auth.md")),
     ("policies", include_str!("../../../../docs/policies.md")),

@@ -21,10 +21,9 @@ async fn a_webhook_gets_what_its_maker_may_read(engine: Engine) {
     admin.patch(&path(&c), json!({ "team_id": one })).await.data();
     admin.patch(&path(&b), json!({ "title": "seen" })).await.data();
     let group = format!("consumer=webhook:{webhook}");
-    let entries = ledger_until(&admin, &group, |entries| {
-        entries.len() == 4 && entries.iter().all(|entry| entry["status"] == "delivered")
-    })
-    .await;
+    let entries =
+        ledger_until(&admin, &group, |entries| entries.len() == 4 && entries.iter().all(|entry| entry["status"] == "delivered"))
+            .await;
     let skipped: Vec<&Value> = entries.iter().filter(|entry| entry["skipped"] == true).collect();
     assert_eq!((skipped.len(), &skipped[0]["attempts"]), (1, &json!(0)), "{entries:#?}");
     let mut titles: Vec<(Value, Value)> = receiver
