@@ -7,7 +7,7 @@ import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
 import { Menu } from "../../components/floating";
 import { ReachWord, RightsMatrix } from "./RightsMatrix";
-import { ACTIONS, PLATFORM, type Reach, type RowWords, WITHOUT_ROWS, effectiveQuery, reachOf, rowWords, withReach } from "./roles";
+import { ACTIONS, PLATFORM, type PlainReach, type RowWords, SOME_ROWS, WITHOUT_ROWS, effectiveQuery, reachOf, reachesSome, rowWords, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
@@ -32,7 +32,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
   const drawn = shown.slice(0, ROWS_SHOWN);
   const everything = (action: Action) => reachOf(grants, "*", action) === "all" || reachOf(grants, "*", "manage") === "all";
   const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || (resource !== "*" && everything(action)));
-  const set = (of: readonly string[], actions: readonly Action[], reach: Reach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
+  const set = (of: readonly string[], actions: readonly Action[], reach: PlainReach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
   // What the head of a column changes are the objects that are shown: what has rows and is not of the platform.
   const records = shown.filter((resource) => !(resource in PLATFORM) && rowWords(resource) !== undefined);
   const mayEdit = onChange !== undefined;
@@ -59,9 +59,9 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
             : undefined
         }
         cell={(resource, action) => {
-          const [reach, implied] = [reachOf(grants, resource, action), isImplied(resource, action)];
-          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} />;
-          return <ReachSelect label={`${action} on ${resource}`} reach={reach} implied={implied} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
+          const [reach, implied, hasSome] = [reachOf(grants, resource, action), isImplied(resource, action), reachesSome(grants, resource, action)];
+          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} hasSome={hasSome} />;
+          return <ReachSelect label={`${action} on ${resource}`} reach={reach} nothing={implied ? "included" : hasSome ? SOME_ROWS : "–"} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
         }}
         below={(resource) =>
           mayEdit &&
@@ -98,7 +98,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
 }
 
 /** One action on all objects that the search finds. Nothing is sent before the role is saved. */
-function ColumnHead({ action, objects, onSet }: { action: Action; objects: number; onSet: (reach: Reach) => void }) {
+function ColumnHead({ action, objects, onSet }: { action: Action; objects: number; onSet: (reach: PlainReach) => void }) {
   const of = `${objects.toLocaleString("en")} ${objects === 1 ? "object" : "objects"}`;
   return (
     <Menu>
@@ -125,7 +125,8 @@ function ColumnHead({ action, objects, onSet }: { action: Action; objects: numbe
   );
 }
 
-function ReachSelect({ label, reach, implied, words, autoFocus, onChange }: { label: string; reach: Reach; implied: boolean; words: RowWords | undefined; autoFocus: boolean; onChange: (reach: Reach) => void }) {
+/** The reach of one cell as a choice. `nothing` says what is left where no grant without conditions gives the action. */
+function ReachSelect({ label, reach, nothing, words, autoFocus, onChange }: { label: string; reach: PlainReach; nothing: string; words: RowWords | undefined; autoFocus: boolean; onChange: (reach: PlainReach) => void }) {
   const place = useRef<HTMLSelectElement>(null);
   const first = useRef(autoFocus);
   // The person has just opened this row.
@@ -139,9 +140,9 @@ function ReachSelect({ label, reach, implied, words, autoFocus, onChange }: { la
       aria-label={label}
       classNames={{ input: classes.cell! }}
       value={reach ?? ""}
-      onChange={({ currentTarget: { value } }) => onChange(value === "" ? null : (value as Reach))}
+      onChange={({ currentTarget: { value } }) => onChange(value === "" ? null : (value as PlainReach))}
       data={[
-        { value: "", label: implied ? "included" : "–" },
+        { value: "", label: nothing },
         { value: "all", label: words?.all ?? "yes" },
         ...(words !== undefined || reach === "own" ? [{ value: "own", label: words?.own ?? WITHOUT_ROWS }] : []),
       ]}
