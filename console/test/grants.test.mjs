@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundled } from "./bundled.mjs";
 
-const { isConditional, normal, reachOf, reachesSome, withReach } = await bundled("screens/roles/roles.ts");
+const { isConditional, normal, reachOf, reachesSome, refusalIn, refusedAt, withReach } = await bundled("screens/roles/roles.ts");
 const { allows } = await bundled("api/session.ts");
 
 const open = { resource: "task", actions: ["read"], where: { status: "open" } };
@@ -63,4 +63,15 @@ test("a grant with a condition is not a right on every row", () => {
   assert.deepEqual([may([checked], "create"), may([checked], "create", "all")], [true, false]);
   assert.equal(may([open, plain], "read", "all"), true);
   assert.equal(allows({ enforced: false, permissions: [open] }, "task", "read", "all"), true);
+});
+
+test("a refusal is found at the condition that it is about, until that is changed", () => {
+  const given = normal([plain, open, broken]);
+  const refusal = refusedAt("`permissions` at index 2, `where`: `where.#1:2`: There is no field `#1:2`.", given);
+  assert.deepEqual([refusal.clause, refusal.message], ["where", "`where.#1:2`: There is no field `#1:2`."]);
+  assert.equal(refusalIn(broken, refusal), refusal);
+  assert.equal(refusalIn(open, refusal), undefined);
+  assert.equal(refusalIn({ ...broken, where: { status: "open" } }, refusal), undefined);
+  assert.equal(refusedAt("`permissions` at index 9, `where`: no", given), undefined);
+  assert.equal(refusedAt("A role has 100 grants at most.", given), undefined);
 });

@@ -2,7 +2,7 @@ import { Button, NativeSelect, TextInput, UnstyledButton } from "@mantine/core";
 import { upperFirst } from "@mantine/hooks";
 import { IconChevronDown, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
 import { Menu } from "../../components/floating";
@@ -16,7 +16,7 @@ const ROWS_SHOWN = 100;
 const ON_RECORDS: readonly Action[] = ["read", "create", "update", "delete"];
 
 /** What a role grants, as a matrix. One resource is edited at a time; the head of a column changes all objects that are shown. */
-export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: string; grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void }) {
+export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role: string; grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void; aside?: ReactNode }) {
   const [edited, setEdited] = useState<{ resource: string; action: Action } | null>(null);
   const objects = useObjects();
   // It lists what blocks declare too.
@@ -39,11 +39,14 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
   const heads = useRef(new Map<string, HTMLButtonElement>());
   return (
     <>
-      <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
-          // A row that goes and comes back would take the focus from the search.
-          setEdited(null);
-          onSearch(currentTarget.value);
-        }} />
+      <div className={classes.top}>
+        <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
+            // A row that goes and comes back would take the focus from the search.
+            setEdited(null);
+            onSearch(currentTarget.value);
+          }} />
+        {aside}
+      </div>
       <RightsMatrix
         label="Grants"
         resources={drawn}

@@ -1,6 +1,8 @@
 /** Roles and their grants. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { sameJson } from "../../api/json";
 import type { Action, EffectiveRights, Grant } from "../../api/types";
 
 export const ACTIONS: readonly Action[] = ["read", "create", "update", "delete", "manage"];
@@ -84,7 +86,7 @@ export function withReach(grants: Grant[], resource: string, action: Action, rea
 }
 
 /** A grant with conditions as it is sent: `broken` is only in answers. */
-function sent({ resource, actions, rowPolicy, where, check }: Grant): Grant {
+export function sent({ resource, actions, rowPolicy, where, check }: Grant): Grant {
   return { resource, actions, ...(rowPolicy === "own" ? { rowPolicy } : {}), ...((where ?? null) === null ? {} : { where }), ...((check ?? null) === null ? {} : { check }) };
 }
 
@@ -97,3 +99,26 @@ export function normal(grants: Grant[]): Grant[] {
     return [...withReach(plain, resource, "read", reachOf(plain, resource, "read")), ...of.filter(isConditional).map(sent)];
   });
 }
+
+/** What the server refuses in a condition of a grant. */
+export interface Refusal {
+  /** As it was sent. */
+  grant: Grant;
+  clause: "where" | "check";
+  message: string;
+}
+
+/** The condition that a refusal of these grants is about; undefined where it is about something else. */
+export function refusalOf(error: unknown, given: Grant[]): Refusal | undefined {
+  return isApiError(error) && error.field === "permissions" ? refusedAt(error.message, given) : undefined;
+}
+
+/** The condition that the server's sentence names by its place. */
+export function refusedAt(sentence: string, given: Grant[]): Refusal | undefined {
+  const place = /^`permissions` at index (\d+), `(where|check)`: /.exec(sentence);
+  const grant = place === null ? undefined : given[Number(place[1])];
+  return place === null || grant === undefined ? undefined : { grant, clause: place[2] as Refusal["clause"], message: sentence.slice(place[0].length) };
+}
+
+/** What is refused in this grant, as long as nobody has changed it. */
+export const refusalIn = (grant: Grant, refusal: Refusal | undefined): Refusal | undefined => (refusal !== undefined && sameJson(sent(grant), refusal.grant) ? refusal : undefined);
