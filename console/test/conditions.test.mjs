@@ -227,3 +227,37 @@ test("the bounds of the server are known", () => {
 test("GraphQL has neither dots nor short forms", () => {
   assert.deepEqual(print(read({ status: "open", "owner.name": "Ann", tags: { some: { name: "red" } } }), { isExplicit: true }), { status: { eq: "open" }, owner: { name: { eq: "Ann" } }, tags: { some: { name: { eq: "red" } } } });
 });
+
+test("variables are values of tests where they are asked for, and parts that are not understood elsewhere", () => {
+  const withVariables = (json) => tree.readWhere(json, task, of, { takesVariables: true });
+  for (const json of [
+    { title: "$user.id" },
+    { title: { neq: "$user.email" } },
+    { title: { in: "$user.roles" } },
+    { due: { lt: "$now" }, status: "open" },
+    { _or: [{ "owner.name": "$user.email" }, { created_by: "$user.id" }] },
+    { comment_by_task: { some: { created_by: "$user.id" } } },
+    { title: "$$user.id" },
+    // A list where a value is due, another name, and a variable among values: what the builder cannot show stays as it is.
+    { title: { eq: "$user.roles" } },
+    { title: { in: "$user.id" } },
+    { title: { eq: "$other" } },
+    { title: { in: ["$user.id", "a"] } },
+  ])
+    assert.deepEqual(print(withVariables(json)), json, JSON.stringify(json));
+  const kinds = (json) => withVariables(json).map(({ kind, variable }) => `${kind} ${variable}`);
+  assert.deepEqual(kinds({ title: "$user.id", due: { lt: "$now" }, status: { in: "$user.roles" } }), ["test $user.id", "test $now", "test $user.roles"]);
+  assert.deepEqual([...kinds({ title: "$user.roles" }), ...kinds({ title: "$$user.id" }), ...kinds({ title: { in: ["$user.id"] } })], ["raw undefined", "test undefined", "raw undefined"]);
+  assert.deepEqual(read({ title: "$user.id" }).map(({ kind }) => kind), ["raw"]);
+  assert.equal(words.textOf(words.wordsOfAll(withVariables({ title: "$user.id", due: { lt: "$now" } }), "and", { shape: task, of, titleOf: () => undefined })), "title is $user.id and due is before $now");
+  assert.ok(withVariables({ title: "$user.id", status: { in: "$user.roles" } }).every((part) => sendable.isComplete(part, task, of)));
+  // No plain condition has a variable.
+  assert.equal(tree.filterOf(withVariables({ title: "$user.id" }), task, of).where, '{"title":"$user.id"}');
+});
+
+test("a condition of a grant has tighter bounds", () => {
+  const within = (json) => sendable.fits(read(json), task, of, sendable.OF_GRANT);
+  const tests = (count) => ({ _or: Array.from({ length: count }, (_, index) => ({ title: String(index) })) });
+  assert.deepEqual([within(tests(30)), within(tests(31)), fits(tests(31))], [true, false, true]);
+  assert.deepEqual([within({ "owner.company.name": "a" }), within({ "owner.company.name": "a", "reviewer.name": "b" })], [true, false]);
+});

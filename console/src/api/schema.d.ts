@@ -1967,6 +1967,12 @@ export interface components {
              * @enum {string|null}
              */
             rowPolicy?: "own" | null;
+            /** @description A condition on the rows that the grant reaches. `rowPolicy` and `where` are ANDed. */
+            where?: JsonObject | null;
+            /** @description A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`. */
+            check?: JsonObject | null;
+            /** @description True in answers if a condition names what is no longer there. The grant then gives nothing. */
+            readonly broken?: boolean;
         };
         /** @description A user, as administrators see one. */
         SvcManagedUser: {
@@ -1996,15 +2002,15 @@ export interface components {
             resources: {
                 resource: string;
                 /** @enum {string|null} */
-                create: "all" | "own" | null;
+                create: "all" | "own" | "condition" | null;
                 /** @enum {string|null} */
-                read: "all" | "own" | null;
+                read: "all" | "own" | "condition" | null;
                 /** @enum {string|null} */
-                update: "all" | "own" | null;
+                update: "all" | "own" | "condition" | null;
                 /** @enum {string|null} */
-                delete: "all" | "own" | null;
+                delete: "all" | "own" | "condition" | null;
                 /** @enum {string|null} */
-                manage: "all" | "own" | null;
+                manage: "all" | "own" | "condition" | null;
             }[];
         };
         /** @description A session of a user, without its token. */

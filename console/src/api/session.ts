@@ -22,7 +22,7 @@ export const permissionsQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Whether `permissions` allow `action` on `resource`; `rows: "all"` asks for every row instead of some. */
+/** Whether `permissions` allow `action` on `resource`; `rows: "all"` asks for every row instead of some, and without a condition on what it becomes. */
 export function allows(permissions: Permissions | undefined, resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   if (permissions === undefined) return false;
   if (!permissions.enforced) return true;
@@ -30,7 +30,7 @@ export function allows(permissions: Permissions | undefined, resource: string, a
     (grant) =>
       (grant.resource === resource || grant.resource === "*") &&
       (grant.actions.includes("manage") || grant.actions.includes(action)) &&
-      (rows === "some" || grant.rowPolicy !== "own"),
+      (rows === "some" || (grant.rowPolicy !== "own" && (grant.where ?? null) === null && (grant.check ?? null) === null)),
   );
 }
 

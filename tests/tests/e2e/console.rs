@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = &[
     ("records_bulk.mjs", include_str!("../../clients/console/records_bulk.mjs")),
     ("records_filter.mjs", include_str!("../../clients/console/records_filter.mjs")),
     ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
+    ("roles_conditions.mjs", include_str!("../../clients/console/roles_conditions.mjs")),
     ("screens.mjs", include_str!("../../clients/console/screens.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
     ("transfer.mjs", include_str!("../../clients/console/transfer.mjs")),
@@ -117,6 +118,7 @@ screens! {
     records_bulk: "records_bulk.mjs";
     records_filter: "records_filter.mjs";
     records_live: "records_live.mjs";
+    roles_conditions: "roles_conditions.mjs";
     shell: "shell.mjs";
     transfer: "transfer.mjs";
     users: "users.mjs";

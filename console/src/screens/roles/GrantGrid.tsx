@@ -2,12 +2,12 @@ import { Button, NativeSelect, TextInput, UnstyledButton } from "@mantine/core";
 import { upperFirst } from "@mantine/hooks";
 import { IconChevronDown, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
 import { Menu } from "../../components/floating";
 import { ReachWord, RightsMatrix } from "./RightsMatrix";
-import { ACTIONS, PLATFORM, type Reach, type RowWords, WITHOUT_ROWS, effectiveQuery, reachOf, rowWords, withReach } from "./roles";
+import { ACTIONS, PLATFORM, type PlainReach, type RowWords, SOME_ROWS, WITHOUT_ROWS, effectiveQuery, reachOf, reachesSome, rowWords, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
@@ -16,7 +16,7 @@ const ROWS_SHOWN = 100;
 const ON_RECORDS: readonly Action[] = ["read", "create", "update", "delete"];
 
 /** What a role grants, as a matrix. One resource is edited at a time; the head of a column changes all objects that are shown. */
-export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: string; grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void }) {
+export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role: string; grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void; aside?: ReactNode }) {
   const [edited, setEdited] = useState<{ resource: string; action: Action } | null>(null);
   const objects = useObjects();
   // It lists what blocks declare too.
@@ -32,18 +32,21 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
   const drawn = shown.slice(0, ROWS_SHOWN);
   const everything = (action: Action) => reachOf(grants, "*", action) === "all" || reachOf(grants, "*", "manage") === "all";
   const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || (resource !== "*" && everything(action)));
-  const set = (of: readonly string[], actions: readonly Action[], reach: Reach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
+  const set = (of: readonly string[], actions: readonly Action[], reach: PlainReach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
   // What the head of a column changes are the objects that are shown: what has rows and is not of the platform.
   const records = shown.filter((resource) => !(resource in PLATFORM) && rowWords(resource) !== undefined);
   const mayEdit = onChange !== undefined;
   const heads = useRef(new Map<string, HTMLButtonElement>());
   return (
     <>
-      <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
-          // A row that goes and comes back would take the focus from the search.
-          setEdited(null);
-          onSearch(currentTarget.value);
-        }} />
+      <div className={classes.top}>
+        <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
+            // A row that goes and comes back would take the focus from the search.
+            setEdited(null);
+            onSearch(currentTarget.value);
+          }} />
+        {aside}
+      </div>
       <RightsMatrix
         label="Grants"
         resources={drawn}
@@ -59,9 +62,9 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
             : undefined
         }
         cell={(resource, action) => {
-          const [reach, implied] = [reachOf(grants, resource, action), isImplied(resource, action)];
-          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} />;
-          return <ReachSelect label={`${action} on ${resource}`} reach={reach} implied={implied} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
+          const [reach, implied, hasSome] = [reachOf(grants, resource, action), isImplied(resource, action), reachesSome(grants, resource, action)];
+          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} hasSome={hasSome} />;
+          return <ReachSelect label={`${action} on ${resource}`} reach={reach} nothing={implied ? "included" : hasSome ? SOME_ROWS : "–"} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
         }}
         below={(resource) =>
           mayEdit &&
@@ -98,7 +101,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
 }
 
 /** One action on all objects that the search finds. Nothing is sent before the role is saved. */
-function ColumnHead({ action, objects, onSet }: { action: Action; objects: number; onSet: (reach: Reach) => void }) {
+function ColumnHead({ action, objects, onSet }: { action: Action; objects: number; onSet: (reach: PlainReach) => void }) {
   const of = `${objects.toLocaleString("en")} ${objects === 1 ? "object" : "objects"}`;
   return (
     <Menu>
@@ -125,7 +128,8 @@ function ColumnHead({ action, objects, onSet }: { action: Action; objects: numbe
   );
 }
 
-function ReachSelect({ label, reach, implied, words, autoFocus, onChange }: { label: string; reach: Reach; implied: boolean; words: RowWords | undefined; autoFocus: boolean; onChange: (reach: Reach) => void }) {
+/** The reach of one cell as a choice. `nothing` says what is left where no grant without conditions gives the action. */
+function ReachSelect({ label, reach, nothing, words, autoFocus, onChange }: { label: string; reach: PlainReach; nothing: string; words: RowWords | undefined; autoFocus: boolean; onChange: (reach: PlainReach) => void }) {
   const place = useRef<HTMLSelectElement>(null);
   const first = useRef(autoFocus);
   // The person has just opened this row.
@@ -139,9 +143,9 @@ function ReachSelect({ label, reach, implied, words, autoFocus, onChange }: { la
       aria-label={label}
       classNames={{ input: classes.cell! }}
       value={reach ?? ""}
-      onChange={({ currentTarget: { value } }) => onChange(value === "" ? null : (value as Reach))}
+      onChange={({ currentTarget: { value } }) => onChange(value === "" ? null : (value as PlainReach))}
       data={[
-        { value: "", label: implied ? "included" : "–" },
+        { value: "", label: nothing },
         { value: "all", label: words?.all ?? "yes" },
         ...(words !== undefined || reach === "own" ? [{ value: "own", label: words?.own ?? WITHOUT_ROWS }] : []),
       ]}

@@ -1,5 +1,5 @@
-import { Button } from "@mantine/core";
-import { IconDots, IconEye } from "@tabler/icons-react";
+import { Button, UnstyledButton } from "@mantine/core";
+import { IconAlertTriangle, IconArrowDown, IconDots, IconEye } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
@@ -14,12 +14,15 @@ import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Menu } from "../../components/floating";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
+import { later } from "../../components/later";
 import { told } from "../../components/toast";
 import { usersQuery } from "../users/users";
 import { EffectiveRights } from "./EffectiveRights";
 import { GrantGrid } from "./GrantGrid";
-import { normal, roleQuery } from "./roles";
+import { isConditional, normal, refusalOf, roleQuery } from "./roles";
 import classes from "./Roles.module.css";
+
+const Conditions = later(() => import("./conditions/Conditions").then((loaded) => loaded.Conditions));
 
 const SEEDED = new Set(["admin", "public", "anonymous"]);
 
@@ -42,7 +45,7 @@ export function RoleScreen() {
   const params = { path: { id } };
   const path = `/api/v1/roles/${id}`;
   const save = useMutation({
-    mutationFn: () => api.PATCH("/api/v1/roles/{id}", { params, body: { permissions: normal(grants!) } }),
+    mutationFn: (permissions: Grant[]) => api.PATCH("/api/v1/roles/{id}", { params, body: { permissions } }),
     onSuccess: async () => {
       await Promise.all([cache.invalidateQueries({ queryKey: ["roles"] }), cache.invalidateQueries({ queryKey: ["me", "permissions"] })]);
       told(`The role ${role!.name} is saved. It holds at once.`);
@@ -63,6 +66,7 @@ export function RoleScreen() {
         {query.error === null ? <SkeletonRows rows={12} columns={6} /> : <ErrorState error={query.error} title="The role could not be loaded" onRetry={() => void query.refetch()} />}
       </Page>
     );
+  const onChange = canUpdate && role.name !== "admin" ? setGrants : undefined;
   const tabLink = (to: "grants" | "effective" | "users") => linkOptions({ to: "/roles/$role", params: { role: id }, search: to === "grants" ? {} : { tab: to } });
   return (
     <Page
@@ -93,7 +97,7 @@ export function RoleScreen() {
               <Button variant="subtle" onClick={() => setGrants(undefined)}>
                 Discard
               </Button>
-              <Button loading={save.isPending} onClick={() => save.mutate()}>
+              <Button loading={save.isPending} onClick={() => save.mutate(normal(grants))}>
                 Save role
               </Button>
             </>
@@ -128,13 +132,10 @@ export function RoleScreen() {
           </p>
         )}
         {tab === "grants" && (
-          <GrantGrid
-            role={id}
-            grants={shown}
-            onChange={canUpdate && role.name !== "admin" ? setGrants : undefined}
-            q={q}
-            onSearch={(value) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
-          />
+          <>
+            <GrantGrid role={id} grants={shown} onChange={onChange} q={q} onSearch={(value) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })} aside={<ConditionsBelow grants={shown} />} />
+            <Conditions grants={shown} onChange={onChange} refusal={save.variables === undefined ? undefined : refusalOf(save.error, save.variables)} />
+          </>
         )}
         {tab === "effective" && <EffectiveRights role={id} />}
         {tab === "users" &&
@@ -167,5 +168,29 @@ export function RoleScreen() {
           ))}
       </div>
     </Page>
+  );
+}
+
+/** The way to the conditions, which stand below a long table. */
+function ConditionsBelow({ grants }: { grants: Grant[] }) {
+  const count = grants.filter(isConditional).length;
+  const broken = grants.filter((grant) => grant.broken === true).length;
+  if (count === 0) return null;
+  const Icon = broken > 0 ? IconAlertTriangle : IconArrowDown;
+  return (
+    <UnstyledButton
+      className={classes.below}
+      fz="inherit"
+      data-broken={broken > 0 || undefined}
+      onClick={() => {
+        const heading = document.getElementById("conditions");
+        heading?.scrollIntoView({ block: "start" });
+        heading?.focus({ preventScroll: true });
+      }}
+    >
+      <Icon size={14} aria-hidden="true" />
+      {count === 1 ? "1 grant with a condition" : `${count.toLocaleString("en")} grants with conditions`}
+      {broken > 0 && `, ${broken.toLocaleString("en")} broken`}
+    </UnstyledButton>
   );
 }

@@ -1,6 +1,8 @@
 /** Roles and their grants. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { sameJson } from "../../api/json";
 import type { Action, EffectiveRights, Grant } from "../../api/types";
 
 export const ACTIONS: readonly Action[] = ["read", "create", "update", "delete", "manage"];
@@ -21,7 +23,7 @@ export const PLATFORM: Record<string, string> = {
 };
 
 /** What a grant for all rows reaches, and one for own rows. */
-export type RowWords = Record<NonNullable<Reach>, string>;
+export type RowWords = Record<NonNullable<PlainReach>, string>;
 
 /** Of the platform, what has rows that belong to callers. No answer of the server says which, so a test of its list compares the two. */
 export const OWN_ROWS: Record<string, RowWords> = {
@@ -41,6 +43,9 @@ export function rowWords(resource: string): RowWords | undefined {
 /** A grant for own rows of what has none. */
 export const WITHOUT_ROWS = "own, without rows";
 
+/** What a grant with a condition reaches. */
+export const SOME_ROWS = "some rows";
+
 export const roleQuery = (id: string) =>
   queryOptions({
     queryKey: ["roles", id],
@@ -48,6 +53,8 @@ export const roleQuery = (id: string) =>
   });
 
 export type Reach = EffectiveRights[Action];
+/** What a cell of the grid can be set to. Conditions are edited below the grid. */
+export type PlainReach = Exclude<Reach, "condition">;
 
 export const effectiveQuery = (id: string) =>
   queryOptions({
@@ -55,26 +62,63 @@ export const effectiveQuery = (id: string) =>
     queryFn: async ({ signal }) => (await dataOf(api.GET("/api/v1/roles/{id}/permissions", { params: { path: { id } }, signal }))).resources,
   });
 
-export const reachOf = (grants: Grant[], resource: string, action: Action): Reach => {
-  const of = grants.filter((grant) => grant.resource === resource && grant.actions.includes(action));
+/** Whether a grant has conditions. The grid neither changes such a grant nor joins it with others. */
+export const isConditional = ({ where, check }: Grant): boolean => (where ?? null) !== null || (check ?? null) !== null;
+
+/** How far the grants without conditions reach. */
+export const reachOf = (grants: Grant[], resource: string, action: Action): PlainReach => {
+  const of = grants.filter((grant) => !isConditional(grant) && grant.resource === resource && grant.actions.includes(action));
   return of.some(({ rowPolicy }) => rowPolicy !== "own") ? "all" : of.length > 0 ? "own" : null;
 };
 
-/** The grants with one cell of the grid changed; one grant a resource and row policy. */
-export function withReach(grants: Grant[], resource: string, action: Action, reach: Reach): Grant[] {
-  const others = grants.filter((grant) => grant.resource !== resource);
-  const reaches = new Map<Action, Reach>(ACTIONS.map((each) => [each, each === action ? reach : reachOf(grants, resource, each)]));
-  const of = (wanted: Reach) => ACTIONS.filter((each) => reaches.get(each) === wanted);
+/** Whether a grant with conditions gives the action on some rows. A broken one gives nothing. */
+export const reachesSome = (grants: Grant[], resource: string, action: Action): boolean =>
+  grants.some((grant) => isConditional(grant) && grant.broken !== true && grant.resource === resource && (grant.actions.includes(action) || grant.actions.includes("manage")));
+
+/** The grants with one cell of the grid changed: one grant a resource and row policy, and those with conditions as they are. */
+export function withReach(grants: Grant[], resource: string, action: Action, reach: PlainReach): Grant[] {
+  const others = grants.filter((grant) => grant.resource !== resource || isConditional(grant));
+  const reaches = new Map<Action, PlainReach>(ACTIONS.map((each) => [each, each === action ? reach : reachOf(grants, resource, each)]));
+  const of = (wanted: PlainReach) => ACTIONS.filter((each) => reaches.get(each) === wanted);
   const all: Grant[] = of("all").length > 0 ? [{ resource, actions: of("all") }] : [];
   const own: Grant[] = of("own").length > 0 ? [{ resource, actions: of("own"), rowPolicy: "own" }] : [];
   return [...others, ...all, ...own];
 }
 
-/** The same grants in one order and one grant a resource and row policy, so that equal ones compare equal. */
+/** A grant with conditions as it is sent: `broken` is only in answers. */
+export function sent({ resource, actions, rowPolicy, where, check }: Grant): Grant {
+  return { resource, actions, ...(rowPolicy === "own" ? { rowPolicy } : {}), ...((where ?? null) === null ? {} : { where }), ...((check ?? null) === null ? {} : { check }) };
+}
+
+/** The same grants in one order, so that equal ones compare equal: for each resource one grant a row policy, then those with conditions. */
 export function normal(grants: Grant[]): Grant[] {
   const resources = [...new Set(grants.map(({ resource }) => resource))].sort();
   return resources.flatMap((resource) => {
     const of = grants.filter((grant) => grant.resource === resource);
-    return withReach(of, resource, "read", reachOf(of, resource, "read"));
+    const plain = of.filter((grant) => !isConditional(grant));
+    return [...withReach(plain, resource, "read", reachOf(plain, resource, "read")), ...of.filter(isConditional).map(sent)];
   });
 }
+
+/** What the server refuses in a condition of a grant. */
+export interface Refusal {
+  /** As it was sent. */
+  grant: Grant;
+  clause: "where" | "check";
+  message: string;
+}
+
+/** The condition that a refusal of these grants is about; undefined where it is about something else. */
+export function refusalOf(error: unknown, given: Grant[]): Refusal | undefined {
+  return isApiError(error) && error.field === "permissions" ? refusedAt(error.message, given) : undefined;
+}
+
+/** The condition that the server's sentence names by its place. */
+export function refusedAt(sentence: string, given: Grant[]): Refusal | undefined {
+  const place = /^`permissions` at index (\d+), `(where|check)`: /.exec(sentence);
+  const grant = place === null ? undefined : given[Number(place[1])];
+  return place === null || grant === undefined ? undefined : { grant, clause: place[2] as Refusal["clause"], message: sentence.slice(place[0].length) };
+}
+
+/** What is refused in this grant, as long as nobody has changed it. */
+export const refusalIn = (grant: Grant, refusal: Refusal | undefined): Refusal | undefined => (refusal !== undefined && sameJson(sent(grant), refusal.grant) ? refusal : undefined);

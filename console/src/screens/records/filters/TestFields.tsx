@@ -1,11 +1,14 @@
 /** Column, operator and value of one test. */
-import { Select } from "@mantine/core";
+import { ActionIcon, Select, TextInput } from "@mantine/core";
+import { IconVariable } from "@tabler/icons-react";
 import { useEffect, useRef } from "react";
-import type { RecordShape } from "../columns";
+import { Menu } from "../../../components/floating";
+import type { RecordColumn, RecordShape } from "../columns";
 import { type Operator, converted, initial, operatorLabel, operatorsOf } from "./conditions";
 import { FieldPicker } from "./FieldPicker";
 import { FilterValue } from "./FilterValue";
 import { type Part, type ShapeOf, type Test, columnOf, shapeAt } from "./tree";
+import { fitsOperator, meaningOf, variablesFor } from "./variables";
 import classes from "./Editors.module.css";
 
 export interface TestFieldsProps {
@@ -19,9 +22,11 @@ export interface TestFieldsProps {
   autoFocus: boolean;
   /** Where lists open: inside of a popover, which would close otherwise, or over the page. */
   withinPortal: boolean;
+  /** Whether variables are offered as values. */
+  takesVariables?: boolean;
 }
 
-export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, mayTake, autoFocus, withinPortal }: TestFieldsProps) {
+export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, mayTake, autoFocus, withinPortal, takesVariables = false }: TestFieldsProps) {
   const place = useRef<HTMLDivElement>(null);
   const column = columnOf(test, shape, of);
   const holder = shapeAt(test.path, shape, of);
@@ -61,13 +66,50 @@ export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, may
             maxDropdownHeight={320}
             data={operatorsOf(column).map((operator) => ({ value: operator, label: operatorLabel(operator, column) }))}
             value={test.operator}
-            onChange={(operator) => operator !== null && onChange({ ...test, operator: operator as Operator, value: converted(test.value, operator as Operator) })}
+            onChange={(operator) => operator !== null && onChange(withOperator(test, operator as Operator))}
           />
-          <div data-value>
-            <FilterValue object={holder.name} column={column} condition={test} withinPortal={withinPortal} takesFocus={!withinPortal} onChange={(value) => onChange({ ...test, value })} onSubmit={onSubmit} />
+          <div data-value data-variables={takesVariables || undefined} className={classes.value}>
+            {test.variable === undefined ? (
+              <FilterValue object={holder.name} column={column} condition={test} withinPortal={withinPortal} takesFocus={!withinPortal} onChange={(value) => onChange({ ...test, value })} onSubmit={onSubmit} />
+            ) : (
+              <TextInput aria-label={`Value of ${column.label}`} readOnly value={test.variable} data-tip={meaningOf(test.variable)} classNames={{ input: "mono" }} />
+            )}
+            {takesVariables && <VariableMenu test={test} column={column} onChange={onChange} />}
           </div>
         </>
       )}
     </div>
+  );
+}
+
+/** The test with another operator. What it compares with stays where that makes sense. */
+function withOperator({ variable, ...test }: Test, operator: Operator): Test {
+  return { ...test, operator, value: converted(test.value, operator), ...(variable !== undefined && fitsOperator(variable, operator) ? { variable } : {}) };
+}
+
+/** Who takes the caller's id does not look for texts that contain it, which is what the tests of a text begin with. */
+const isContaining = (operator: Operator) => operator === "ilike" || operator === "like";
+
+/** Takes a value of the caller instead of one that is typed. */
+function VariableMenu({ test: { variable, ...test }, column, onChange }: { test: Test; column: RecordColumn; onChange: (test: Test) => void }) {
+  const offered = variablesFor(column, test.operator);
+  if (offered.length === 0 && variable === undefined) return null;
+  return (
+    <Menu>
+      <Menu.Target>
+        <ActionIcon aria-label={`Value of the caller for ${column.label}`} data-tip="Value of the caller">
+          <IconVariable size={14} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>Value of the caller</Menu.Label>
+        {offered.map((each) => (
+          <Menu.Item key={each} aria-label={each} rightSection={<span className={classes.note}>{meaningOf(each)}</span>} onClick={() => onChange({ ...withOperator(test, isContaining(test.operator) ? "eq" : test.operator), variable: each })}>
+            <span className="mono">{each}</span>
+          </Menu.Item>
+        ))}
+        {variable !== undefined && <Menu.Item onClick={() => onChange(test)}>Another value</Menu.Item>}
+      </Menu.Dropdown>
+    </Menu>
   );
 }

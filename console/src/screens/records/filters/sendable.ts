@@ -10,7 +10,7 @@ export function isComplete(part: Part, shape: RecordShape | undefined, of: Shape
       return true;
     case "test": {
       const column = columnOf(part, shape, of);
-      return column !== undefined && isWhole(part, column);
+      return column !== undefined && (part.variable !== undefined || isWhole(part, column));
     }
     case "group":
       return part.parts.length > 0 && part.parts.every((each) => isComplete(each, shape, of));
@@ -37,11 +37,16 @@ export function pruned(parts: Part[]): Part[] {
 
 // ---- what the server takes
 
-export const LEAVES_MAX = 100;
+export interface Bounds {
+  leaves: number;
+  /** Relation keys, wherever they stand. */
+  steps: number;
+}
+export const OF_REQUEST: Bounds = { leaves: 100, steps: 10 };
+/** Of the condition of a grant, which is looked at with every request. */
+export const OF_GRANT: Bounds = { leaves: 30, steps: 2 };
 /** JSON objects inside each other, the outermost included. */
 export const LEVELS_MAX = 8;
-/** Relation keys, wherever they stand. */
-export const STEPS_MAX = 10;
 /** Relations inside each other. */
 export const DEPTH_MAX = 3;
 /** Conditions of one `_and` or `_or`. */
@@ -89,7 +94,7 @@ export function sizeOf(json: JsonObject, shape: RecordShape | undefined, of: Sha
 }
 
 /** Whether the server takes a condition of these parts, as it is printed. Rows that are not filled in yet count. */
-export function fits(parts: Part[], shape: RecordShape, of: ShapeOf): boolean {
+export function fits(parts: Part[], shape: RecordShape, of: ShapeOf, bounds = OF_REQUEST): boolean {
   const { leaves, levels, steps, depth, parts: longest } = sizeOf(printParts(parts, shape, of), shape, of);
-  return leaves <= LEAVES_MAX && levels <= LEVELS_MAX && steps <= STEPS_MAX && depth <= DEPTH_MAX && longest <= PARTS_MAX;
+  return leaves <= bounds.leaves && levels <= LEVELS_MAX && steps <= bounds.steps && depth <= DEPTH_MAX && longest <= PARTS_MAX;
 }

@@ -6,6 +6,7 @@ import { type JsonObject, type JsonValue, isJsonObject, isLosslessNumber, parseJ
 import { isNumberType } from "../../../api/field-rules";
 import type { RecordColumn, RecordShape } from "../columns";
 import { type Condition, type Operator, operatorNamed, takesList, takesNothing } from "./conditions";
+import { type Variable, fitsOperator, readVariable } from "./variables";
 
 export const QUANTIFIERS = ["some", "none", "every"] as const;
 export type Quantifier = (typeof QUANTIFIERS)[number];
@@ -15,6 +16,8 @@ export interface Test extends Condition {
   kind: "test";
   /** Keys of the relations that lead to the field's record. */
   path: string[];
+  /** Stands for the value. */
+  variable?: Variable;
 }
 
 export interface Group {
@@ -85,13 +88,21 @@ export function partsOf({ conditions, where }: Filter, shape: RecordShape, of: S
   return json === undefined ? undefined : [...plain, ...readWhere(json, shape, of)];
 }
 
+export interface ReadOptions {
+  /** Variables are values of tests. Without it, a test with a variable is a part that is not understood. */
+  takesVariables?: boolean;
+}
+
 /** The parts of a condition, which are ANDed. */
-export function readWhere(json: JsonObject, shape: RecordShape | undefined, of: ShapeOf): Part[] {
-  return new Reader(of).all(json, shape, []);
+export function readWhere(json: JsonObject, shape: RecordShape | undefined, of: ShapeOf, { takesVariables = false }: ReadOptions = {}): Part[] {
+  return new Reader(of, takesVariables).all(json, shape, []);
 }
 
 class Reader {
-  constructor(private readonly of: ShapeOf) {}
+  constructor(
+    private readonly of: ShapeOf,
+    private readonly takesVariables: boolean,
+  ) {}
 
   /** `path` are the to-one relations around this object: what is asked behind them is asked of each field by itself. */
   all(json: JsonObject, shape: RecordShape | undefined, path: string[]): Part[] {
@@ -148,7 +159,7 @@ class Reader {
     const parts: Part[] = [];
     for (const [name, operand] of asked) {
       const operator = operatorNamed(name);
-      const test = operator === undefined ? undefined : readTest(field, operator, operand, path);
+      const test = operator === undefined ? undefined : readTest(field, operator, operand, path, this.takesVariables);
       if (test === undefined) {
         // An operator of a field that is known stands alone in its JSON; all else may be a relation that is gone.
         if (column === undefined) return undefined;
@@ -161,9 +172,11 @@ class Reader {
 
 const together = (parts: Part[]): Part => (parts.length === 1 ? parts[0]! : groupOf(parts));
 
-function readTest(field: string, operator: Operator, operand: JsonValue, path: string[]): Test | undefined {
+function readTest(field: string, operator: Operator, operand: JsonValue, path: string[], takesVariables: boolean): Test | undefined {
   const test = (which: Operator, value: Condition["value"]): Test => ({ kind: "test", path, field, operator: which, value });
   if (takesNothing(operator)) return operand === true ? test(operator, null) : undefined;
+  const variable = takesVariables ? readVariable(operand) : undefined;
+  if (variable !== undefined) return fitsOperator(variable, operator) ? { ...test(operator, takesList(operator) ? [] : ""), variable } : undefined;
   if (operand === null) return operator === "eq" ? test("is_null", null) : operator === "neq" ? test("is_not_null", null) : undefined;
   if (takesList(operator)) {
     const items = Array.isArray(operand) ? operand.map(readScalar) : [undefined];
@@ -173,7 +186,7 @@ function readTest(field: string, operator: Operator, operand: JsonValue, path: s
   return text === undefined ? undefined : test(operator, text);
 }
 
-/** The text of one value. A variable, such as `$now`, is none. */
+/** The text of one value. A variable, such as `$now`, has none. */
 function readScalar(value: JsonValue): string | undefined {
   if (typeof value === "string") return value.startsWith("$") ? (value.startsWith("$$") ? value.slice(1) : undefined) : value;
   return typeof value === "number" || typeof value === "boolean" || isLosslessNumber(value) ? String(value) : undefined;
@@ -244,14 +257,14 @@ class Printer {
     return { _or: parts.map((part) => this.one(part, shape)) };
   }
 
-  private operand({ operator, value }: Test, column: RecordColumn | undefined): JsonValue {
+  private operand({ operator, value, variable }: Test, column: RecordColumn | undefined): JsonValue {
     const scalar = (text: string): JsonValue => {
       if (column?.type === "boolean" && (text === "true" || text === "false")) return text === "true";
       if (column !== undefined && isNumberType(column.type)) return readNumber(text) ?? text;
       return text.startsWith("$") ? `$${text}` : text;
     };
     if (takesNothing(operator)) return { [operator]: true };
-    const given = Array.isArray(value) ? value.map(scalar) : scalar(value ?? "");
+    const given = variable ?? (Array.isArray(value) ? value.map(scalar) : scalar(value ?? ""));
     return operator === "eq" && !this.isExplicit ? given : { [operator]: given };
   }
 
@@ -318,7 +331,7 @@ const nested = (path: string[], json: JsonObject): JsonObject => path.reduceRigh
 
 /** As a view keeps it: plain conditions as long as they say all, so that such addresses and requests stay short. */
 export function filterOf(parts: Part[], shape: RecordShape, of: ShapeOf): Filter {
-  const plain = parts.map((part): Condition | undefined => (part.kind === "test" && part.path.length === 0 ? { field: part.field, operator: part.operator, value: part.value } : undefined));
+  const plain = parts.map((part): Condition | undefined => (part.kind === "test" && part.path.length === 0 && part.variable === undefined ? { field: part.field, operator: part.operator, value: part.value } : undefined));
   if (plain.every((each) => each !== undefined)) return { conditions: plain, where: "" };
   return { conditions: [], where: printJson(printParts(parts, shape, of)) };
 }

@@ -48,6 +48,7 @@ export function wordsOfTest(test: Test, { shape, of, titleOf }: Telling): Word[]
   const field: Word = { text: pathLabel(test.path, column?.label ?? test.field, shape, of), as: "field" };
   if (column === undefined) return [field, { text: "is no column any more", as: "operator" }];
   const words: Word[] = [field, { text: operatorLabel(test.operator, column), as: "operator" }];
+  if (test.variable !== undefined) return [...words, { text: test.variable, as: "raw" }];
   return takesNothing(test.operator) ? words : [...words, { text: saidValue(test.value, column, titleOf), as: "value" }];
 }
 

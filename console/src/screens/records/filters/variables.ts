@@ -1,0 +1,39 @@
+/** Variables of conditions: they stand for a value of the caller, or of the moment. */
+import type { FieldType } from "../../../api/types";
+import type { RecordColumn } from "../columns";
+import { type Operator, takesList, takesNothing } from "./conditions";
+
+const MEANINGS = {
+  "$user.id": "the caller's user id",
+  "$user.email": "the caller's address, if it is verified",
+  "$user.roles": "names of the caller's roles",
+  "$key.id": "id of the caller's API key",
+  "$now": "the moment of the request",
+  "$today": "the day of the request, in UTC",
+} as const;
+
+export type Variable = keyof typeof MEANINGS;
+
+export const meaningOf = (variable: Variable): string => MEANINGS[variable];
+
+export function readVariable(value: unknown): Variable | undefined {
+  return typeof value === "string" && Object.hasOwn(MEANINGS, value) ? (value as Variable) : undefined;
+}
+
+/** Whether the operator takes the variable: one is a list, and stands for the whole list of an operator. */
+export const fitsOperator = (variable: Variable, operator: Operator): boolean => !takesNothing(operator) && takesList(operator) === (variable === "$user.roles");
+
+const TEXTS: FieldType[] = ["text", "email", "slug", "uuid"];
+const OF_TYPE: Partial<Record<FieldType, Variable[]>> = {
+  date: ["$today"],
+  datetime: ["$now"],
+  enum: ["$user.roles"],
+  uuid: ["$user.id", "$key.id"],
+};
+const OF_TEXT: Variable[] = ["$user.id", "$user.email", "$user.roles", "$key.id"];
+
+/** Variables that make sense as the value of a column. */
+export function variablesFor(column: RecordColumn, operator: Operator): Variable[] {
+  const known = OF_TYPE[column.type] ?? (TEXTS.includes(column.type) ? OF_TEXT : []);
+  return known.filter((variable) => fitsOperator(variable, operator));
+}

@@ -1,0 +1,167 @@
+/** Edits a grant with conditions: which rows it reaches, and what its writes leave. The role is saved as a whole, not from here. */
+import { Button, Checkbox, Modal, Select, Switch } from "@mantine/core";
+import { useState } from "react";
+import { isJsonObject, printJson } from "../../../api/json";
+import { useObjects } from "../../../api/objects";
+import type { Action, Grant } from "../../../api/types";
+import { Ticked } from "../../../components/Ticked";
+import type { RecordShape } from "../../records/columns";
+import { ConditionFields, JsonToggle } from "../../records/filters/ConditionFields";
+import { Sentence } from "../../records/filters/Sentence";
+import { OF_GRANT } from "../../records/filters/sendable";
+import { type Part, type ShapeOf, printParts } from "../../records/filters/tree";
+import { type ConditionDraft, useConditionDraft } from "../../records/filters/useConditionDraft";
+import { type TitleOf, wordsOfAll } from "../../records/filters/words";
+import { ACTIONS, type Refusal, sent } from "../roles";
+import { partsOfClause } from "./useNames";
+import classes from "./Conditions.module.css";
+
+const HINT = "Fields, operators and relations, `_and`, `_or` and `_not`. A text that begins with `$` is a variable, such as `$user.id`; written `$$` it is a text.";
+
+export interface GrantEditorProps {
+  /** Absent for a new one. */
+  grant: Grant | undefined;
+  of: ShapeOf;
+  titleOf: TitleOf;
+  refusal: Refusal | undefined;
+  onApply: (grant: Grant) => void;
+  onClose: () => void;
+}
+
+export function GrantEditor({ grant, of, titleOf, refusal, onApply, onClose }: GrantEditorProps) {
+  const [resource, setResource] = useState(grant?.resource ?? null);
+  const [actions, setActions] = useState<readonly Action[]>(grant?.actions ?? ["read"]);
+  const [isOwn, setOwn] = useState(grant?.rowPolicy === "own");
+  const objects = useObjects();
+  const names = [...new Set([...(objects.data?.map(({ name }) => name) ?? []), ...(resource === null ? [] : [resource])])].sort();
+  return (
+    <Modal opened onClose={onClose} closeOnClickOutside={false} title="Grant with a condition" size={780} xOffset={12}>
+      <div className={classes.editor}>
+        <div className={classes.first}>
+          <Select
+            label="Object"
+            w={220}
+            data={names}
+            value={resource}
+            onChange={setResource}
+            searchable
+            allowDeselect={false}
+            placeholder="Choose an object"
+            nothingFoundMessage="No such object"
+            {...(grant === undefined ? { "data-autofocus": true } : {})}
+          />
+          <fieldset className={classes.chosen}>
+            <legend>Actions</legend>
+            <div className={classes.boxes}>
+              {ACTIONS.map((action) => (
+                <Checkbox key={action} label={action} checked={actions.includes(action)} onChange={({ currentTarget: { checked } }) => setActions(ACTIONS.filter((each) => (each === action ? checked : actions.includes(each))))} />
+              ))}
+            </div>
+          </fieldset>
+        </div>
+        <Switch label="Own rows only" description="Records that the caller created. The condition narrows them down further." checked={isOwn} onChange={({ currentTarget: { checked } }) => setOwn(checked)} />
+        {resource === null ? (
+          <p className="dim">Choose an object to see its fields.</p>
+        ) : (
+          <Clauses
+            // Fields of one object mean nothing on another.
+            key={resource}
+            grant={resource === grant?.resource ? grant : undefined}
+            resource={resource}
+            of={of}
+            titleOf={titleOf}
+            refusal={refusal}
+            isNew={grant === undefined}
+            missing={actions.length === 0 ? "Choose an action." : undefined}
+            onApply={(where, check) => onApply(sent({ resource, actions: [...actions], ...(isOwn ? { rowPolicy: "own" } : {}), where, check }))}
+          />
+        )}
+      </div>
+    </Modal>
+  );
+}
+
+interface ClausesProps {
+  grant: Grant | undefined;
+  resource: string;
+  of: ShapeOf;
+  titleOf: TitleOf;
+  refusal: Refusal | undefined;
+  isNew: boolean;
+  /** What else has to be chosen. */
+  missing: string | undefined;
+  onApply: (where: Grant["where"], check: Grant["check"]) => void;
+}
+
+function Clauses({ grant, resource, of, titleOf, refusal, isNew, missing, onApply }: ClausesProps) {
+  const known = of(resource);
+  const shape = known ?? unknownShape(resource);
+  // What is broken, or of an object that is not known here, has no rows in the builder.
+  const isText = known === undefined || grant?.broken === true;
+  const from = (clause: Grant["where"]): Part[] | string => (isText ? printJson(clause ?? {}, 2) : partsOfClause(clause, shape, of));
+  const options = { shape, of, titleOf, bounds: OF_GRANT, takesVariables: true, onSubmit: () => apply() };
+  const where = useConditionDraft({ ...options, from: from(grant?.where) });
+  const check = useConditionDraft({ ...options, from: from(grant?.check) });
+  const [isChecked, setChecked] = useState((grant?.check ?? null) !== null);
+  const [wasTried, setTried] = useState(false);
+  // A condition on rows that says nothing is none. As a check it allows writes to leave anything.
+  const given = { where: isEmpty(where.json) ? undefined : where.json, check: isChecked ? check.json : undefined };
+  const isWhole = where.json !== undefined && (!isChecked || check.json !== undefined);
+  const problem = missing ?? (!isWhole ? "Complete what is marked, or remove it." : given.where === undefined && given.check === undefined ? "Add a condition. A grant without one is set in the table." : undefined);
+  const apply = () => {
+    setTried(true);
+    where.check();
+    check.check();
+    if (problem === undefined) onApply(given.where, given.check);
+  };
+  // The server's sentence is about the condition as it came.
+  const printed = (draft: ConditionDraft) => printJson(draft.json ?? printParts(draft.parts, shape, of));
+  const [came] = useState({ where: printed(where), check: printed(check) });
+  const refused = (clause: Refusal["clause"], draft: ConditionDraft) => (refusal?.clause === clause && printed(draft) === came[clause] ? refusal.message : undefined);
+  const clause = (title: string, label: string, draft: ConditionDraft, nothing: string, error: string | undefined) => {
+    const words = wordsOfAll(draft.parts, "and", { shape, of, titleOf });
+    return (
+      <div className={classes.clause} role="group" aria-label={title}>
+        <div className={classes.clauseHead}>
+          <h3>{title}</h3>
+          <JsonToggle draft={draft} isFixed={known === undefined} />
+        </div>
+        <p className={classes.said} data-sentence>
+          {words.length === 0 ? <span className="dim">{nothing}</span> : <Sentence words={words} />}
+        </p>
+        <ConditionFields draft={draft} shape={shape} label={label} hint={HINT} minLines={5} error={error} />
+        {error !== undefined && draft.text === null && (
+          <p className={classes.refused} role="alert">
+            The server refuses this: <Ticked text={error} />
+          </p>
+        )}
+      </div>
+    );
+  };
+  return (
+    <form
+      className={classes.editor}
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply();
+      }}
+    >
+      {clause("Rows that the grant reaches", "Condition of rows", where, "All rows. Choose a column or a relation.", refused("where", where))}
+      <Switch label="Writes leave something else" description="A created or changed record has to meet this at the end. Without it, it has to be a row that the grant reaches." checked={isChecked} onChange={({ currentTarget: { checked } }) => setChecked(checked)} />
+      {isChecked && clause("What writes leave", "Condition of writes", check, "Anything. Choose a column or a relation.", refused("check", check))}
+      <div className={classes.foot}>
+        <span className={classes.note} role="status" data-missing={(wasTried && problem !== undefined) || undefined}>
+          {wasTried && problem !== undefined ? problem : "It takes effect when you save the role."}
+        </span>
+        <Button type="submit">{isNew ? "Add grant" : "Apply"}</Button>
+      </div>
+    </form>
+  );
+}
+
+const isEmpty = (json: unknown) => isJsonObject(json) && Object.keys(json).length === 0;
+
+/** Of an object that this person may not know of. */
+function unknownShape(name: string): RecordShape {
+  return { name, label: name, columns: [], byId: new Map(), relations: new Map(), signature: "" };
+}

@@ -1,0 +1,228 @@
+// Grants with conditions on the page of a role: built, said, kept by the grid, held by the server, refused, broken.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { admin, look, must, open, person, settled, until } from "./harness.mjs";
+
+let owner;
+
+before(async () => {
+  owner = await admin();
+  const objects = {
+    squad: [{ name: "name", type: "text", required: true }],
+    seat: [{ name: "user_id", type: "text" }],
+    ticket: [
+      { name: "title", type: "text", required: true },
+      { name: "state", type: "enum", options: ["open", "done", "archived"] },
+      { name: "assignee", type: "text" },
+    ],
+    memo: [{ name: "text", type: "text" }, { name: "kind", type: "text" }],
+  };
+  for (const [name, fields] of Object.entries(objects)) await must(owner, "POST", "/api/v1/objects", { name, fields });
+  for (const source of ["ticket", "seat"]) await must(owner, "POST", "/api/v1/relationships", { name: "squad", kind: "many_to_one", source, target: "squad" });
+});
+
+const button = (within, name) => within.getByRole("button", { name, exact: true });
+const editor = (page) => page.getByRole("dialog", { name: "Grant with a condition" });
+const clause = (page, name) => editor(page).getByRole("group", { name, exact: true });
+const ROWS = "Rows that the grant reaches";
+const WRITES = "What writes leave";
+const says = async (page, name, text) => until(text, async () => (await clause(page, name).locator("[data-sentence]").textContent())?.trim() === text);
+const listed = (page) => page.getByRole("list", { name: "Grants with conditions" }).getByRole("listitem");
+const cells = (page, region, name) => page.getByRole("region", { name: region }).getByRole("row", { name: new RegExp(`^(Edit )?${name} `) }).getByRole("cell").allInnerTexts();
+const titles = async (who) => (await must(who, "GET", "/api/v1/data/ticket?sort=title")).data.map(({ title }) => title);
+const roleOf = async (id) => (await must(owner, "GET", `/api/v1/roles/${id}`)).data;
+const role = async (name, permissions) => (await must(owner, "POST", "/api/v1/roles", { name, permissions })).data.id;
+
+async function choose(page, picker, ...names) {
+  await picker.click();
+  for (const name of names) await page.getByRole("option", { name, exact: true }).click();
+}
+/** Takes a value of the caller for the column. */
+async function takeVariable(page, within, column, name) {
+  await button(within, `Value of the caller for ${column}`).click();
+  await page.getByRole("menuitem", { name, exact: true }).click();
+}
+async function save(page, name) {
+  await button(page, "Save role").click();
+  await page.getByText(`The role ${name} is saved.`).last().waitFor();
+  await button(page, "Save role").waitFor({ state: "detached" });
+}
+
+test("a grant with a condition is built, saved and said, holds for those who have the role, and is kept by the grid", async () => {
+  const uma = await person(owner, "Uma User");
+  const id = await role("ticket workers", []);
+  await must(owner, "POST", `/api/v1/users/${uma.userId}/roles`, { roleId: id });
+  const make = async (object, values) => (await must(owner, "POST", `/api/v1/data/${object}`, values)).data.id;
+  const [mine, other] = [await make("squad", { name: "mine" }), await make("squad", { name: "other" })];
+  await make("seat", { user_id: uma.userId, squad_id: mine });
+  await make("ticket", { title: "a", state: "open", squad_id: mine });
+  await make("ticket", { title: "b", state: "open", squad_id: other, assignee: uma.userId });
+  await make("ticket", { title: "c", state: "open", squad_id: other });
+  await make("ticket", { title: "d", state: "archived", squad_id: mine });
+
+  const page = await open(`/admin/roles/${id}`, { as: owner });
+  await button(page, "Add grant with a condition").click();
+  // Nothing is chosen: it says what is missing.
+  await choose(page, editor(page).getByRole("combobox", { name: "Object" }), "ticket");
+  await button(editor(page), "Add grant").click();
+  await editor(page).getByText("Add a condition. A grant without one is set in the table.").waitFor();
+
+  // Not archived, and assigned to the caller or of one of the caller's squads.
+  const rows = clause(page, ROWS);
+  await choose(page, rows.getByRole("combobox", { name: "Column" }), "state");
+  await rows.getByRole("combobox", { name: "Operator" }).click();
+  await page.getByRole("option", { name: "is not", exact: true }).click();
+  await choose(page, rows.getByRole("combobox", { name: "Value of state" }), "archived");
+  await button(rows, "Add group").click();
+  const group = rows.getByRole("group", { name: "Group of conditions" });
+  await choose(page, group.getByRole("combobox", { name: "Column" }), "assignee");
+  await takeVariable(page, group, "assignee", "$user.id");
+  await group.getByRole("button", { name: "Add condition" }).click();
+  await choose(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of squad");
+  await page.getByRole("option", { name: "seat, many records", exact: true }).click();
+  const seats = group.getByRole("group", { name: "Conditions on squad → seat" });
+  await choose(page, seats.getByRole("combobox", { name: "Column" }), "user_id");
+  await takeVariable(page, seats, "user_id", "$user.id");
+  // Escape closes the menu of variables only.
+  await button(seats, "Value of the caller for user_id").click();
+  await page.getByRole("menuitem", { name: "Another value" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("menuitem", { name: "Another value" }).waitFor({ state: "detached" });
+  const sentence = "state is not archived and (assignee is $user.id or some of squad's seat match (user_id is $user.id))";
+  await says(page, ROWS, sentence);
+  await editor(page).getByRole("checkbox", { name: "update" }).check();
+
+  // The check is written as text.
+  await editor(page).getByRole("switch", { name: "Writes leave something else" }).click({ force: true });
+  const writes = clause(page, WRITES);
+  await button(writes, "Edit as JSON").click();
+  const text = writes.getByRole("textbox", { name: "Condition of writes" });
+  await text.click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText('{"state": {"in": ["open", "done"]}}');
+  await says(page, WRITES, "state is any of open, done");
+  await look(page, "editor");
+  await button(editor(page), "Add grant").click();
+  await editor(page).waitFor({ state: "detached" });
+  assert.match(await listed(page).innerText(), /ticket\s+read, update/);
+  await save(page, "ticket workers");
+
+  const where = { state: { neq: "archived" }, _or: [{ assignee: "$user.id" }, { "squad.seat_by_squad": { some: { user_id: "$user.id" } } }] };
+  const stored = { resource: "ticket", actions: ["read", "update"], where, check: { state: { in: ["open", "done"] } } };
+  const keyed = async () => (await roleOf(id)).permissions.map(({ resource, actions, where, check }) => ({ resource, actions, where, check }));
+  const grants = await keyed();
+  assert.deepEqual(grants, [stored], JSON.stringify(grants));
+  assert.deepEqual(await titles(uma), ["a", "b"]);
+
+  await page.reload();
+  await listed(page).getByText(sentence).waitFor();
+  await listed(page).getByText("state is any of open, done").waitFor();
+  assert.deepEqual(await cells(page, "Grants", "ticket"), ["some rows", "–", "some rows", "–", "–"]);
+  await button(page, "1 grant with a condition").click();
+  await until("the section is in sight", () => page.getByRole("heading", { name: "Conditions" }).evaluate((heading) => heading === document.activeElement));
+  await settled(page);
+  await look(page, "conditions");
+
+  // The grid changes its own grants only.
+  await button(page, "Edit ticket").click();
+  await page.getByLabel("create on ticket", { exact: true }).selectOption("all");
+  await page.getByLabel("read on ticket", { exact: true }).selectOption("own");
+  await button(page, "Done").click();
+  assert.deepEqual(await cells(page, "Grants", "ticket"), ["own rows, some rows", "all rows", "some rows", "–", "–"]);
+  await save(page, "ticket workers");
+  const after = (await roleOf(id)).permissions;
+  const bare = ({ resource, actions, rowPolicy }) => `${resource} ${actions} ${rowPolicy ?? "all"}`;
+  assert.deepEqual(after.map(bare), ["ticket create all", "ticket read own", "ticket read,update all"]);
+  assert.deepEqual([after[2].where, after[2].check], [where, stored.check]);
+  await listed(page).getByText(sentence).waitFor();
+
+  await page.getByRole("link", { name: "Effective rights" }).click();
+  await page.getByRole("region", { name: "Effective rights" }).waitFor();
+  assert.deepEqual((await cells(page, "Effective rights", "ticket")).slice(1, 3), ["all rows", "some rows"]);
+
+  // What the editor opens with is what is stored, and a value of the caller can be given up again.
+  await page.getByRole("link", { name: "Grants", exact: true }).click();
+  await button(page, "Edit the grant on ticket").click();
+  await says(page, ROWS, sentence);
+  const reopened = clause(page, ROWS).getByRole("group", { name: "Group of conditions" });
+  await button(reopened, "Value of the caller for assignee").click();
+  await page.getByRole("menuitem", { name: "Another value" }).click();
+  await reopened.getByRole("textbox", { name: "Value of assignee" }).fill("$x");
+  await button(clause(page, ROWS), "Edit as JSON").click();
+  await until("a text is no variable", async () => /"assignee": "\$\$x"/.test(await clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" }).innerText()));
+  await page.keyboard.press("Escape");
+  await editor(page).waitFor({ state: "detached" });
+
+  await button(page, "Remove the grant on ticket").click();
+  await listed(page).waitFor({ state: "detached" });
+  await save(page, "ticket workers");
+  assert.ok((await roleOf(id)).permissions.every((grant) => grant.where === undefined));
+  // Her own rows remain, of which there are none.
+  assert.deepEqual(await titles(uma), []);
+});
+
+test("what the server refuses is said at its condition", async () => {
+  const id = await role("memo readers", [{ resource: "memo", actions: ["read"], where: { kind: "news" } }]);
+  const page = await open(`/admin/roles/${id}`, { as: owner, expect: [/400/] });
+  await listed(page).getByText("kind is news").waitFor();
+  await button(page, "Edit the grant on memo").click();
+  await button(clause(page, ROWS), "Edit as JSON").click();
+  const text = clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" });
+  await text.click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText('{"colour": "red"}');
+  await button(editor(page), "Apply").click();
+  await button(page, "Save role").click();
+  await page.getByRole("alert").getByText("The role is as it was").waitFor();
+  await listed(page).getByText("The server refuses this:").waitFor();
+  assert.match(await listed(page).innerText(), /colour/);
+  await listed(page).scrollIntoViewIfNeeded();
+  await look(page, "refused");
+  await button(page, "Edit the grant on memo").click();
+  // A field that does not exist is a row to replace. The sentence of the server stands below it.
+  await clause(page, ROWS).getByText("The server refuses this:").waitFor();
+  await button(clause(page, ROWS), "Edit as JSON").click();
+  await text.click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText('{"text": {"ilike": "x"}}');
+  await says(page, ROWS, "text contains x");
+  await button(editor(page), "Apply").click();
+  await listed(page).getByText("The server refuses this:").waitFor({ state: "detached" });
+  await save(page, "memo readers");
+  assert.deepEqual((await roleOf(id)).permissions[0].where, { text: { ilike: "x" } });
+});
+
+test("a broken condition is shown with its warning, and mended", async () => {
+  await must(owner, "POST", "/api/v1/objects", { name: "guild", fields: [{ name: "user_id", type: "text" }] });
+  await must(owner, "POST", "/api/v1/relationships", { name: "memo", kind: "many_to_one", source: "guild", target: "memo" });
+  const id = await role("guild readers", [{ resource: "memo", actions: ["read"], where: { guild_by_memo: { some: { user_id: "$user.id" } } } }]);
+  await must(owner, "DELETE", "/api/v1/objects/guild?cascade=true");
+  const page = await open(`/admin/roles/${id}`, { as: owner });
+  await listed(page).getByText("This condition names something that no longer exists. The grant gives nothing.").waitFor();
+  assert.deepEqual((await cells(page, "Grants", "memo"))[0], "–");
+  await button(page, "1 grant with a condition, 1 broken").click();
+  await look(page, "broken");
+  await button(page, "Edit the grant on memo").click();
+  // It stands there as text, as the server keeps it.
+  const text = clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" });
+  await text.click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText('{"kind": "news"}');
+  await button(clause(page, ROWS), "Back to the builder").click();
+  await says(page, ROWS, "kind is news");
+  await button(editor(page), "Apply").click();
+  await save(page, "guild readers");
+  await listed(page).getByText("kind is news").waitFor();
+  await listed(page).getByText("The grant gives nothing.").waitFor({ state: "detached" });
+  assert.equal((await roleOf(id)).permissions[0].broken, undefined);
+});
+
+test("who may only look sees what conditions say", async () => {
+  const id = await role("memo watchers", [{ resource: "memo", actions: ["manage"], rowPolicy: "own", where: { _or: [{ kind: "news" }, { text: "a" }] } }]);
+  const reader = await person(owner, "Rolf Reader", [{ resource: "roles", actions: ["read"] }, { resource: "objects", actions: ["read"] }]);
+  const page = await open(`/admin/roles/${id}`, { as: reader, expect: [/403/] });
+  await listed(page).getByText("own rows and (kind is news or text is a)").waitFor();
+  assert.equal(await button(page, "Add grant with a condition").count(), 0);
+  assert.equal(await button(page, "Edit the grant on memo").count(), 0);
+  assert.deepEqual(await cells(page, "Grants", "memo"), ["some rows", "some rows", "some rows", "some rows", "some rows"]);
+});
