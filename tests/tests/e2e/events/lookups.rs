@@ -1,4 +1,4 @@
-//! Events found by object and record, and the ledger by event, topic and time: listed, counted, tried again by the thousands.
+//! Events by object and record, and the ledger by event, topic and time: lists, counts, and retries of thousands.
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,14 @@ fn ids(list: &[Value]) -> Vec<&str> {
     list.iter().map(|event| event["id"].as_str().unwrap()).collect()
 }
 
-/// A key with rights of its own.
+/// A key whose role has these permissions.
 async fn key<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     assert_eq!(admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.status, 201);
     let made = admin.post("/api/v1/api-keys", json!({ "name": name, "roleId": name })).await;
     admin.server.with_token(made.json()["key"].as_str().unwrap().to_owned())
 }
 
-/// Writes events into the outbox itself, numbered from `first` on: SQL of their columns over `n`.
+/// Inserts events into the outbox, numbered from `first` on. `columns` is SQL of their columns over `n`.
 async fn insert_events(server: &Server, first: usize, count: usize, columns: &str) {
     let last = first + count - 1;
     let identity = if server.engine() == Engine::Postgres { "OVERRIDING SYSTEM VALUE" } else { "" };
@@ -34,7 +34,7 @@ async fn insert_events(server: &Server, first: usize, count: usize, columns: &st
     server.sql(&sql).await;
 }
 
-/// Entries of a group for events that were inserted.
+/// Inserts a group's ledger entries for events that were inserted.
 async fn insert_deliveries(server: &Server, consumer: &str, first: usize, count: usize, state: &str) {
     let columns = "(event_seq, consumer, handler, status, dead, attempts, error, delivered_at)";
     let last = first + count - 1;
