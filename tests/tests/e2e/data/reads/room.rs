@@ -144,7 +144,7 @@ async fn large_lists_sort_in_the_data_directory_and_only_while_there_is_room() {
             .collect();
         assert_eq!(admin.post("/api/v1/data/doc/bulk", json!({ "data": records })).await.status, 201);
     }
-    // The database itself needs space. The sort must not read only from a mapped file.
+    // The temporary files of the sort have to be in the data directory.
     let sorted = async || admin.get("/api/v1/data/doc?sort=t&t[ilike]=x&limit=2&offset=7998&select=id").await;
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let pid = server.process_id();
