@@ -331,8 +331,8 @@ pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Optio
 /// Checks that a version fits the other installed blocks, and that its consumer groups are free.
 ///
 /// # Errors
-/// `missing_requirement`. `conflict` if another block needs a handler that the version lacks, or if that block's manifest cannot be
-/// read. Also if another thing already has one of the consumer groups.
+/// `missing_requirement`. `conflict` if another block needs a handler that the version lacks, that block's manifest cannot be read, or
+/// something else already has one of the consumer groups.
 pub(super) fn check_beside_others(
     manifest: &Manifest,
     required: &[String],

@@ -18,8 +18,8 @@ const YOUNG_MS: i64 = 10_000;
 const BROUGHT_DOWN_TO: i64 = 90;
 
 impl App {
-    /// Deletes settled events that are too old, counts the rest again, and deletes the oldest if they are too large. Returns the number
-    /// of deleted events.
+    /// Deletes settled events that are too old, and counts the rest again. If the outbox is still too large, it deletes the oldest ones.
+    /// Returns the number of deleted events.
     pub(crate) async fn keep_outbox_bounded(&self) -> Result<u64> {
         let days = self.settings.events_retention_days;
         let mut deleted = 0;

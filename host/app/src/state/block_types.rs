@@ -198,7 +198,7 @@ impl InstalledBlock {
         let actor = invoker.actor_id().map(str::to_owned);
         let held = match &invoker.authority {
             Authority::Own(permissions) => Arc::clone(permissions),
-            // A block that is called through another one gets the rights that the other has for itself.
+            // If the invoker is a block, the caller's rights are those that the invoker has for itself.
             Authority::Block { plain, .. } => Arc::clone(plain),
         };
         Caller {

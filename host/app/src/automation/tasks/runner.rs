@@ -112,9 +112,9 @@ impl App {
     /// Runs a task now, even if it is disabled, and returns the run when it has ended. The run continues if the caller disconnects.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not call the task's action, because a run has the effect of a call and shows its result. Also if
-    /// the user to erase has rights that the caller lacks, or the task deletes guests and the caller may not delete users. `conflict` if
-    /// a run of the task is in progress.
+    /// `forbidden` in three cases: the caller may not call the task's action, the user to erase has rights that the caller lacks, or the
+    /// task deletes guests and the caller may not delete users. (A run has the effect of a call and shows its result.) `conflict` if a
+    /// run of the task is in progress.
     pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<TaskRunAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let task = self.find_task(caller, id_or_name).await?;
