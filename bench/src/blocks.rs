@@ -1,7 +1,7 @@
-//! What blocks cost, by the language that they are written in: what a call adds to a plain handler, records read by a block,
-//! memory of calls that run, installs, many blocks that idle, and what spinning blocks take from others.
+//! The cost of blocks in each language: what a call adds to a plain handler, a block's reads of records, the memory of running calls,
+//! installs, many idle blocks, and what spinning blocks take from others.
 //!
-//! The compared variants take short turns in one run, forth and back, so that a drift of the machine affects all of them.
+//! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
 mod added;
 mod data;
@@ -83,7 +83,7 @@ enum Part {
 
 const PARTS: [Part; 6] = [Part::Added, Part::Data, Part::Memory, Part::Install, Part::Idle, Part::Hostile];
 
-/// What an echo is sent.
+/// The input of an echo.
 const ECHOED: &str = r#"{"text":"hello","number":12345,"list":[1,2,3]}"#;
 
 pub(crate) fn run(options: &Options) {
@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Options) {
     }
 }
 
-/// The table of a part with its title.
+/// The table of a part, with its title.
 async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
     match part {
         Part::Added => added::measure(options, guests, cluster).await,
@@ -119,7 +119,7 @@ async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option
     }
 }
 
-/// Whoever calls: an API key that may call blocks, read tasks, and do with `resource` what it asks for.
+/// The caller: an API key that may call blocks, read tasks, and has the rights on `resource` that the block asks for.
 async fn caller(admin: &Side, resource: Option<&str>) -> Side {
     let mut permissions =
         vec![json!({ "resource": "blocks", "actions": ["update"] }), json!({ "resource": "task", "actions": ["read"] })];

@@ -1,4 +1,4 @@
-//! A private Postgres cluster for the run, started from the distribution's binaries, as durable as it is by default.
+//! A private Postgres cluster for the run, started from the distribution's binaries. It keeps the default durability.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ const START_TIME_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct Cluster {
     port: u16,
-    /// Its standard input is the cluster's life: when this process ends, however it does, the shell stops the server.
+    /// The cluster lives as long as the shell's standard input is open. When this process ends in any way, the shell stops the server.
     shell: Child,
     directory: tempfile::TempDir,
 }
@@ -33,7 +33,7 @@ fn is_root() -> bool {
     output.stdout.trim_ascii() == b"0"
 }
 
-/// Postgres refuses to run as root, so there it runs as its own user.
+/// Postgres refuses to run as root. If this process is root, Postgres runs as its own user.
 fn as_postgres_user(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -68,7 +68,7 @@ impl Cluster {
             .expect("initdb");
         assert!(made.success());
         let port = free_port();
-        // The terminal's interrupt reaches the shell too, which has to outlive it to stop the server and to clear up.
+        // The terminal's interrupt also reaches the shell. The shell has to ignore it, to stop the server and to clean up.
         let script = format!(
             "trap '' INT; '{}' -D '{data}' -p {port} -h 127.0.0.1 -c unix_socket_directories='' -c shared_buffers=256MB & \
              child=$!; cat > /dev/null; kill -INT $child; wait $child; rm -rf '{data}'",
@@ -105,7 +105,7 @@ impl Cluster {
     pub(crate) async fn connect(&self, database: &str) -> PgConnection {
         let deadline = Instant::now() + START_TIME_MAX;
         loop {
-            // A server that still starts takes the connection and refuses the session.
+            // A server that is still starting accepts the connection but refuses the session.
             match PgConnection::connect(&self.url(database)).await {
                 Ok(connection) => return connection,
                 Err(error) => assert!(Instant::now() < deadline, "{error}: {}", self.log()),
@@ -130,7 +130,7 @@ impl Cluster {
         self.execute("postgres", format!("DROP DATABASE {name} WITH (FORCE)")).await;
     }
 
-    /// Does at once what the server does by itself after a while.
+    /// Does now what the server would do by itself later.
     pub(crate) async fn settle(&self, database: &str) {
         self.execute(database, "VACUUM (ANALYZE)".to_owned()).await;
         self.execute(database, "CHECKPOINT".to_owned()).await;

@@ -1,8 +1,8 @@
-//! What events cost and how soon they arrive: latency to handlers and streams, what one handler takes a second, many streams, the
-//! price of events for writes, a great backlog.
+//! The cost and the latency of events: the way to handlers and streams, the throughput of one handler, many streams, the cost for
+//! writes, and a large backlog.
 //!
-//! Each part runs on servers and databases of its own. The receiver of webhooks and the readers of streams are in this process,
-//! so that one clock tells when a write was sent and when its event arrived.
+//! Each part has its own servers and databases. The receiver of webhooks and the readers of streams are in this process, so that one
+//! clock measures when a write was sent and when its event arrived.
 
 mod backlog;
 mod clock;
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options) {
     }
 }
 
-/// The tables of a part with their titles.
+/// The tables of a part, with their titles.
 async fn measure(part: &str, options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     match part {
         "latency" => latency::measure(options, cluster).await,

@@ -1,7 +1,8 @@
-//! The floor: axum with direct database calls on one fixed table. No dynamics, no auth, no events beyond the row it must write.
+//! The floor: axum with direct database calls on one fixed table. It has no dynamic schema, no auth, and no events except the row that
+//! it must write.
 //!
-//! It is what a developer would write by hand for this one table: the same columns, indexes and durability, prepared
-//! statements, an outbox row with each write. This file is its HTTP side; each engine has a file of its own.
+//! A developer would write this by hand for one table. It has the same columns, indexes and durability, prepared statements, and an
+//! outbox row for each write. This file is its HTTP side. Each engine has its own file.
 
 mod postgres;
 mod sqlite;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use postgres::Postgres;
 use sqlite::Sqlite;
 
-/// What the table answers on either engine. A panic is the answer to whatever the benchmark does not send.
+/// The operations of the table on either engine. A request that the benchmark does not send causes a panic.
 trait Database: Send + Sync + 'static {
     type Item: Serialize + Send;
 
@@ -30,9 +31,9 @@ trait Database: Send + Sync + 'static {
     fn list(&self, list: List) -> impl Future<Output = Vec<Self::Item>> + Send;
     fn sum_of_priorities(&self, priority: i32) -> impl Future<Output = Option<i64>> + Send;
     fn create(&self, new: NewItem) -> impl Future<Output = Self::Item> + Send;
-    /// All or none; their ids.
+    /// Creates all items or none, and returns their ids.
     fn create_many(&self, new: Vec<NewItem>) -> impl Future<Output = Vec<String>> + Send;
-    /// The item, and whether it is new.
+    /// Returns the item, and whether it is new.
     fn upsert(&self, new: NewItem) -> impl Future<Output = (Self::Item, bool)> + Send;
     fn increment(&self, id: String, by: i32) -> impl Future<Output = Option<Self::Item>> + Send;
     fn create_projects(&self, names: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
@@ -48,7 +49,7 @@ struct NewItem {
     project_id: Option<String>,
 }
 
-/// What a list asks for.
+/// The parameters of a list.
 struct List {
     limit: i64,
     offset: i64,
@@ -75,7 +76,7 @@ struct Pagination {
     offset: i64,
 }
 
-/// Without a total: a floor may leave out what costs.
+/// A page without a total, because a floor may leave out what is expensive.
 #[derive(Serialize)]
 struct Page<T> {
     data: Vec<T>,
@@ -135,7 +136,7 @@ struct NewProject {
     name: String,
 }
 
-/// The instant, in the milliseconds that are kept.
+/// The present instant, in whole milliseconds.
 fn now() -> DateTime<Utc> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     DateTime::from_timestamp_millis(i64::try_from(since.as_millis()).unwrap()).unwrap()
@@ -202,7 +203,7 @@ async fn echo(Json(input): Json<serde_json::Value>) -> Response {
     Json(serde_json::json!({ "data": input })).into_response()
 }
 
-/// What the server's own `/healthz` says.
+/// The same answer as the server's own `/healthz`.
 async fn alive() -> Response {
     Json(serde_json::json!({ "status": "ok" })).into_response()
 }
@@ -219,7 +220,7 @@ fn router<D: Database>(database: D) -> Router {
         .with_state(Arc::new(database))
 }
 
-/// Serves the floor on a free port and prints its address. `database` is a `postgres://` URL or SQLite's file.
+/// Serves the floor on a free port and prints its address. `database` is a `postgres://` URL or the path of a SQLite file.
 pub(crate) fn serve(database: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,8 +1,8 @@
-//! What knowing the caller costs: enforcement against none, sign-ins against argon2id alone, the identity verdict against a
-//! static answer.
+//! The cost of identifying the caller: with and without enforcement, sign-ins compared with argon2id by itself, and the identity check
+//! compared with a static response.
 //!
-//! Two servers run on the same rows, one of which enforces nothing. All contenders of a contest take short turns in one run,
-//! forth and back, so that a drift of the machine meets each; the ratio is the median of the turns' own ratios.
+//! Two servers run on the same rows, and one of them enforces nothing. All contenders of a contest take short turns in one run, in
+//! alternating order, so that a drift of the machine affects all of them. The ratio is the median of the turns' own ratios.
 
 mod passwords;
 
@@ -54,9 +54,9 @@ pub(crate) struct Options {
 
 /// Turns of each contender.
 const TURNS: u32 = 6;
-/// The least turn at passwords, of which there are a hundred a second.
+/// The shortest turn of password checks, of which about a hundred run a second.
 const PASSWORDS_TIME_MIN: Duration = Duration::from_secs(8);
-/// Who sign in, in turn.
+/// The users who sign in, in turn.
 const USERS: usize = 8;
 const PASSWORD: &str = "correct horse battery";
 
@@ -69,7 +69,7 @@ enum Work {
         address: String,
         make: MakeRequest,
     },
-    /// Verifying a password on every core, in this process.
+    /// Verifies a password on every core, in this process.
     Passwords,
 }
 
@@ -78,10 +78,10 @@ struct Contender {
     work: Work,
 }
 
-/// The first contender is what the others are held against.
+/// The other contenders are compared with the first one.
 struct Contest {
     name: &'static str,
-    /// The least ratio that is good enough; `None` where the contenders' work is not the same.
+    /// The smallest good ratio. `None` if the contenders do different work.
     aim: Option<f64>,
     contenders: Vec<Contender>,
 }
@@ -119,7 +119,8 @@ async fn measure(options: &Options, cluster: Option<&Cluster>) -> Table {
     if let Some(cluster) = cluster {
         cluster.settle("ours").await;
     }
-    // SQLite's file takes one server, so the other gets a copy of it: a whole one, with nothing left in the write-ahead log.
+    // A SQLite file can have only one server, so the other one gets a copy. The copy is complete, with nothing left in the write-ahead
+    // log.
     first.stop();
     let open = directory.path().join("open");
     assert!(Command::new("cp").arg("-R").arg(&served).arg(&open).status().expect("cp").success());
@@ -151,7 +152,7 @@ async fn measure(options: &Options, cluster: Option<&Cluster>) -> Table {
     Table { head: vec!["what, by whom", "/s", "p50 µs", "p99 µs", "ratio", "aim"], rows }
 }
 
-/// Those whose requests are checked.
+/// The callers whose requests are checked.
 struct Callers {
     owner_id: String,
     /// A session with a plain grant to read.
@@ -188,7 +189,7 @@ async fn sign_up(side: &Side, name: &str) -> Value {
     side.post("/api/auth/sign-up/email", &account).await
 }
 
-/// Somebody with the role of their name: their side and id.
+/// A user with the role of the same name: their side and id.
 async fn user(admin: &Side, role: &str) -> (Side, String) {
     let signed = sign_up(&Side { token: None, ..admin.clone() }, role).await;
     let id = text(&signed["user"]["id"]);
@@ -196,7 +197,7 @@ async fn user(admin: &Side, role: &str) -> (Side, String) {
     (Side { token: Some(text(&signed["token"])), ..admin.clone() }, id)
 }
 
-/// Fills in rows, the owner's among the others'; the ids of the owner's.
+/// Fills in rows, the owner's between the others'. Returns the ids of the owner's rows.
 async fn fill(admin: &Side, owner: &Side, options: &Options) -> Vec<Uuid> {
     let rows = options.rows;
     let project = admin.post(admin.projects, &json!({ "name": "project" })).await;
@@ -206,7 +207,7 @@ async fn fill(admin: &Side, owner: &Side, options: &Options) -> Vec<Uuid> {
     for first in (0..rows).step_by(BULK_RECORDS as usize) {
         let end = rows.min(first + BULK_RECORDS);
         let middle = first + (end - first) / options.own_one_in;
-        // The others' last, so that the newest rows are theirs.
+        // The others' rows come last, so that the newest rows are theirs.
         for (side, numbers) in [(owner, first..middle), (admin, middle..end)] {
             let body = bulk(numbers.map(|number| record(&title(number), number % priorities(rows), &code(number), project)));
             let made = side.send(&request("POST", &path, side.token.as_deref(), Some(&body))).await;
@@ -218,7 +219,7 @@ async fn fill(admin: &Side, owner: &Side, options: &Options) -> Vec<Uuid> {
     own
 }
 
-/// Everybody gets the owner's rows by id. Lists have 25 rows a page for everybody.
+/// All callers get the owner's rows by id. All lists have pages of 25 rows.
 fn enforcement(base: &Side, callers: &Callers) -> Vec<Contest> {
     let Callers { owner_id, reader, key, owner } = callers;
     let by = |name, side: &Side, query: Option<&str>| {
@@ -241,7 +242,8 @@ fn enforcement(base: &Side, callers: &Callers) -> Vec<Contest> {
         Contest { name: "get by id", aim, contenders: against(None, None, &[session, key, own]) },
         Contest { name: "list 25 newest", aim, contenders: against(Some(""), Some(""), &[session, key]) },
         Contest { name: "list 25 newest, no total", aim, contenders: against(without, without, &[session, key, own]) },
-        // The total of all rows is kept, that of own rows counted: against all rows, and against a filter that finds the same.
+        // The total of all rows is stored, but that of own rows is counted. The contender is a list of all rows, and one with a filter
+        // that matches the same rows.
         Contest { name: "list 25 newest, own total", aim: None, contenders: against(Some(""), Some(""), &[own]) },
         Contest { name: "list 25 newest, owner's", aim, contenders: against(Some(&filter), Some(""), &[own]) },
     ]
@@ -262,7 +264,7 @@ async fn sign_ins(side: &Side) -> Contest {
     Contest { name: "sign-in", aim: Some(SIGN_IN_AIM), contenders: vec![alone, requests("password", &side.address, make)] }
 }
 
-/// The server's own static answer passes the same middleware; plain axum's passes none.
+/// The server's own static response goes through the same middleware. Plain axum's goes through none.
 fn verdicts(side: &Side, floor: &str) -> [Contest; 2] {
     let alive = || -> MakeRequest { Arc::new(|_, _| request("GET", "/healthz", None, None)) };
     let verdict = || requests("GET /api/v1/me, session", &side.address, always(side, "GET", "/api/v1/me", None));
@@ -273,7 +275,7 @@ fn verdicts(side: &Side, floor: &str) -> [Contest; 2] {
     ]
 }
 
-/// Lets the contenders take turns; a line of the table for each.
+/// Runs the contenders in turns. Returns a row of the table for each.
 async fn hold(options: &Options, contest: &Contest) -> Vec<Vec<String>> {
     let began = Instant::now();
     let has_passwords = contest.contenders.iter().any(|contender| matches!(contender.work, Work::Passwords));

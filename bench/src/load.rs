@@ -1,4 +1,4 @@
-//! The load: keep-alive connections that send one request after another, as cheaply as may be, and time each.
+//! The load: keep-alive connections that send one request after another, as cheaply as possible, and time each.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,18 @@ use hdrhistogram::Histogram;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What one side did.
+/// The measurement of one side.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    /// Requests, or the records in them.
+    /// Requests a second, or records a second.
     pub(crate) a_second: f64,
-    /// Of a request.
+    /// The p50 of a request.
     pub(crate) p50_us: u64,
     pub(crate) p99_us: u64,
 }
 
 impl Measured {
-    /// Several measurements of one side as one, each request of which held `records`; the worst p99 of them.
+    /// Several measurements of one side as one. Each request had `records` records. The p99 is the worst of them.
     pub(crate) fn mean(parts: &[Measured], records: u32) -> Measured {
         let count = parts.len().max(1);
         Measured {
@@ -28,7 +28,7 @@ impl Measured {
     }
 }
 
-/// A request's bytes, made for the `number`th request of a connection.
+/// Makes the bytes of the `number`th request of a connection.
 pub(crate) type MakeRequest = std::sync::Arc<dyn Fn(usize, usize) -> Vec<u8> + Send + Sync>;
 
 /// The bytes of a request.
@@ -36,7 +36,7 @@ pub(crate) fn request(method: &str, path: &str, token: Option<&str>, body: Optio
     request_with(method, path, token, "host: 127.0.0.1\r\n", body)
 }
 
-/// The same with header lines of one's own, `host` among them.
+/// The same with your own header lines, including `host`.
 pub(crate) fn request_with(method: &str, path: &str, token: Option<&str>, headers: &str, body: Option<&str>) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\n{headers}");
     if let Some(token) = token {
@@ -50,7 +50,7 @@ pub(crate) fn request_with(method: &str, path: &str, token: Option<&str>, header
     text.into_bytes()
 }
 
-/// Sends one request and reads its answer whole; the status and the body.
+/// Sends one request and reads the whole response. Returns the status and the body.
 pub(crate) async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) -> (u16, std::ops::Range<usize>) {
     stream.write_all(request).await.unwrap();
     buffer.clear();

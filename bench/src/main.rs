@@ -1,7 +1,7 @@
-//! The benchmark: this server and a hand-written floor, both release builds, in one run, on the same rows.
+//! The benchmark. It compares this server with a hand-written floor, both as release builds, in one run, on the same rows.
 //!
-//! `cargo run --release -p blockbase-bench` builds nothing else: build the server first (`cargo build --release`), and a
-//! block for the call workload (`blockbase block build examples/echo`). Numbers move with the machine; the ratio is what counts.
+//! `cargo run --release -p blockbase-bench` builds nothing else. Build the server first (`cargo build --release`), and a block for the
+//! call workload (`blockbase block build examples/echo`). The numbers depend on the machine, so only the ratio matters.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and one that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! The tables that a run ends with: plain, or as Markdown for the files in `bench/results`.
+//! The tables at the end of a run: plain, or as Markdown for the files in `bench/results`.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) struct Compared {
     pub(crate) floor: Measured,
 }
 
-/// One row count. Pairs are ours and the floor's.
+/// One row count. Pairs contain our value and the floor's.
 pub(crate) struct Round {
     pub(crate) rows: u32,
     pub(crate) started_in: Duration,
@@ -34,7 +34,7 @@ impl Compared {
     }
 }
 
-/// What a workload came to, while the run goes on.
+/// A line with the result of a workload, for the running output.
 pub(crate) fn line(compared: &Compared) -> String {
     let (ours, floor) = (&compared.ours, &compared.floor);
     format!(
@@ -65,7 +65,7 @@ pub(crate) fn print(engine: Engine, connections: usize, rounds: &[Round], as_mar
     }
 }
 
-/// Each workload at each row count, and how its p50 grew from the smallest count to the greatest.
+/// Each workload at each row count, and the growth of its p50 from the smallest count to the largest.
 fn workloads(rounds: &[Round]) -> Table {
     let head =
         vec!["workload", "rows", "ours /s", "p50 µs", "p99 µs", "floor /s", "p50 µs", "p99 µs", "ratio", "growth", "floor's"];
@@ -129,7 +129,7 @@ impl Table {
         text
     }
 
-    /// The first column to the left, numbers to the right.
+    /// Aligns the first column to the left, and numbers to the right.
     fn plain(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
@@ -152,7 +152,7 @@ impl Table {
     }
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with separated thousands.
 pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,4 @@
-//! A run: for each engine and row count a round on fresh databases, in which each workload meets both sides in turn.
+//! A run. Each engine and row count is a round on fresh databases. In it, each workload runs on both sides in turn.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::side::Side;
 use crate::workloads::{ALL, Workload};
 use crate::{Options, fill};
 
-/// How long the sides are left alone after they were filled.
+/// How long the sides idle after they were filled.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ async fn round(options: &Options, cluster: Option<&Cluster>, rows: u32, workload
     let ours_filled_in = fill::fill(&mut ours, rows).await;
     let floor_filled_in = fill::fill(&mut base, rows).await;
     if let Some(cluster) = cluster {
-        // Statistics and visibility as they are in a table that has stood a while, on both sides alike.
+        // Statistics and visibility are brought to the state of an older table, on both sides.
         cluster.settle("ours").await;
         cluster.settle("floor").await;
     }
@@ -102,7 +102,7 @@ async fn round(options: &Options, cluster: Option<&Cluster>, rows: u32, workload
     round
 }
 
-/// Makes room for the next round.
+/// Stops both sides before the next round.
 async fn stop(ours: Process, floor: Process, cluster: Option<&Cluster>) {
     drop((ours, floor));
     if let Some(cluster) = cluster {
@@ -111,7 +111,7 @@ async fn stop(ours: Process, floor: Process, cluster: Option<&Cluster>) {
     }
 }
 
-/// Makes sure that both sides find the same, before they are timed at it.
+/// Checks that both sides return the same data, before they are timed.
 async fn agree(workload: &Workload, ours: &Side, base: &Side) {
     if workload.is_read {
         let found = ours.send(&(workload.make)(ours)(0, 0)).await;
@@ -120,7 +120,7 @@ async fn agree(workload: &Workload, ours: &Side, base: &Side) {
     }
 }
 
-/// What must not differ from side to side: how many records there are, whether they are expanded, what they add up to.
+/// The parts of a response that must be the same on both sides: the number of records, whether they are expanded, and their sum.
 fn gist(answer: &Value) -> (usize, usize, Option<i64>) {
     let data = &answer["data"];
     let records = data.as_array().map_or(&[][..], Vec::as_slice);
@@ -128,7 +128,7 @@ fn gist(answer: &Value) -> (usize, usize, Option<i64>) {
     (records.len(), expanded, data["value"].as_i64())
 }
 
-/// Each side twice and in turn, so that a drift of the machine meets both.
+/// Measures each side twice and in turn, so that a drift of the machine affects both.
 async fn compare(options: &Options, workload: &Workload, ours: &Side, base: &Side) -> Compared {
     let half = Duration::from_millis(options.seconds * 500);
     let connections = workload.connections.unwrap_or(options.connections);

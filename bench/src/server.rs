@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: String,
-    /// From the start of the process to its listening.
+    /// Time from the start of the process until it listens.
     pub(crate) started_in: Duration,
 }
 
 impl Process {
-    /// Starts a command that prints a line ending in `http://<address>`.
+    /// Starts a command that prints a line with `http://<address>` at its end.
     pub(crate) fn start(command: &mut Command) -> Process {
         let begun = Instant::now();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the server's binary");
@@ -33,12 +33,12 @@ impl Process {
         (kib("VmRSS:") / 1024.0, kib("VmHWM:") / 1024.0)
     }
 
-    /// Counts the peak of [`Process::memory_mib`] from now on.
+    /// Resets the peak of [`Process::memory_mib`].
     pub(crate) fn forget_peak(&self) {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
     }
 
-    /// Time that processors spent on it, in its own code and in the kernel.
+    /// Processor time of the process, in its own code and in the kernel.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let after_name = stat.rsplit_once(')').unwrap_or_default().1;
@@ -46,7 +46,7 @@ impl Process {
         Duration::from_millis(ticks * 10)
     }
 
-    /// Resident memory of which a page that is mapped several times counts once, in MiB.
+    /// Resident memory in MiB. A page that is mapped several times counts once.
     pub(crate) fn proportional_mib(&self) -> f64 {
         let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap_or_default();
         let line = rollup.lines().find(|line| line.starts_with("Pss:")).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Process {
 }
 
 impl Process {
-    /// Ends it as an operator does: what it wrote is all in the database's own file then.
+    /// Stops the process as an operator would. All its writes are then in the database's own file.
     pub(crate) fn stop(mut self) {
         let told = Command::new("kill").arg(self.child.id().to_string()).status();
         assert!(told.is_ok_and(|status| status.success()) && self.child.wait().is_ok());
@@ -69,7 +69,7 @@ impl Drop for Process {
     }
 }
 
-/// The server with no rate limits and these variables, in `directory`; on SQLite there, unless `database` is the URL of another.
+/// Starts the server without rate limits and with these variables, in `directory`. It uses SQLite there, unless `database` is a URL.
 pub(crate) fn blockbase(binary: &Path, directory: &Path, database: Option<&str>, environment: &[(&str, &str)]) -> Process {
     let binary = std::fs::canonicalize(binary).expect("the server's binary: cargo build --release");
     let mut command = Command::new(binary);
@@ -87,7 +87,7 @@ pub(crate) fn blockbase(binary: &Path, directory: &Path, database: Option<&str>,
     Process::start(&mut command)
 }
 
-/// The floor: on a file in `directory`, unless `database` is a URL.
+/// Starts the floor on a file in `directory`, unless `database` is a URL.
 pub(crate) fn floor(directory: &Path, database: Option<&str>) -> Process {
     let file = directory.join("floor.db");
     let mut command = Command::new(std::env::current_exe().unwrap());

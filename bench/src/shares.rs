@@ -1,7 +1,7 @@
-//! What one caller can take from everybody else: the same abuse against one build of the server, or two, in one run.
+//! What one caller can take from all others. The same abuse runs against one or two builds of the server, in one run.
 //!
-//! Each abuse meets a fresh server on a fresh database. Limits are as they are by default, but for the rate limits, which are off: they
-//! bound how often somebody asks, and here it is about what one request, or a few at once, can cost.
+//! Each abuse runs on a fresh server with a fresh database. Limits are the defaults, except that rate limits are off. They bound how
+//! often a caller asks, and this measures what one request, or a few at once, can cost.
 
 mod abuse;
 mod client;

@@ -1,4 +1,4 @@
-//! One side of the comparison: where it listens, how its paths look, what is in it.
+//! One side of the comparison: its address, the form of its paths, and its data.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct Side {
     pub(crate) items: &'static str,
     pub(crate) projects: &'static str,
     pub(crate) echo: &'static str,
-    /// Of the rows that it was filled with, in the order of their numbers.
+    /// The ids of the rows that were filled in, in the order of their numbers.
     pub(crate) ids: Arc<Vec<Uuid>>,
     pub(crate) project_ids: Arc<Vec<Uuid>>,
 }
@@ -34,7 +34,7 @@ impl Side {
         }
     }
 
-    /// The server with an account, the objects, and the block if it is asked for.
+    /// Prepares a server: an account, the objects, and the block if one is given.
     pub(crate) async fn blockbase(address: &str, block: Option<&Path>) -> Side {
         let mut side = Side {
             address: address.to_owned(),
@@ -65,7 +65,7 @@ impl Side {
         side
     }
 
-    /// Sends a document; the answer's.
+    /// Posts a document and returns that of the response.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
         self.send(&request("POST", path, self.token.as_deref(), Some(&body.to_string()))).await
     }
@@ -84,7 +84,7 @@ impl Side {
         self.send(&upload).await;
     }
 
-    /// Sends a request; the document of its answer.
+    /// Sends a request and returns the document of the response.
     pub(crate) async fn send(&self, bytes: &[u8]) -> Value {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         let mut buffer = Vec::new();

@@ -1,6 +1,6 @@
-//! What the other surfaces cost beside REST: GraphQL and MCP on the same records, and the GraphQL schema of many objects.
+//! The cost of the other surfaces compared with REST: GraphQL and MCP on the same records, and the GraphQL schema of many objects.
 //!
-//! The compared variants take short turns in one run, forth and back, so that a drift of the machine affects all of them.
+//! The compared variants take short turns in one run, in alternating order, so that a drift of the machine affects all of them.
 
 mod calls;
 mod schema;

@@ -24,7 +24,7 @@ impl Contender {
         self.turns.push(run_load(&self.address, connections, time, self.make.clone()).await);
     }
 
-    /// All turns as one.
+    /// All turns as one measurement.
     pub(crate) fn mean(&self) -> Measured {
         Measured::mean(&self.turns, 1)
     }
@@ -40,12 +40,12 @@ impl Contender {
         median(self.turns.iter().zip(&other.turns).map(|(ours, theirs)| compare(ours, theirs)).collect())
     }
 
-    /// Requests a second beside the other's.
+    /// The ratio of requests a second to the other contender's.
     pub(crate) fn ratio(&self, other: &Contender) -> String {
         format!("{:.2}", self.beside(other, |ours, theirs| ours.a_second / theirs.a_second))
     }
 
-    /// How much longer its p50 and p99 are than the other's.
+    /// The difference of its p50 and p99 from the other contender's.
     pub(crate) fn added(&self, other: &Contender) -> [f64; 2] {
         [
             self.beside(other, |ours, theirs| ours.p50_us as f64 - theirs.p50_us as f64),
@@ -54,18 +54,18 @@ impl Contender {
     }
 }
 
-/// The time of one turn, of as many as make `seconds`.
+/// The duration of one turn, so that all turns take `seconds`.
 pub(crate) fn time_of_a_turn(seconds: u64) -> Duration {
     Duration::from_millis(seconds * 1000) / TURNS
 }
 
-/// The order in which `count` contenders take this turn: forth and back.
+/// The order of `count` contenders in this turn. It alternates between forward and backward.
 pub(crate) fn order(turn: u32, count: usize) -> Vec<usize> {
     let forth = 0..count;
     if turn.is_multiple_of(2) { forth.collect() } else { forth.rev().collect() }
 }
 
-/// Lets all take their turns.
+/// Runs the turns of all contenders.
 pub(crate) async fn take(contenders: &mut [Contender], connections: usize, seconds: u64) {
     for turn in 0..TURNS {
         for place in order(turn, contenders.len()) {

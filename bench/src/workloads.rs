@@ -1,4 +1,4 @@
-//! The workloads: which requests are sent, the same to both sides. Reads come first, so that they meet the rows as filled.
+//! The workloads: requests that both sides get alike. Reads come first, so that they see the rows as filled in.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,13 +10,13 @@ use crate::side::Side;
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) make: fn(&Side) -> MakeRequest,
-    /// Instead of as many as were asked for.
+    /// The number of connections, in place of the requested one.
     pub(crate) connections: Option<usize>,
-    /// Records of each request: what is counted a second.
+    /// Records of each request. They are counted a second.
     pub(crate) records: u32,
-    /// With fewer rows it is left out.
+    /// The workload is left out if there are fewer rows.
     pub(crate) rows_min: u32,
-    /// Whether it changes nothing, and finds the same on both sides.
+    /// Whether it changes nothing and finds the same data on both sides.
     pub(crate) is_read: bool,
     /// Whether it calls the echo block.
     pub(crate) is_block_call: bool,
@@ -32,7 +32,7 @@ const fn read(name: &'static str, make: fn(&Side) -> MakeRequest) -> Workload {
 
 const PAGE: u32 = 1000;
 const PAGE_SIZE: u32 = 25;
-/// The name of the workload whose p50 tells what a block call adds.
+/// The name of the workload whose p50 shows the cost of a block call.
 pub(crate) const ONE_BLOCK_CALL: &str = "block echo, 1 connection";
 
 pub(crate) static ALL: [Workload; 15] = [
@@ -53,18 +53,18 @@ pub(crate) static ALL: [Workload; 15] = [
     Workload { connections: Some(2), records: BULK_RECORDS, ..plain("bulk create, one field", bulk_create_plain) },
 ];
 
-/// Cheap numbers that differ from request to request.
+/// A cheap number that changes from request to request.
 pub(crate) fn pick(connection: usize, number: usize, of: usize) -> usize {
     (connection.wrapping_mul(2_654_435_761) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)) % of
 }
 
-/// The number of a record beyond those that were filled in; never given twice, on either side.
+/// The number of a new record. It is never used twice, on either side.
 fn serial() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(100_000_000);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A record with a code of its own, in no priority that is asked for.
+/// A record with its own code, in a priority that no workload reads.
 fn new_record(side: &Side) -> String {
     let number = serial();
     let project = side.project_ids[number as usize % side.project_ids.len()];
@@ -146,7 +146,7 @@ fn bulk_create(side: &Side) -> MakeRequest {
     })
 }
 
-/// Records of one text field. The floor keeps no outbox and no search index for these; it shows what bare inserts cost.
+/// Records with one text field. The floor writes no outbox and no search index for them, so this shows the cost of bare inserts.
 fn bulk_create_plain(side: &Side) -> MakeRequest {
     let side = side.clone();
     let path = format!("{}/bulk", side.projects);
@@ -165,7 +165,7 @@ fn patch(side: &Side) -> MakeRequest {
     })
 }
 
-/// Every other one finds its code among the rows, and gives that row another title.
+/// Every second request finds its code among the rows, and changes that row's title.
 fn upsert(side: &Side) -> MakeRequest {
     let side = side.clone();
     let path = format!("{}?on_conflict=code", side.items);

@@ -2,7 +2,7 @@
 
     python3 receiver.py 4100 secret.txt
 
-The secret stands in a file, which may come after the start: the service tells it once, when the webhook is made.
+The secret is in a file. You may write the file after the start, because the service shows the secret only when the webhook is made.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ TOLERANCE_SECONDS = 300
 
 
 def is_genuine(header: str, body: bytes, secret: str) -> bool:
-    """Whether `x-svc-signature` is what the holder of the secret makes of the body, and was made just now."""
+    """Whether the holder of the secret made `x-svc-signature` from this body a short time ago."""
     parts = [part.split("=", 1) for part in header.split(",")]
     instants = [value for name, value in parts if name == "t"]
     if len(instants) != 1 or not instants[0].isdigit() or abs(time.time() - int(instants[0])) > TOLERANCE_SECONDS:
         return False
     expected = hmac.new(secret.encode(), instants[0].encode() + b"." + body, hashlib.sha256).hexdigest()
-    # While a secret is rotated there is one signature for each. Compared in constant time.
+    # While a secret is rotated, there is a signature for each secret. They are compared in constant time.
     return any(hmac.compare_digest(expected, value) for name, value in parts if name == "v1")
 
 
@@ -37,10 +37,10 @@ class Receiver(BaseHTTPRequestHandler):
             self.send_error(400, "The signature does not hold")
             return
         event = json.loads(body)
-        # An event may come twice: whoever must not do a thing twice remembers the ids.
+        # An event may come twice. A receiver that must not act twice has to remember the ids.
         if event["id"] not in self.seen:
             self.seen.add(event["id"])
-            # One write: requests are served side by side, and their lines must not mix.
+            # One write for the whole line, because requests run in parallel and their lines must not mix.
             print(f"received {event['topic']}\n", end="", flush=True)
         self.send_response(204)
         self.end_headers()

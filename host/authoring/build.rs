@@ -1,14 +1,14 @@
-//! Lists the files of the SDKs and of the interface, for the binary to carry.
+//! Lists the files of the SDKs and of the interface, so that the binary can include them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What builds and tests leave behind in a folder of an SDK.
+/// Folders and files that builds and tests leave in an SDK's folder.
 const LEFT_OUT: [&str; 9] =
     ["target", "node_modules", "__pycache__", ".blockbase", ".venv", "dist", "tests", "Cargo.lock", ".gitignore"];
 
 fn main() {
-    // Asked at run time: a script that was compiled for another checkout would list that one's files.
+    // The variable is read at run time. A script that was compiled in another checkout would list that checkout's files.
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let root = root.canonicalize().expect("the checkout");
     let mut files = Vec::new();

@@ -1,10 +1,10 @@
-//! Lists the built files of the console, for the binary to carry.
+//! Lists the built files of the console, so that the binary can include them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 fn main() {
-    // Asked at run time: a script that was compiled for another checkout would list that one's files.
+    // The variable is read at run time. A script that was compiled in another checkout would list that checkout's files.
     let assets = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("assets");
     println!("cargo::rerun-if-changed={}", assets.display());
     let mut files: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! The blocks of this repository, built once a run by the real command line.
+//! The blocks of this repository. The real command line builds each once per run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,10 +6,10 @@ use std::process::Command;
 use crate::run::made_once;
 use crate::server::{blockbase, target_directory};
 
-/// The folder of the target directory that blocks share, so that their dependencies are built once.
+/// The folder of the target directory that blocks share, so that their common dependencies are built once.
 pub(crate) const GUESTS: &str = "guests";
 
-/// Where cargo puts the blocks that tests build by themselves, so that they share what the guests need.
+/// Cargo's folder for blocks that tests build themselves. They share the dependencies of the guests.
 pub fn guests_directory() -> PathBuf {
     target_directory().join(GUESTS)
 }
@@ -24,7 +24,7 @@ pub async fn example_block(name: &'static str) -> Vec<u8> {
     built("examples", name).await
 }
 
-/// The packed file of `tests/guests/<name>`, a block for tests alone.
+/// The packed file of `tests/guests/<name>`, a block that only tests use.
 pub async fn test_block(name: &'static str) -> Vec<u8> {
     built("tests/guests", name).await
 }
@@ -40,7 +40,7 @@ async fn built(folder: &'static str, name: &'static str) -> Vec<u8> {
         .expect("a built block")
 }
 
-/// Folder and name of each block in Rust that tests install.
+/// The folder and the name of each Rust block that tests install.
 pub(crate) fn block_sources() -> Vec<(&'static str, String)> {
     let mut sources = Vec::new();
     for folder in ["examples", "tests/guests", "blocks"] {
@@ -74,7 +74,7 @@ pub(crate) fn build_block(blockbase: &Path, target: &str, folder: &str, name: &s
 /// Packs a component again, with another manifest.
 ///
 /// # Errors
-/// What the command line says.
+/// The error of the command line.
 pub async fn pack(wasm: Vec<u8>, manifest: serde_json::Value) -> Result<Vec<u8>, String> {
     tokio::task::spawn_blocking(move || {
         let directory = tempfile::tempdir().expect("a directory");

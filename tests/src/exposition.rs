@@ -1,10 +1,10 @@
-//! Prometheus' text format, read strictly: what a scraper could stumble over fails the test.
+//! A strict reader of Prometheus' text format. Anything that a scraper could fail at fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 type Labels = BTreeMap<String, String>;
 
-/// What a scrape showed.
+/// The contents of a scrape.
 #[derive(Debug, Default)]
 pub struct Exposition {
     /// Kind of each family.
@@ -54,7 +54,7 @@ impl Exposition {
         read
     }
 
-    /// Buckets grow to the count, and have a sum beside them.
+    /// The values of buckets grow up to the count, and each histogram has a sum.
     fn check_histograms(&self) {
         for family in self.kinds.iter().filter(|(_, kind)| *kind == "histogram").map(|(family, _)| family) {
             let mut series: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
@@ -73,13 +73,13 @@ impl Exposition {
         }
     }
 
-    /// The value of a series, whose labels are exactly these.
+    /// The value of the series with exactly these labels.
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         self.samples.get(&(name.to_owned(), labels)).copied()
     }
 
-    /// The labels of every series of a name.
+    /// The labels of every series with this name.
     pub fn series(&self, name: &str) -> Vec<&Labels> {
         self.samples.keys().filter(|(known, _)| known == name).map(|(_, labels)| labels).collect()
     }
@@ -118,7 +118,7 @@ fn sample(line: &str) -> (String, Labels, f64) {
     (name.to_owned(), labels, number(value))
 }
 
-/// A label's value up to its closing quote, and what comes after that.
+/// The value of a label up to its closing quote, and the text after it.
 fn quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut letters = text.char_indices();

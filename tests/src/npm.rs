@@ -1,20 +1,20 @@
-//! Programs of npm's registry that tests run, pinned by a lock file.
+//! Programs from npm's registry that tests run. A lock file pins their versions.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{lock, target_directory};
 
-/// Writes the files of a package, `package-lock.json` among them, into a separate folder of cargo's target folder. The packages
-/// that they name are installed once for each lock file.
+/// Writes the files of a package, including `package-lock.json`, into its own folder of cargo's target folder. The packages in it are
+/// installed once per lock file.
 pub fn npm_package(name: &str, files: &[(&str, &str)]) -> PathBuf {
-    // One at a time: several tests want the same.
+    // One installation at a time, because several tests want the same package.
     let _installing = lock(name);
     let directory = target_directory().join(name);
     std::fs::create_dir_all(&directory).expect("a directory");
     for (file, text) in files {
         let place = directory.join(file);
-        // A program that runs already reads the file that is there.
+        // Equal files are not written again, because a running program may be reading them.
         if !std::fs::read_to_string(&place).is_ok_and(|known| known == *text) {
             std::fs::write(place, text).expect("a file");
         }

@@ -1,4 +1,4 @@
-//! Private Postgres clusters, started from the distribution's binaries: one for the run, others for tests that end it.
+//! Private Postgres clusters from the distribution's binaries: one for the whole run, and others for tests that crash them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,15 +9,15 @@ use crate::run::{next_number, postgres_port, run_number};
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-/// Threads that remove what a cluster leaves.
+/// Threads that delete the files of a cluster.
 const REMOVED_AT_ONCE: usize = 8;
 /// How long a cluster may take to start.
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A Postgres of its own. It ends when it is dropped.
+/// A separate Postgres. It ends when this is dropped.
 pub struct Cluster {
     port: u16,
-    /// Its standard input is the cluster's life: when this process ends, however it does, the shell stops the server.
+    /// The shell that runs the server. When this process ends in any way, the shell's standard input closes, and it stops the server.
     shell: Child,
     directory: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ fn is_root() -> bool {
     output.stdout.trim_ascii() == b"0"
 }
 
-/// Postgres refuses to run as root, so there it runs as its own user.
+/// Postgres refuses to run as root. Then it runs as its own user.
 fn as_postgres_user(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -50,12 +50,12 @@ fn as_postgres_user(program: &Path) -> Command {
     command
 }
 
-/// A port of this machine that nobody listens on, another one each time.
+/// A port of this machine that is not in use. Each call returns another one.
 ///
-/// Not one of those that the kernel gives to outgoing connections: such a port can be taken again before its listener starts.
+/// It is not among the ports that the kernel gives to outgoing connections. Such a port could be taken before its listener starts.
 pub fn free_port() -> u16 {
     loop {
-        // Two runs at the same time begin at different places.
+        // Two runs at the same time start at different ports.
         let step = run_number() + next_number("port");
         let port = u16::try_from(12_000 + step % 10_000).expect("a port");
         if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
@@ -95,7 +95,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
-        // The databases of a whole run have a hundred thousand files. One thread needs minutes for them on a slow disk.
+        // The databases of a whole run have a hundred thousand files. On a slow disk, one thread needs minutes to delete them.
         let databases = std::fs::read_dir(self.directory.path().join("data/base")).into_iter().flatten();
         let paths: Vec<_> = databases.flatten().map(|entry| entry.path()).collect();
         std::thread::scope(|scope| {
@@ -107,7 +107,7 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// Makes and starts one. Blocks the thread meanwhile.
+    /// Makes and starts a cluster. Blocks the thread meanwhile.
     pub fn start() -> Cluster {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().join("data");
@@ -141,7 +141,7 @@ impl Cluster {
         new_database_at(self.port, name).await
     }
 
-    /// Ends it at once, as a crash does: every session is cut, nothing is written down any more.
+    /// Ends the server at once, like a crash: all sessions are cut, and nothing more is written.
     pub fn crash(&mut self) {
         let file = std::fs::read_to_string(self.directory.path().join("data/postmaster.pid")).expect("a running server");
         let process = file.lines().next().expect("a process id");
@@ -150,17 +150,17 @@ impl Cluster {
         self.shell.wait().expect("an end");
     }
 
-    /// Starts it again after a crash.
+    /// Starts the server again after a crash.
     pub fn start_again(&mut self) {
         self.shell = run(self.directory.path(), self.port);
     }
 }
 
-/// A transaction that has written something and goes on.
+/// A transaction that has written something and is still open.
 pub struct Transaction(PgConnection);
 
 impl Transaction {
-    /// In this database.
+    /// Begins it in this database.
     pub async fn begin(url: &str) -> Transaction {
         let mut connection = PgConnection::connect(url).await.expect("a connection");
         sqlx::raw_sql("BEGIN; CREATE TABLE written (id int)").execute(&mut connection).await.expect("a transaction");
@@ -186,7 +186,7 @@ async fn new_database_at(port: u16, name: &str) -> String {
     let base = format!("postgres://test@127.0.0.1:{port}");
     let deadline = Instant::now() + START_TIME_MAX;
     let mut connection = loop {
-        // A server that still starts takes the connection and refuses the session.
+        // A server that is still starting accepts the connection, but refuses the session.
         match PgConnection::connect(&format!("{base}/postgres")).await {
             Ok(connection) => break connection,
             Err(error) => assert!(Instant::now() < deadline, "{error}"),

@@ -1,4 +1,4 @@
-//! A receiver of webhooks: what tests point the service at.
+//! A receiver of webhooks. Tests let the service deliver to it.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ impl Received {
 #[derive(Clone, Debug)]
 pub enum Reply {
     Status(u16),
-    /// With a body.
+    /// A status with a body.
     Text(u16, String),
     Redirect(String),
     /// 200, after this time.
@@ -58,12 +58,12 @@ struct Shared {
     script: Mutex<Script>,
 }
 
-/// An HTTP server that keeps what arrives. It ends when it is dropped.
+/// An HTTP server that keeps the requests that arrive. It ends when this is dropped.
 pub struct Receiver {
     pub url: String,
     port: u16,
     shared: Arc<Shared>,
-    /// It has its own threads, so the open connections end with it.
+    /// The receiver has its own threads, so its open connections end with it.
     runtime: Option<Runtime>,
 }
 
@@ -89,9 +89,9 @@ async fn listen(port: u16, shared: Arc<Shared>) -> Runtime {
 }
 
 impl Receiver {
-    /// One that answers 200.
+    /// Starts a receiver that answers 200.
     pub async fn start() -> Receiver {
-        // A port that the kernel gives to nobody else, so that it can be listened on again.
+        // The kernel gives this port to nobody else, so the receiver can listen on it again.
         Receiver::on_port(free_port()).await
     }
 
@@ -102,23 +102,23 @@ impl Receiver {
         Receiver { url: format!("http://127.0.0.1:{port}/hook"), port, shared, runtime: Some(runtime) }
     }
 
-    /// From now on answers as `script` says, which gets the number of the request, from 0, and the request.
+    /// Sets how requests are answered from now on. `script` gets the number of the request, from 0, and the request.
     pub fn answer(&self, script: impl Fn(usize, &Received) -> Reply + Send + Sync + 'static) {
         *self.shared.script.lock().expect("no poison") = Arc::new(script);
     }
 
-    /// Ends like a machine that is switched off: nothing listens any more, and open connections are gone.
+    /// Ends like a machine that is switched off: nothing listens any more, and open connections break.
     pub async fn stop(mut self) -> u16 {
         self.go_away().await;
         self.port
     }
 
-    /// Listens on a port where one was stopped.
+    /// Listens on the port of a receiver that was stopped.
     pub async fn start_again(port: u16) -> Receiver {
         Receiver::on_port(port).await
     }
 
-    /// As `stop`, but what arrived is kept, and it can come back.
+    /// The same as `stop`, but the receiver keeps its requests and can come back.
     pub async fn go_away(&mut self) {
         self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
         while tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
@@ -126,7 +126,7 @@ impl Receiver {
         }
     }
 
-    /// Listens again where it did before it went away.
+    /// Listens again on the same port.
     pub async fn come_back(&mut self) {
         self.runtime = Some(listen(self.port, Arc::clone(&self.shared)).await);
     }
@@ -139,7 +139,7 @@ impl Receiver {
         self.shared.received.lock().expect("no poison").len()
     }
 
-    /// Waits until so many requests have arrived; all that have.
+    /// Waits until this many requests have arrived, and returns all of them.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> impl Future<Output = Vec<Received>> {
         let caller = std::panic::Location::caller();

@@ -1,4 +1,4 @@
-//! An OCI registry of its own: the distribution's `docker-registry` on a free loopback port, with a folder for its blobs.
+//! A private OCI registry: the distribution's `docker-registry` on a free loopback port. A folder keeps its blobs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,14 +8,14 @@ use crate::free_port;
 
 /// How long a registry may take to start.
 const START_TIME_MAX: Duration = crate::WAIT_MAX;
-/// `user:bcrypt(password)`, as htpasswd has it.
+/// `user:bcrypt(password)`, in the form of htpasswd.
 const HTPASSWD: &str = "ann:$2y$05$abcdefghijklmnopqrstuuD3mHdCr44zlIZ.VZCaYRpfQhXMYnEo.\n";
 
-/// A running registry. It ends when it is dropped.
+/// A running registry. It ends when this is dropped.
 pub struct Registry {
     /// `127.0.0.1:<port>`
     pub host: String,
-    /// Its standard input is the registry's life: when this process ends, however it does, the shell stops it.
+    /// The shell that runs the registry. When this process ends in any way, the shell's standard input closes, and it stops the registry.
     shell: Child,
     directory: tempfile::TempDir,
 }
@@ -28,7 +28,7 @@ fn program() -> PathBuf {
 }
 
 impl Registry {
-    /// The one user of a registry that asks who one is, and their password.
+    /// Name and password of the only user of a registry that needs credentials.
     pub const USER: (&str, &str) = ("ann", "correct horse battery");
 
     /// A registry that lets everybody in.
@@ -36,7 +36,7 @@ impl Registry {
         Registry::with("").await
     }
 
-    /// A registry that knows [`Registry::USER`] alone.
+    /// A registry that lets only [`Registry::USER`] in.
     pub async fn start_closed() -> Registry {
         Registry::with("auth: { htpasswd: { realm: tests, path: htpasswd } }\n").await
     }
@@ -71,7 +71,7 @@ impl Registry {
         .expect("a registry that starts")
     }
 
-    /// The file that holds a blob, named by its digest.
+    /// The file of a blob. Its digest is its name.
     pub fn blob(&self, digest: &str) -> PathBuf {
         let hex = digest.strip_prefix("sha256:").expect("a digest");
         let blobs = Path::new("blobs/docker/registry/v2/blobs/sha256");

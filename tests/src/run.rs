@@ -1,6 +1,6 @@
-//! What the test processes of one run share: the run's folder, what is made in it once, and locks between processes.
+//! Everything that the test processes of one run share: a folder, files that are made once, and locks between processes.
 //!
-//! `with-fixtures` makes the folder and names it in the environment. A test that is started without it makes everything for itself.
+//! `with-fixtures` makes the folder, and names it in the environment. A test that runs without it makes everything itself.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -12,50 +12,50 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use crate::blocks::{GUESTS, block_sources, build_block};
 use crate::server::target_directory;
 
-/// Names the folder of the run.
+/// The variable with the folder of the run.
 const DIRECTORY: &str = "BLOCKBASE_TEST_RUN";
-/// Names the binary that all tests run.
+/// The variable with the binary that all tests run.
 const BINARY: &str = "BLOCKBASE_TEST_BINARY";
-/// Names the port of the Postgres that all tests share.
+/// The variable with the port of the Postgres that all tests share.
 const POSTGRES_PORT: &str = "BLOCKBASE_TEST_POSTGRES_PORT";
-/// In the folder of the run: the process that began it.
+/// The file in the run's folder with the id of the process that began the run.
 const PROCESS: &str = "process";
-/// Set by the long command.
+/// The variable that the long command sets.
 const LONG: &str = "BLOCKBASE_TEST_LONG";
 
-/// Folders of the target directory that blocks are built in. The first one serves single builds, too.
+/// Folders of the target directory in which blocks are built. The first one is also used for single builds.
 const BUILD_LANES: [&str; 2] = [GUESTS, "guests-2"];
 
-/// Whether the long command runs: tests of many rounds or seeds then take all of them.
+/// Whether the long command runs. Then tests with many rounds or seeds run all of them.
 pub fn is_long() -> bool {
     std::env::var_os(LONG).is_some()
 }
 
-/// What all test processes of one run share.
+/// Everything that the test processes of one run share.
 pub struct Fixtures {
-    /// The folder for things that are made once.
+    /// The folder for files that are made once.
     directory: PathBuf,
     binary: PathBuf,
     postgres_port: u16,
 }
 
 impl Fixtures {
-    /// In this folder, by this process.
+    /// Fixtures in this folder, made by this process.
     pub fn new(directory: &Path, binary: PathBuf, postgres_port: u16) -> Fixtures {
         std::fs::write(directory.join(PROCESS), std::process::id().to_string()).expect("a file");
         Fixtures { directory: directory.to_owned(), binary, postgres_port }
     }
 
-    /// The variables by which a test process knows of them.
+    /// The variables that tell a test process about the fixtures.
     pub fn environment(&self) -> [(&'static str, OsString); 3] {
         let port = self.postgres_port.to_string().into();
         [(DIRECTORY, self.directory.clone().into()), (BINARY, self.binary.clone().into()), (POSTGRES_PORT, port)]
     }
 
-    /// Builds all blocks of this repository, for tests that need one. How many there are.
+    /// Builds all blocks of this repository that tests need. Returns their number.
     pub fn build_blocks(&self) -> usize {
         let sources = block_sources();
-        // One build keeps one core busy, so several run at once, each in a folder of its own: cargo lets only one into a folder.
+        // One build uses one core, so several run at once. Each has its own folder, because cargo locks the folder.
         std::thread::scope(|scope| {
             for (lane, target) in BUILD_LANES.iter().enumerate() {
                 let blocks = sources.iter().skip(lane).step_by(BUILD_LANES.len());
@@ -75,17 +75,17 @@ fn run_directory() -> Option<&'static Path> {
     RUN.as_deref()
 }
 
-/// The binary of this run, where it has one.
+/// The binary of this run, if the run has one.
 pub(crate) fn binary() -> Option<PathBuf> {
     std::env::var_os(BINARY).map(PathBuf::from)
 }
 
-/// The port of this run's Postgres, where it has one.
+/// The port of this run's Postgres, if the run has one.
 pub(crate) fn postgres_port() -> Option<u16> {
     std::env::var(POSTGRES_PORT).ok()?.parse().ok()
 }
 
-/// An exclusive lock by this name among everything that builds into the same target directory, until it is dropped.
+/// An exclusive lock with this name among all processes that build into the same target directory. Dropping it releases it.
 ///
 /// Blocks the thread.
 pub fn lock(name: &str) -> File {
@@ -96,7 +96,7 @@ pub fn lock(name: &str) -> File {
     file
 }
 
-/// What `make` makes, made once a run and name. Blocks the thread.
+/// The result of `make`, which runs once for each run and name. Blocks the thread.
 pub fn made_once(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     type Made = Mutex<HashMap<String, Arc<OnceLock<Vec<u8>>>>>;
     static MADE: LazyLock<Made> = LazyLock::new(Made::default);
@@ -116,13 +116,13 @@ fn made_in(directory: &Path, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<
         return made;
     }
     let made = make();
-    // A process that is killed while it writes must not leave half a file under the name.
+    // If a process is killed while it writes, no half file must have the final name.
     std::fs::write(place(".part"), &made).expect("a file");
     std::fs::rename(place(".part"), place(".made")).expect("a file");
     made
 }
 
-/// A number that differs between two runs at the same time: the process that began the run.
+/// The id of the process that began the run. Two runs at the same time have different ones.
 pub(crate) fn run_number() -> u32 {
     let begun_by = run_directory().and_then(|directory| std::fs::read_to_string(directory.join(PROCESS)).ok());
     begun_by.and_then(|text| text.parse().ok()).unwrap_or_else(std::process::id)

@@ -11,14 +11,14 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::postgres::new_database;
 
-/// Which database a server runs on.
+/// The database of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     Sqlite,
     Postgres,
 }
 
-/// `<target>/<profile>`: a test binary lies in its folder `deps`, a program in it.
+/// `<target>/<profile>`. A test binary is in its folder `deps`, a program is directly in it.
 fn profile_directory() -> PathBuf {
     let own = std::env::current_exe().expect("a path");
     let directory = own.parent().expect("a directory");
@@ -26,12 +26,12 @@ fn profile_directory() -> PathBuf {
     profile.to_owned()
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's folder for what it builds.
 pub fn target_directory() -> PathBuf {
     profile_directory().parent().expect("target directory").to_owned()
 }
 
-/// The binary: that of the run, or else built if it is not there yet.
+/// The run's binary. Without one, it is built if it is missing.
 pub fn blockbase() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -40,7 +40,7 @@ pub fn blockbase() -> &'static Path {
         }
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--package", "blockbase-server"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        // Build scripts that read cargo's variables of this package would run again, and the crates that depend on them would be
+        // These variables are removed, because some build scripts read them. Otherwise those would run again, and their crates would be
         // built again.
         let of_this_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars().filter(|(name, _)| of_this_package(name)) {
@@ -48,7 +48,7 @@ pub fn blockbase() -> &'static Path {
         }
         let built = build.status().expect("cargo");
         if !built.success() {
-            // Each test would try again, and fail again.
+            // Otherwise each test would try again, and fail again.
             eprintln!("The server does not compile; no test can run.");
             std::process::exit(1);
         }
@@ -56,22 +56,22 @@ pub fn blockbase() -> &'static Path {
     })
 }
 
-/// A client for loopback, which follows no redirect. Built together with the server it has a TLS of reqwest's, which wants to be told its
-/// cryptography; reading the roots of the machine would take most of a short test.
+/// A client for loopback that does not follow redirects. It shares reqwest's TLS features with the server, so it needs a provider of
+/// cryptography. It reads no system certificates, because that would take most of a short test.
 pub fn http_client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().tls_certs_only([]).redirect(reqwest::redirect::Policy::none());
     client.build().expect("a client")
 }
 
-/// How a server is to be started.
+/// How to start a server.
 #[derive(Clone)]
 pub struct ServerBuilder {
     engine: Engine,
     environment: Vec<(String, String)>,
     database: Option<String>,
     directory: Option<Arc<tempfile::TempDir>>,
-    /// Run instead of the binary.
+    /// A program that runs instead of the binary.
     program: Option<PathBuf>,
 }
 
@@ -85,32 +85,32 @@ impl ServerBuilder {
         self
     }
 
-    /// On this Postgres database instead of a new one.
+    /// Uses this Postgres database instead of a new one.
     pub fn database(mut self, url: String) -> ServerBuilder {
         self.database = Some(url);
         self
     }
 
-    /// By this program, which becomes the binary in the same process.
+    /// Starts this program, which then becomes the binary in the same process.
     pub fn program(mut self, program: PathBuf) -> ServerBuilder {
         self.program = Some(program);
         self
     }
 
-    /// The Postgres database that was named or made; none on SQLite.
+    /// The URL of the Postgres database; `None` on SQLite.
     pub fn database_url(&self) -> Option<String> {
         self.database.clone()
     }
 
-    /// Where the server will run.
+    /// The directory in which the server will run.
     ///
     /// # Panics
-    /// Before a first server was started.
+    /// If no server was started yet.
     pub fn directory(&self) -> PathBuf {
         self.directory.as_ref().expect("a directory").path().to_owned()
     }
 
-    /// A command with a clean environment, in a directory of its own.
+    /// A command with a clean environment, in its own directory.
     fn command(&self, directory: &Path) -> Command {
         let mut command = Command::new(self.program.as_deref().unwrap_or_else(|| blockbase()));
         command
@@ -175,7 +175,7 @@ impl ServerBuilder {
         .expect("a server that starts")
     }
 
-    /// Runs a server that is expected to end by itself: its exit status and what it wrote to standard error.
+    /// Runs a server that should end by itself. Returns its exit status and its standard error.
     pub async fn fail(mut self) -> (ExitStatus, String) {
         if self.engine == Engine::Postgres && self.database.is_none() {
             self.database = Some(new_database().await);
@@ -185,7 +185,7 @@ impl ServerBuilder {
     }
 }
 
-/// Runs a command to its end, within `WAIT_MAX`.
+/// Runs a command until it ends, at most for `WAIT_MAX`.
 pub fn finished(mut command: Command) -> (ExitStatus, String) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a process");
     let status = wait(&mut child, crate::WAIT_MAX).expect("the process ends");
@@ -231,7 +231,7 @@ impl Drop for Server {
     }
 }
 
-/// An answer, read whole.
+/// A response with its whole body.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -251,7 +251,7 @@ impl Answer {
         self.json()["data"].take()
     }
 
-    /// Asserts the status and the code of an error in the envelope, and that nothing of the inside shows.
+    /// Asserts the status and the code of an error in the envelope, and that the error reveals no internals.
     #[track_caller]
     pub fn expect_error(&self, status: u16, code: &str) -> Value {
         let json = self.json();
@@ -277,7 +277,7 @@ impl Server {
         self.log.lock().expect("no poison").clone()
     }
 
-    /// The log, once it holds a text: a line is read here a moment after it is written.
+    /// Waits until the log has a text, and returns the log. A line is read here a moment after it was written.
     #[track_caller]
     pub fn log_with(&self, text: &str) -> impl Future<Output = String> {
         let caller = std::panic::Location::caller();
@@ -300,7 +300,7 @@ impl Server {
         self.child.as_ref().expect("a running server").id()
     }
 
-    /// The builder that makes a server on the same data.
+    /// A builder for another server on the same data.
     pub fn builder(&self) -> ServerBuilder {
         self.builder.clone()
     }
@@ -309,7 +309,7 @@ impl Server {
         self.builder.directory()
     }
 
-    /// Kills the process as a power cut would.
+    /// Kills the process, like a power cut.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("a kill");
@@ -323,7 +323,7 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// Waits for the process to end by itself.
+    /// Waits until the process ends by itself.
     pub async fn ended(mut self) -> ExitStatus {
         let mut child = self.child.take().expect("a running server");
         let status = tokio::task::spawn_blocking(move || wait(&mut child, crate::WAIT_MAX)).await.expect("a wait");
@@ -352,7 +352,7 @@ impl Server {
         self.call_as(None, method, path, body).await
     }
 
-    /// A request with a session's token, an API key or nothing.
+    /// A request with a session's token, with an API key, or without a credential.
     pub async fn call_as(&self, credential: Option<&str>, method: &str, path: &str, body: Option<Value>) -> Answer {
         let mut request = self.request(method, path);
         if let Some(credential) = credential {
@@ -365,7 +365,7 @@ impl Server {
         .await
     }
 
-    /// Signs up; the token.
+    /// Signs up, and returns the token.
     pub async fn sign_up(&self, name: &str) -> String {
         let body = json!({ "name": name, "email": format!("{name}@example.com"), "password": "correct horse battery" });
         let answer = self.call("POST", "/api/auth/sign-up/email", Some(body)).await;
@@ -382,13 +382,13 @@ impl Server {
         Admin { server: self, token }
     }
 
-    /// Keeps everybody else from a table of Postgres until the test releases it.
+    /// Locks a table of Postgres against everybody else until the test releases it.
     pub async fn lock_table(&self, table: &str) -> TableLock {
         self.lock_rows(&format!("LOCK TABLE \"{table}\" IN ACCESS EXCLUSIVE MODE")).await
     }
 
-    /// Makes reads of a table of Postgres take as long as the test likes. They wait in a function, not for a lock, which they would give
-    /// up after a while: [`HELD`] counts them.
+    /// Makes reads of a Postgres table wait until the test releases them. They wait in a function and not for a lock, because a wait for a
+    /// lock has a time limit. [`HELD`] counts them.
     pub async fn hold_reads(&self, table: &str) -> TableLock {
         let view = format!(
             "ALTER TABLE \"{table}\" RENAME TO held_table; CREATE VIEW \"{table}\" AS SELECT * FROM held_table WHERE (SELECT wait_for_test())"
@@ -396,7 +396,7 @@ impl Server {
         self.hold(&view).await
     }
 
-    /// The same of writes to it.
+    /// The same for writes to the table.
     pub async fn hold_writes(&self, table: &str) -> TableLock {
         let trigger = format!(
             "CREATE FUNCTION hold_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM wait_for_test(); RETURN NEW; END $$; \
@@ -414,7 +414,7 @@ impl Server {
         self.lock_rows(&statements).await
     }
 
-    /// Runs a statement of Postgres that takes locks, and keeps them until the test releases them.
+    /// Runs a Postgres statement that takes locks. They are kept until the test releases them.
     pub async fn lock_rows(&self, statement: &str) -> TableLock {
         let url = self.builder.database.as_ref().expect("a Postgres URL");
         let mut connection = PgConnection::connect(url).await.expect("a connection");
@@ -423,7 +423,7 @@ impl Server {
         TableLock(connection)
     }
 
-    /// Rows of the database itself, each as its columns' text.
+    /// Rows from the database itself. Each row is the text of its columns.
     pub async fn sql(&self, sql: &str) -> Vec<Vec<String>> {
         match &self.builder.database {
             Some(url) => postgres_rows(url, sql).await,
@@ -431,7 +431,7 @@ impl Server {
                 let file = self.directory().join("svc-data/svc.db");
                 let connection = rusqlite::Connection::open(file).expect("the database");
                 connection.busy_timeout(Duration::from_secs(10)).expect("a timeout");
-                // The server's own function, so that its statements can be explained here.
+                // A stand-in for the server's own function, so that its statements can be explained here.
                 let flags = rusqlite::functions::FunctionFlags::SQLITE_DETERMINISTIC;
                 connection
                     .create_scalar_function("svc_fold", 1, flags, |context| {
@@ -457,11 +457,11 @@ impl Server {
     }
 }
 
-/// How many statements of this database wait in [`Server::hold_reads`] or [`Server::hold_writes`].
+/// The number of statements of this database that wait in [`Server::hold_reads`] or [`Server::hold_writes`].
 pub const HELD: &str =
     "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
 
-/// A table, or rows, of Postgres that nobody else reads or writes.
+/// A lock on a table or on rows of Postgres.
 pub struct TableLock(PgConnection);
 
 impl TableLock {
@@ -470,7 +470,7 @@ impl TableLock {
     }
 }
 
-/// Rows of a Postgres database, each as its columns' text.
+/// Rows of a Postgres database. Each row is the text of its columns.
 pub async fn postgres_rows(url: &str, sql: &str) -> Vec<Vec<String>> {
     use sqlx::Row;
     let mut connection = PgConnection::connect(url).await.expect("a connection");
@@ -515,7 +515,7 @@ impl Admin<'_> {
         self.server.send(self.request("DELETE", path).json(&body)).await
     }
 
-    /// Defines an object; its name and fields.
+    /// Defines an object with this name and these fields.
     #[track_caller]
     pub fn define<'b>(&'b self, name: &'b str, fields: Value) -> impl Future<Output = ()> + 'b {
         let place = std::panic::Location::caller();
@@ -525,19 +525,19 @@ impl Admin<'_> {
         }
     }
 
-    /// Makes a relationship; its id.
+    /// Makes a relationship, and returns its id.
     pub async fn relate(&self, definition: Value) -> i64 {
         self.post("/api/v1/relationships", definition).await.data()["id"].as_i64().expect("an id")
     }
 
-    /// Creates a record; its id.
+    /// Creates a record, and returns its id.
     pub async fn make(&self, object: &str, record: Value) -> String {
         let answer = self.post(&format!("/api/v1/data/{object}"), record).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
         answer.json()["data"]["id"].as_str().expect("an id").to_owned()
     }
 
-    /// What the outbox holds of an object, oldest first: topic and payload.
+    /// The events of an object in the outbox, oldest first: topic and payload.
     pub async fn outbox(&self, object: &str) -> Vec<(String, Value)> {
         let rows =
             self.server.sql(&format!("SELECT topic, payload FROM svc_events WHERE object = '{object}' ORDER BY seq")).await;
@@ -547,7 +547,7 @@ impl Admin<'_> {
     /// Uploads a packed block.
     pub async fn install(&self, query: &str, file: Vec<u8>) -> Answer {
         let request = self.request("POST", &format!("/api/v1/blocks{query}")).header("content-type", "application/wasm");
-        // Compiling what carries an interpreter takes long on a machine that has other things to do.
+        // Compiling a block with an interpreter takes long on a busy machine.
         self.server.send(request.timeout(Duration::from_secs(300)).body(file)).await
     }
 

@@ -1,4 +1,4 @@
-//! What a call of a block adds: the echo of each language against a handler of the same server, with the same credential.
+//! The cost that a block's call adds. It compares the echo of each language with a handler of the same server, with the same credential.
 
 use super::guests::{EXAMPLE_RESOURCE, Guests, Language};
 use super::{ECHOED, Options, action_path, caller};
@@ -9,7 +9,7 @@ use crate::run::REST;
 use crate::turns::{Contender, take};
 use crate::workloads::always;
 
-/// The handler of the server's own.
+/// A handler of the server itself.
 const PLAIN: &str = "/api/v1/me";
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {

@@ -1,4 +1,4 @@
-//! Calls a second of an action that reads one record, against reading it by REST.
+//! Calls a second of an action that reads one record, compared with reads of the record by REST.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     (format!("data.get in a block against GET by id, {count} records, {} connections", options.connections), Table { head, rows })
 }
 
-/// Calls that get a record each, the same ones that REST is asked for.
+/// Calls that each read one record. REST reads the same records.
 fn get_in(side: &Side, block: &str) -> MakeRequest {
     let (side, path) = (side.clone(), action_path(block, "get"));
     Arc::new(move |connection, number| {

@@ -1,4 +1,4 @@
-//! The blocks that are measured, built by the server's own command line.
+//! The measured blocks. The server's own command line builds them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::Options;
 
-/// Where the sources are.
+/// The folder of the sources.
 const SOURCES: &str = "bench/guests";
-/// The resource that the echo example declares, and reading it is the right that its `echo` asks for.
+/// The resource that the echo example declares. Its `echo` needs the right to read it.
 pub(super) const EXAMPLE_RESOURCE: &str = "echo:calls";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -49,23 +49,23 @@ impl Language {
 #[derive(Clone)]
 pub(super) struct Guest {
     pub(super) language: Language,
-    /// The block's.
+    /// The block's name.
     pub(super) name: String,
     pub(super) file: PathBuf,
 }
 
 pub(super) struct Guests {
     binary: PathBuf,
-    /// Files that are packed anew for a part.
+    /// The folder for files that are packed again for a part.
     packed: tempfile::TempDir,
     /// `examples/echo`.
     pub(super) example: Guest,
-    /// One for each language, with the actions `echo`, `get` and `wait`.
+    /// One block for each language, with the actions `echo`, `get` and `wait`.
     pub(super) all: Vec<Guest>,
 }
 
 impl Guests {
-    /// Builds what is missing. A language whose tools are lacking is left out, and the line that says so tells it.
+    /// Builds missing blocks. A language whose tools are missing is left out, and a printed line says so.
     pub(super) fn ready(options: &Options) -> Guests {
         let binary = std::fs::canonicalize(&options.binary).expect("the server's binary: cargo build --release");
         if !options.block.is_file() {
@@ -87,12 +87,12 @@ impl Guests {
         Guests { binary, packed: tempfile::tempdir().unwrap(), example, all }
     }
 
-    /// The block of each language whose `echo` is called: the example where the language is Rust.
+    /// The block whose `echo` is called for each language. For Rust it is the example.
     pub(super) fn echoes(&self) -> impl Iterator<Item = &Guest> {
         self.all.iter().map(|guest| if guest.language == Language::Rust { &self.example } else { guest })
     }
 
-    /// The same component under another name, its manifest changed further by `change`.
+    /// The same component under another name. `change` may change its manifest further.
     pub(super) fn packed_as(&self, guest: &Guest, name: &str, change: impl FnOnce(&mut Value)) -> Guest {
         let shown = Command::new(&self.binary).args(["block", "inspect"]).arg(&guest.file).output().unwrap();
         let mut manifest: Value = serde_json::from_slice(&shown.stdout).expect("the manifest of a packed block");
@@ -106,7 +106,7 @@ impl Guests {
         Guest { name: name.to_owned(), file, ..guest.clone() }
     }
 
-    /// The example under another name, callable by whoever may call blocks, with as much time as there may be.
+    /// The example under another name. Everybody who may call blocks may call it, and it has the longest possible timeout.
     pub(super) fn example_as(&self, name: &str) -> Guest {
         self.packed_as(&self.example, name, |manifest| {
             manifest.as_object_mut().unwrap().remove("resources");
@@ -118,7 +118,7 @@ impl Guests {
     }
 }
 
-/// The sources of a language's block; a copy but for Rust, since the other builds leave files beside them.
+/// The sources of a language's block. All but Rust's are a copy, because the other builds write files beside them.
 fn sources(language: Language, guests: &Path) -> PathBuf {
     let folder = Path::new(SOURCES).join(language.folder());
     if language == Language::Rust {

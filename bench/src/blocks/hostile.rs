@@ -1,4 +1,4 @@
-//! What calls that spin take from others: a plain handler and a good block's echo, without them and beside them.
+//! What spinning calls take from others. A plain handler and a good block's echo are measured without them and beside them.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::side::Side;
 use crate::turns::{Contender, TURNS, order, time_of_a_turn};
 use crate::workloads::always;
 
-/// The example, with time to spin.
+/// The example, with a long timeout for spinning.
 const SPINNER: &str = "spinner";
-/// Until the calls spin where long calls do, and until those that were hung up on are gone.
+/// Pause until the calls spin on the threads of long calls, and until the abandoned calls have ended.
 const SETTLE: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
@@ -36,7 +36,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
                 Contender::new(&side.address, always(&side, "POST", &action_path("echo", "echo"), Some(ECHOED))),
             ]
         };
-        // Alone, and beside the spinning calls.
+        // Without the spinning calls, and beside them.
         let mut surroundings = [contenders(), contenders()];
         for turn in 0..TURNS {
             for place in order(turn, surroundings.len()) {
@@ -66,7 +66,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     (format!("beside {} calls that spin", options.spins), Table { head, rows })
 }
 
-/// Calls that end when their task does, since a server stops what nobody waits for.
+/// Calls that end with their task, because a server stops a call for which nobody waits.
 fn spin(side: &Side, count: u16) -> Vec<JoinHandle<()>> {
     (0..count)
         .map(|_| {

@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::report::Table;
 
-/// How long a server is left alone before it is looked at.
+/// How long a server idles before it is measured.
 const IDLE: Duration = Duration::from_secs(5);
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
@@ -41,7 +41,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     (format!("{} blocks that idle", options.blocks), Table { head, rows })
 }
 
-/// Memory of a server that has just come up and idles.
+/// The memory of an idle server that has just started.
 async fn restarted(subject: &mut Subject<'_>) -> (f64, f64) {
     subject.stop();
     subject.start_again();

@@ -1,4 +1,4 @@
-//! How long an install takes: of a file that the server does not know, and of the same after it was uninstalled.
+//! The time of an install: of a file that the server does not know, and of the same file after an uninstall.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
         eprintln!("install, {}", guest.language.name());
         let (mut first, mut again) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            // Another file each time, so that nothing of it is known.
+            // Each file is different, so that the server knows none of it.
             let packed = guests.packed_as(guest, &guest.name, |manifest| manifest["version"] = json!(format!("0.1.{round}")));
             first.push(in_and_out(&subject, &packed).await);
             again.push(in_and_out(&subject, &packed).await);
@@ -42,7 +42,7 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     ("installs".to_owned(), Table { head: vec!["block in", "file KiB", "first ms", "again ms"], rows })
 }
 
-/// The time of an install, which is undone.
+/// The time of an install, which is then undone.
 async fn in_and_out(subject: &Subject<'_>, guest: &Guest) -> Duration {
     let begun = Instant::now();
     subject.side.install(&guest.file).await;

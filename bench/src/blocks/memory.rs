@@ -1,4 +1,5 @@
-//! Memory of a call that runs: resident memory of the server with many calls that wait, less without, by their number.
+//! The memory of a running call. It is the server's resident memory with many waiting calls, minus the memory without them, divided by
+//! their number.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::report::Table;
 
-/// How long the calls may take to arrive where they wait; the server's deadline of a call.
+/// How long the calls may take until they wait. It is the server's deadline of a call.
 const ARRIVE_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a server is left alone before its memory is looked at.
+/// How long a server idles before its memory is measured.
 const SETTLE: Duration = Duration::from_secs(4);
 
-/// An endpoint that holds its requests while it is shut.
+/// An endpoint that keeps its requests waiting while it is shut.
 struct Gate {
     origin: String,
     arrived: Arc<AtomicUsize>,
@@ -67,17 +68,18 @@ pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<
     (format!("memory of {} running calls", options.calls), Table { head, rows })
 }
 
-/// A server of its own, so that no other block's calls have left anything there.
+/// Each measurement has its own server, so that no other block's calls have left memory there.
 async fn of(options: &Options, guests: &Guests, guest: &Guest, cluster: Option<&Cluster>) -> Vec<String> {
     let gate = Gate::start().await;
     let waiter = guests.packed_as(guest, &guest.name, |manifest| manifest["permissions"]["http"] = json!([gate.origin]));
     let mut subject = Subject::start(&options.binary, cluster, "memory", &[]).await;
     subject.side.install(&waiter.file).await;
-    // What the sign-up and the install took, the allocator would give back while the calls run.
+    // The server restarts. Otherwise the allocator would return memory of the sign-up and the install while the calls run.
     subject.stop();
     subject.start_again();
     let (path, input) = (action_path(&waiter.name, "wait"), json!({ "url": gate.origin }));
-    // What a first call leaves is no call's own, and the allocator gives back what a start took only while it is asked for more.
+    // A first call leaves memory that belongs to no call. The allocator returns the memory of the start only while it gets further
+    // requests.
     let settled = Instant::now() + SETTLE;
     while Instant::now() < settled {
         assert_eq!(subject.side.post(&path, &input).await["data"], 200);

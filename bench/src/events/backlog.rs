@@ -1,4 +1,4 @@
-//! A great backlog: whether its drain is steady, and what it costs those who write meanwhile.
+//! A large backlog: whether it is delivered at a steady rate, and what it costs writers meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::report::{Table, grouped};
 use crate::run::REST;
 use crate::workloads::always;
 
-/// Least ratio of creates beside a backlog to creates without.
+/// The smallest good ratio of creates beside a backlog to creates without one.
 const CREATES_AIM: f64 = 0.8;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
@@ -34,7 +34,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
     let before = creates(&subject, options).await;
     let (backlog, _) = fill(&mut subject, options, subscribed, &consumer).await;
     let mut database = subject.database().await;
-    // The server has begun to deliver.
+    // This waits until the server has begun to deliver.
     while database.done(&consumer, backlog, 0).await == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -61,7 +61,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
     ]
 }
 
-/// Fills in a backlog while the server is down; when it was there again.
+/// Fills in a backlog while the server is stopped. Also returns when the server was up again.
 async fn fill(subject: &mut Subject<'_>, options: &Options, subscribed: Subscribed, consumer: &str) -> (Backlog, Instant) {
     subject.stop();
     let began = Instant::now();
@@ -72,7 +72,7 @@ async fn fill(subject: &mut Subject<'_>, options: &Options, subscribed: Subscrib
     (backlog, Instant::now())
 }
 
-/// Creates of an object that nothing subscribes to, so that the backlog alone makes the difference.
+/// Creates records of an object without subscribers, so that only the backlog makes a difference.
 async fn creates(subject: &Subject<'_>, options: &Options) -> Measured {
     let side = &subject.side;
     let make = always(side, "POST", side.projects, Some(r#"{"name":"a name of usual length"}"#));

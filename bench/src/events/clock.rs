@@ -1,4 +1,4 @@
-//! When numbered writes were sent and answered, and when their events arrived.
+//! The times at which numbered writes were sent and answered, and at which their events arrived.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,16 +10,16 @@ use crate::load::{exchange, request};
 use crate::report::grouped;
 use crate::side::Side;
 
-/// Begins the mark in a record's title by which its event is known.
+/// Begins the mark in a record's title. The mark identifies the record's event.
 const MARK: &[u8] = b"mark-";
 const MARK_DIGITS: usize = 8;
 
-/// A title with the mark of a write.
+/// A title that contains the mark of a write.
 pub(crate) fn marked(number: usize) -> String {
     format!("mark-{number:0MARK_DIGITS$} and then a title of usual length")
 }
 
-/// The writes whose marks are in these bytes, each once where it comes several times in a row.
+/// Finds the writes whose marks are in these bytes. A mark that repeats in a row counts once.
 pub(crate) fn marks(bytes: &[u8], mut found: impl FnMut(usize)) {
     let (mut rest, mut last) = (bytes, None);
     while let Some(start) = rest.windows(MARK.len()).position(|window| window == MARK) {
@@ -33,7 +33,7 @@ pub(crate) fn marks(bytes: &[u8], mut found: impl FnMut(usize)) {
     }
 }
 
-/// Microseconds since a beginning.
+/// Microseconds since a starting point.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock(Instant);
 
@@ -47,7 +47,7 @@ impl Clock {
     }
 }
 
-/// An instant for each write; the first counts.
+/// An instant for each write. The first noted instant counts.
 pub(crate) struct Instants {
     clock: Clock,
     all: Vec<AtomicU32>,
@@ -60,7 +60,7 @@ impl Instants {
         Arc::new(Instants { clock, all: (0..count).map(|_| AtomicU32::new(NONE)).collect() })
     }
 
-    /// It is now for this write.
+    /// Notes the present time for this write.
     pub(crate) fn note(&self, number: usize) {
         if let Some(instant) = self.all.get(number) {
             let _ = instant.compare_exchange(NONE, self.clock.now(), Ordering::Relaxed, Ordering::Relaxed);
@@ -72,12 +72,12 @@ impl Instants {
         (instant != NONE).then_some(instant)
     }
 
-    /// How many writes have none.
+    /// The number of writes without an instant.
     pub(crate) fn missing(&self) -> usize {
         self.all.iter().filter(|instant| instant.load(Ordering::Relaxed) == NONE).count()
     }
 
-    /// How long after `earlier` these are, from the write of this number on. A negative time counts as zero.
+    /// The times from `earlier` to these instants, from this write on. A negative time counts as zero.
     pub(crate) fn after(&self, earlier: &Instants, from: usize) -> Histogram<u64> {
         let mut histogram = Histogram::new(3).unwrap();
         for number in from..self.all.len() {
@@ -89,7 +89,7 @@ impl Instants {
     }
 }
 
-/// p50 and p99 as cells of a table.
+/// p50 and p99, as cells of a table.
 pub(crate) fn percentiles(histogram: &Histogram<u64>) -> [String; 2] {
     [0.5, 0.99].map(|quantile| match histogram.is_empty() {
         true => String::new(),
@@ -97,7 +97,7 @@ pub(crate) fn percentiles(histogram: &Histogram<u64>) -> [String; 2] {
     })
 }
 
-/// Writes that are marked, and timed.
+/// Writes with marks and times.
 #[derive(Clone)]
 pub(crate) struct Writes {
     pub(crate) side: Side,
@@ -110,7 +110,7 @@ impl Writes {
         Writes { side: side.clone(), sent: Instants::new(clock, count), answered: Instants::new(clock, count) }
     }
 
-    /// Sends one and waits for its answer.
+    /// Sends one write and waits for the response.
     pub(crate) async fn send(&self, stream: &mut tokio::net::TcpStream, buffer: &mut Vec<u8>, number: usize) {
         let body = format!(r#"{{"title":"{}","priority":{}}}"#, marked(number), number % 100);
         let bytes = request("POST", self.side.items, self.side.token.as_deref(), Some(&body));

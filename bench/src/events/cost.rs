@@ -1,4 +1,5 @@
-//! What events cost those who write: creates with events off, and with events that nothing, a handler or a webhook gets.
+//! The cost of events for writers. Records are created with events off, with events that have no receiver, and with a handler or a
+//! webhook.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ struct Contender<'a> {
     subject: Subject<'a>,
     consumer: Option<String>,
     turns: Vec<Measured>,
-    /// Most deliveries that were still to come when a turn ended.
+    /// The largest number of deliveries that were left when a turn ended.
     left: i64,
 }
 
@@ -55,7 +56,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
 }
 
 impl Contender<'_> {
-    /// Creates for a while, then waits until everything is delivered, so that it is not in another's turn.
+    /// Creates records for some time, then waits until all events are delivered, so that deliveries do not fall into another turn.
     async fn create(&mut self, connections: usize, time: Duration) {
         let began = Instant::now();
         let side = &self.subject.side;

@@ -1,4 +1,4 @@
-//! Queries of the benchmark to a server's database. The ledger's own route would count what it lists, and so disturb the
+//! The benchmark's queries to a server's database. The ledger's own route would count the entries that it lists, which would disturb the
 //! measurement.
 
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
-/// How often a drain is looked at.
+/// How often the progress of deliveries is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a drain may stand still before the benchmark gives up.
+/// How long deliveries may make no progress before the benchmark gives up.
 const STILL_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) enum Database {
@@ -16,7 +16,7 @@ pub(crate) enum Database {
     Postgres(PgConnection),
 }
 
-/// Deliveries that wait, numbered without gaps.
+/// Waiting deliveries, numbered without gaps.
 #[derive(Clone, Copy)]
 pub(crate) struct Backlog {
     pub(crate) first: i64,
@@ -24,7 +24,7 @@ pub(crate) struct Backlog {
 }
 
 impl Database {
-    /// Of a server on SQLite, beside its own connections.
+    /// The database of a server on SQLite, on a separate connection.
     pub(crate) fn file(path: &Path) -> Database {
         let driver = rusqlite::Connection::open(path).unwrap();
         driver.busy_timeout(Duration::from_secs(60)).unwrap();
@@ -64,8 +64,8 @@ impl Database {
         }
     }
 
-    /// The earliest event, from this number on, that a group still has to get for the first time. Whoever looks again says how far
-    /// it was: so it is one step of an index, whichever Postgres takes.
+    /// The earliest event, from this number on, that a group has not got yet. The caller passes the last result, so the query is one
+    /// step of an index, whichever index Postgres uses.
     async fn first_pending(&mut self, consumer: &str, from: i64) -> Option<i64> {
         let sql = format!(
             "SELECT min(event_seq) FROM svc_deliveries \
@@ -74,19 +74,19 @@ impl Database {
         self.integer(sql).await
     }
 
-    /// How many events a group still has to get for the first time.
+    /// The number of events that a group has not got yet.
     pub(crate) async fn pending(&mut self, consumer: &str) -> i64 {
         let sql = format!("SELECT count(*) FROM svc_deliveries WHERE consumer = '{consumer}' AND status = 'pending'");
         self.integer(sql).await.unwrap()
     }
 
-    /// How many deliveries to a group failed.
+    /// The number of failed deliveries to a group.
     pub(crate) async fn failed(&mut self, consumer: &str) -> i64 {
         let sql = format!("SELECT count(*) FROM svc_deliveries WHERE consumer = '{consumer}' AND status = 'failed'");
         self.integer(sql).await.unwrap()
     }
 
-    /// Milliseconds from each write's beginning to its delivery, as the ledger has them, in the order of the writes.
+    /// Milliseconds from each write's start to its delivery, from the ledger, in the order of the writes.
     pub(crate) async fn delivered_after_ms(&mut self, consumer: &str) -> Vec<u64> {
         let sql = format!(
             "SELECT d.delivered_at - e.occurred_at FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
@@ -95,8 +95,8 @@ impl Database {
         self.integers(sql).await.into_iter().flatten().map(|pause| u64::try_from(pause).unwrap_or(0)).collect()
     }
 
-    /// Makes events like the newest of this topic, each of a record of its own and each to be delivered to a group. The server is
-    /// not running meanwhile.
+    /// Creates events like the newest one of this topic. Each belongs to a different record and waits for delivery to a group. The
+    /// server is not running meanwhile.
     pub(crate) async fn fill(&mut self, topic: &str, consumer: &str, handler: &str, count: u32) -> Backlog {
         let last = self.integer("SELECT max(seq) FROM svc_events".to_owned()).await.unwrap();
         let (numbers, number) = match self {
@@ -110,7 +110,7 @@ impl Database {
                 (format!("generate_series(1, {count}) AS n (i)"), format!("lpad(to_hex({last} + n.i), 12, '0')"))
             }
         };
-        // A table of its own, because a statement that reads the table it writes gathers everything first.
+        // The statement reads from a separate table. If it read the table that it writes, it would first collect all rows.
         self.execute(format!(
             "CREATE TEMPORARY TABLE template AS SELECT * FROM svc_events WHERE topic = '{topic}' ORDER BY seq DESC LIMIT 1"
         ))
@@ -135,14 +135,14 @@ impl Database {
         backlog
     }
 
-    /// How many of a backlog are delivered, of which so many were before.
+    /// The number of delivered events of a backlog. `before` of them are known.
     pub(crate) async fn done(&mut self, consumer: &str, backlog: Backlog, before: i64) -> i64 {
         let end = backlog.first + backlog.count;
         let first = self.first_pending(consumer, backlog.first + before).await.unwrap_or(end);
         first.min(end) - backlog.first
     }
 
-    /// Watches a backlog until nothing of it is left: when each of its tenths was first seen to be done.
+    /// Watches a backlog until it is empty. Returns when each tenth of it was first seen as delivered.
     pub(crate) async fn tenths(&mut self, consumer: &str, backlog: Backlog) -> Vec<(Instant, i64)> {
         let mut tenths = Vec::new();
         let (mut seen, mut moved) = (0, Instant::now());
@@ -163,7 +163,7 @@ impl Database {
         }
     }
 
-    /// Waits until a group has got everything.
+    /// Waits until a group has got all events.
     pub(crate) async fn drained(&mut self, consumer: &str) {
         let (mut seen, mut moved) = (0, Instant::now());
         while let Some(first) = self.first_pending(consumer, seen).await {

@@ -1,4 +1,4 @@
-//! From a write to its event at a handler and on a stream, at a steady rate of writes.
+//! The latency from a write to its event at a handler and on a stream, at a steady rate of writes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::subject::{Subject, Subscribed};
 use crate::cluster::Cluster;
 use crate::report::{Table, grouped};
 
-/// How long the last events may take.
+/// The longest wait for the last events.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
@@ -80,7 +80,7 @@ async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscrib
         }
         _ => Histogram::new(3).unwrap(),
     };
-    // What a built-in handler did is in the ledger alone, in whole milliseconds from the write's beginning.
+    // Only the ledger has the times of a built-in handler, in whole milliseconds from the write's start.
     cells.extend(percentiles(&handled.after(&writes.answered, rate)));
     cells.extend(percentiles(&if is_webhook { handled.after(&writes.sent, rate) } else { by_ledger }));
     cells.push(grouped(missing() as f64));
@@ -94,7 +94,7 @@ fn in_micros(milliseconds: &[u64]) -> Histogram<u64> {
     histogram
 }
 
-/// Sends each write when it is due, or as soon as its connection is free again.
+/// Sends each write when it is due, or later when its connection is free.
 async fn write_paced(options: &Options, writes: &Writes, count: usize) {
     let (connections, rate) = (options.connections, options.rate);
     let began = Instant::now();
@@ -118,11 +118,11 @@ async fn write_paced(options: &Options, writes: &Writes, count: usize) {
     }
 }
 
-/// Notes the events of a stream as they arrive.
+/// Notes the events of a stream when they arrive.
 async fn read(mut stream: TcpStream, arrived: Arc<Instants>) {
     let mut buffer = Vec::with_capacity(256 * 1024);
     while stream.read_buf(&mut buffer).await.unwrap() > 0 {
-        // What is not whole yet stays.
+        // An incomplete frame stays in the buffer.
         let Some(end) = buffer.windows(2).rposition(|window| window == b"\n\n") else { continue };
         marks(&buffer[..end], |number| arrived.note(number));
         buffer.drain(..end);

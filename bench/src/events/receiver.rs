@@ -1,4 +1,4 @@
-//! The endpoint of webhooks: takes what comes and answers at once.
+//! The endpoint of webhooks. It accepts every request and responds at once.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use tokio::task::JoinHandle;
 
 use super::clock::{Instants, marks};
 
-/// A listening endpoint, until it is dropped.
+/// A listening endpoint. It stops when it is dropped.
 pub(crate) struct Receiver {
     pub(crate) url: String,
     task: JoinHandle<()>,
 }
 
 impl Receiver {
-    /// One that notes when the events of marked writes arrive, if that is asked for.
+    /// Starts an endpoint. With `arrived`, it notes when the events of marked writes arrive.
     pub(crate) async fn start(arrived: Option<Arc<Instants>>) -> Receiver {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Many open streams that each get every event: how soon, and what each takes of the server's memory.
+//! Many open streams that each get every event: their latency, and the server's memory for each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,29 +17,29 @@ use super::subject::Subject;
 use crate::cluster::Cluster;
 use crate::report::{Table, grouped};
 
-/// Streams opened at a time.
+/// Streams that are being opened at a time.
 const OPENING: usize = 64;
-/// How long nothing happens before memory is looked at.
+/// How long the server idles before its memory is measured.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long the last events may take.
+/// The longest wait for the last events.
 const LATE_MAX: Duration = Duration::from_secs(20);
-/// File descriptors beside those of the streams.
+/// File descriptors besides those of the streams.
 const DESCRIPTORS_BESIDE: u64 = 500;
-/// Bytes that a client takes at a time: an event of this benchmark fits.
+/// Bytes that a client reads at a time. An event of this benchmark fits.
 const READ_BYTES: usize = 4096;
 const PAGE_KIB: f64 = 4.0;
 
-/// What a client got: the number of each event and when.
+/// The events that a client got: the number of each, and the time.
 type Got = Vec<(u32, u32)>;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
     raise_descriptors(options.clients as u64 + DESCRIPTORS_BESIDE);
     let mut subject = Subject::start(&options.binary, cluster, "streams", &[]).await;
-    // Anew, because hashing the account's password left memory behind that is none of the streams'.
+    // The server restarts, because hashing the account's password left memory that does not belong to the streams.
     subject.stop();
     subject.start_again();
     let interval = Duration::from_millis(options.interval_ms);
-    // Some to warm up, before anybody listens.
+    // The first writes warm up, before anybody listens.
     let warm = 100;
     let count = warm + (options.seconds * 1000 / options.interval_ms) as usize;
     let clock = Clock::start();
@@ -102,7 +102,7 @@ pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec
     vec![(title, Table { head: vec!["", "measured"], rows })]
 }
 
-/// Both this process and the server, which inherits it, hold a descriptor for each stream.
+/// This process and the server both have a descriptor for each stream. The server inherits the limit.
 fn raise_descriptors(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
@@ -112,7 +112,7 @@ fn raise_descriptors(needed: u64) {
     }
 }
 
-/// One write after the other on one connection.
+/// Sends one write after the other on one connection.
 async fn write_paced(writes: &Writes, numbers: std::ops::Range<usize>, interval: Duration) {
     let mut stream = TcpStream::connect(&writes.side.address).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -142,7 +142,7 @@ async fn open(subject: &Subject<'_>, count: usize, clock: Clock, got: &Arc<Atomi
     clients
 }
 
-/// Takes events until the stream ends. An event comes in one piece but for the rarest; its mark stands in it twice.
+/// Reads events until the stream ends. An event nearly always arrives in one piece, and contains its mark twice.
 async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) -> Got {
     let mut got = Got::new();
     let mut buffer = [0; READ_BYTES];
@@ -159,7 +159,7 @@ async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) ->
     got
 }
 
-/// How long after the answer and after the request each client had each event. The streams have ended.
+/// The time from each response, and from each request, to the event at each client. The streams have ended.
 async fn latencies(clients: Vec<JoinHandle<Got>>, writes: &Writes) -> (Histogram<u64>, Histogram<u64>) {
     let (mut from_answer, mut from_request) = (Histogram::new(3).unwrap(), Histogram::new(3).unwrap());
     for client in clients {
@@ -175,7 +175,7 @@ async fn latencies(clients: Vec<JoinHandle<Got>>, writes: &Writes) -> (Histogram
 
 static SOCKETS_PEAK_KIB: AtomicUsize = AtomicUsize::new(0);
 
-/// Keeps the most memory that the buffers of TCP take. Never ends.
+/// Stores the largest memory of TCP buffers seen so far. Never ends.
 async fn watch_sockets() {
     SOCKETS_PEAK_KIB.store(0, Ordering::Relaxed);
     loop {
@@ -184,7 +184,7 @@ async fn watch_sockets() {
     }
 }
 
-/// Memory that the kernel's buffers of TCP take on this machine.
+/// The memory of the kernel's TCP buffers on this machine.
 fn socket_kib() -> f64 {
     let all = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
     let line = all.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A server with a database of its own, what subscribes to its events, and a stream of them.
+//! A server with its own database, a subscription to its events, and a stream of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::load::request;
 use crate::server::{Process, blockbase};
 use crate::side::Side;
 
-/// What the events of created tasks go to.
+/// The receiver of the events of created tasks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subscribed {
     Nothing,
@@ -23,7 +23,7 @@ pub(crate) enum Subscribed {
 }
 
 impl Subscribed {
-    /// As the ledger names the handler.
+    /// The handler's name in the ledger.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Subscribed::Nothing => "no subscription",
@@ -34,7 +34,7 @@ impl Subscribed {
     }
 }
 
-/// The event that is subscribed to.
+/// The topic of the subscription.
 pub(crate) const TOPIC: &str = "data.task.created";
 const CONSUMER: &str = "bench";
 
@@ -60,7 +60,7 @@ impl<'a> Subject<'a> {
             Some(cluster) => Some((cluster, name, cluster.new_database(name).await)),
             None => None,
         };
-        // What listens to webhooks is on this machine.
+        // The receiver of webhooks is on this machine.
         let environment = [&[("SVC_ALLOW_PRIVATE_NETWORK", "true")], environment].concat();
         let url = postgres.as_ref().map(|(_, _, url)| url.as_str());
         let process = blockbase(binary, directory.path(), url, &environment);
@@ -70,7 +70,7 @@ impl<'a> Subject<'a> {
         Subject { binary: binary.to_owned(), environment, directory, postgres, process: Some(process), side }
     }
 
-    /// Subscribes; the consumer group.
+    /// Subscribes, and returns the consumer group.
     pub(crate) async fn subscribe(&self, to: Subscribed, hook: &str) -> Option<String> {
         let body = |config| json!({ "event": TOPIC, "consumer": CONSUMER, "handler": to.name(), "config": config });
         let path = "/api/v1/events/subscriptions";
@@ -103,7 +103,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Brings a Postgres to where it is after a while by itself.
+    /// Does for a Postgres database what the server would do by itself later.
     pub(crate) async fn settle(&self) {
         if let Some((cluster, name, _)) = &self.postgres {
             cluster.settle(name).await;
@@ -115,12 +115,12 @@ impl<'a> Subject<'a> {
         self.process.as_ref().map_or((0.0, 0.0), Process::memory_mib)
     }
 
-    /// Resident memory of which a page that is there several times counts once, in MiB.
+    /// Resident memory in MiB. A page that is mapped several times counts once.
     pub(crate) fn proportional_mib(&self) -> f64 {
         self.process.as_ref().map_or(0.0, Process::proportional_mib)
     }
 
-    /// Ends the server as an operator does.
+    /// Stops the server as an operator would.
     pub(crate) fn stop(&mut self) {
         self.process.take().into_iter().for_each(Process::stop);
     }
@@ -133,7 +133,7 @@ impl<'a> Subject<'a> {
         self.process = Some(process);
     }
 
-    /// Ends it with its database.
+    /// Stops the server and removes its database.
     pub(crate) async fn end(mut self) {
         drop(self.process.take());
         if let Some((cluster, name, _)) = &self.postgres {
@@ -141,7 +141,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Opens a stream; what it still has to give begins with the first event.
+    /// Opens a stream. The first bytes left to read are those of the first event.
     pub(crate) async fn open_stream(address: &str, token: Option<&str>) -> TcpStream {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let path = format!("/api/v1/events/stream?topics={TOPIC}");

@@ -1,4 +1,4 @@
-//! How many events a second go through one handler: beside the writes that make them, and when they wait already.
+//! The events a second that one handler gets: while writes make them, and when they all wait already.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::fill;
 use crate::report::{Table, grouped};
 
-/// With fewer events left when the last write was answered, their rate tells nothing.
+/// If fewer events are left after the last write, their rate says nothing.
 const LEFT_MIN: i64 = 1000;
 
 pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
@@ -41,7 +41,7 @@ async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscrib
     assert_eq!(database.failed(&consumer).await, 0, "deliveries failed");
     drop(database);
 
-    // The same events again, all there before the first is claimed.
+    // The same events again, but all exist before the first is claimed.
     subject.side.post(subject.side.items, &json!({ "title": "what the backlog is like" })).await;
     subject.database().await.drained(&consumer).await;
     subject.stop();
@@ -54,7 +54,7 @@ async fn turn(options: &Options, cluster: Option<&Cluster>, subscribed: Subscrib
     drop(database);
     subject.end().await;
 
-    // Without the first tenth, in which the server started.
+    // The first tenth is left out, because the server started during it.
     let (first, last) = (tenths[0], tenths[tenths.len() - 1]);
     let rate = |count: f64, time: Duration| grouped(count / time.as_secs_f64());
     let events = f64::from(options.events);

@@ -1,4 +1,4 @@
-//! The floor on Postgres: sqlx's pool, prepared statements, and for each write one transaction of the row and its outbox row.
+//! The floor on Postgres: sqlx's pool, prepared statements, and one transaction for each write with its outbox row.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ const GET: &str = concat!("SELECT ", columns!(), " FROM task WHERE id = $1");
 const LIST: &str = concat!("SELECT ", columns!(), " FROM task ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2");
 const LIST_OF_PRIORITY: &str =
     concat!("SELECT ", columns!(), " FROM task WHERE priority = $1 ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3");
-/// Materialized, so that no plan walks the newest rows in the hope of a match.
+/// The subquery is materialized, so that no plan walks through the newest rows in search of a match.
 const SEARCH: &str = concat!(
     "WITH found AS MATERIALIZED (SELECT ",
     columns!(),
@@ -158,7 +158,7 @@ impl Item {
     }
 }
 
-/// A statement of one row's values.
+/// A statement with the values of one row.
 macro_rules! with_values {
     ($sql:expr, $item:expr) => {
         sqlx::query($sql)
@@ -235,7 +235,7 @@ impl Postgres {
     pub(super) async fn open(url: &str) -> Postgres {
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
-            // No ping before each use.
+            // There is no ping before each use.
             .test_before_acquire(false)
             .connect(url)
             .await

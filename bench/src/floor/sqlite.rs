@@ -1,4 +1,4 @@
-//! The floor on SQLite: a pool of readers, and one writer that commits what has gathered at once with `synchronous=FULL`.
+//! The floor on SQLite: a pool of readers, and one writer that commits all gathered jobs at once with `synchronous=FULL`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Database, List, NewItem, instant_text, now};
 
-/// Jobs that may wait, and those of one commit.
+/// Jobs that may wait. The line below is the number of jobs in one commit.
 const JOBS_MAX: usize = 4096;
 const JOBS_OF_A_COMMIT_MAX: usize = 256;
 
@@ -70,7 +70,7 @@ const GET: &str = concat!("SELECT ", columns!(), " FROM task WHERE id = ?");
 const LIST: &str = concat!("SELECT ", columns!(), " FROM task ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
 const LIST_OF_PRIORITY: &str =
     concat!("SELECT ", columns!(), " FROM task WHERE priority = ? ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?");
-/// The index holds trigrams without their places, so each candidate is looked at again.
+/// The index has trigrams without positions, so each candidate is checked again.
 const SEARCH: &str = concat!(
     "SELECT ",
     columns!(),
@@ -172,13 +172,13 @@ impl Item {
     }
 }
 
-/// What the search index has to learn of a row.
+/// A row's change of the search index.
 struct SearchChange {
     document: String,
     is_new: bool,
 }
 
-/// What a commit is made of besides the rows: index changes by row, put in at its end and in order, as FTS5 likes them.
+/// A commit's effects besides the rows. Index changes are written at its end and in the order of rows, which FTS5 handles best.
 #[derive(Default)]
 struct Commit {
     search: BTreeMap<i64, SearchChange>,
@@ -209,7 +209,7 @@ impl Commit {
     }
 }
 
-/// Tells whoever waits, once the commit is durable.
+/// Sends the result to the waiting caller, once the commit is durable.
 type Answer = Box<dyn FnOnce() + Send>;
 type Job = Box<dyn FnOnce(&Connection, &mut Commit) -> Answer + Send>;
 
@@ -230,7 +230,7 @@ fn connect(file: &Path) -> Connection {
              PRAGMA cache_size=-16384;",
         )
         .unwrap();
-    // Without it SQLite plans a statement anew each time that something is bound to its LIMIT or LIKE.
+    // Without this, SQLite plans a statement again each time a value is bound to its LIMIT or LIKE.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
     connection.set_prepared_statement_cache_capacity(128);
     connection
@@ -255,7 +255,7 @@ fn emit(connection: &Connection, topic: &str, payload: &str) {
     insert.execute(params![Uuid::now_v7().to_string(), topic, payload, instant_text(&now())]).unwrap();
 }
 
-/// Every trigram of the term, all of which a row that contains it has.
+/// All trigrams of the term. A row that contains the term has all of them.
 fn trigram_query(term: &str) -> String {
     let characters: Vec<char> = term.chars().collect();
     let trigrams: Vec<String> =

@@ -1,4 +1,4 @@
-//! The floor of a sign-in: argon2id, with the server's parameters, on every core and for nobody.
+//! The floor of a sign-in: argon2id with the server's parameters, on every core, without a server.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use hdrhistogram::Histogram;
 
 use crate::load::Measured;
 
-/// As in `host/auth`: 19 MiB, 2 passes, 1 lane.
+/// The parameters of `host/auth`: 19 MiB, 2 passes, 1 lane.
 fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::new(19 * 1024, 2, 1, None).unwrap())
 }
 
-/// Verifies `password` again and again on as many threads as there are cores, after a short warm-up.
+/// Verifies `password` repeatedly on one thread for each core, after a short warm-up.
 pub(crate) fn run(password: &str, time: Duration) -> Measured {
     let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let hash = argon2().hash_password(password.as_bytes()).unwrap().to_string();

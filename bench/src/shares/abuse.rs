@@ -1,4 +1,4 @@
-//! The abuses, and what each costs others.
+//! The abuses, and the cost of each for others.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::client::{ask, ask_and_leave_unread, at_once, beside, by, from, millis
 use super::subject::Subject;
 use crate::report::grouped;
 
-/// Records whose list is nearly as large as an answer may be.
+/// Records whose list is nearly as large as a response may be.
 const LISTED: usize = 64;
 const LARGE_TEXT_BYTES: usize = 950_000;
-/// How long answers are left unread before memory is looked at, and then again.
+/// How long responses are left unread before the memory is measured. The line below is the time before the second measurement.
 const UNREAD: Duration = Duration::from_secs(10);
 const UNREAD_LONGER: Duration = Duration::from_secs(45);
-/// A bulk update at the bound of what one call may touch.
+/// A bulk update of as much data as one call may change.
 const UPDATED: usize = 400;
 const UPDATED_TEXT_BYTES: usize = 30_000;
 const UPDATES: usize = 40;
@@ -30,7 +30,7 @@ const EVENTS: usize = 50_000;
 const STREAMS: usize = 100;
 const AFTER_STREAMS: usize = 20;
 
-/// A figure's name and what was measured.
+/// Measured figures with their names.
 type Figures = Vec<(&'static str, String)>;
 
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ fn mib(number: f64) -> String {
     format!("{} MiB", grouped(number))
 }
 
-/// Memory that a server took on beyond what it had.
+/// The growth of a server's memory since a moment.
 struct Growth<'a> {
     subject: &'a Subject<'a>,
     before: f64,
@@ -117,10 +117,10 @@ impl<'a> Growth<'a> {
     }
 }
 
-/// Sends a request over so many connections and reads nothing: what the server grew by.
+/// Sends a request over this many connections and reads no response. Returns the growth of the server's memory.
 async fn left_unread(subject: &Subject<'_>, count: usize, request: &[u8]) -> Figures {
     let address = &subject.admin.address;
-    // Once and read, so that what one such answer takes is there already.
+    // One response is read before, so that its memory exists already.
     assert_eq!(ask(address, request).await.status, 200);
     let growth = Growth::begin(subject);
     let mut unread = Vec::new();
@@ -218,7 +218,7 @@ async fn slow_hooks(subject: &Subject<'_>, block: &Path) -> Figures {
     const QUICK: &str = "/api/v1/hooks/hostile/mirror";
     subject.admin.install(block).await;
     let address = &subject.admin.address;
-    // Compiled now, so that the measured call is not.
+    // The block is compiled now, so that the measured call does not include it.
     assert_eq!(ask(address, &from("192.0.2.2", "POST", QUICK, Some("{}"))).await.status, 200);
     let flood: Vec<_> = (0..HOOK_CALLS)
         .map(|_| {
@@ -334,7 +334,7 @@ async fn replays(subject: &Subject<'_>) -> Figures {
     for number in 0..AFTER_STREAMS {
         let begun = Instant::now();
         admin.post("/api/v1/data/rare", &json!({ "n": number })).await;
-        // A frame ends with an empty line; heartbeats are comments.
+        // A frame ends with an empty line. Heartbeats are comments.
         loop {
             let read = live.read(&mut buffer).await.unwrap();
             if String::from_utf8_lossy(&buffer[..read]).contains("data: ") {

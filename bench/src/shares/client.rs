@@ -1,4 +1,4 @@
-//! Requests of somebody who means no good, and of others meanwhile.
+//! Requests of an attacker, and of other callers meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use tokio::net::TcpStream;
 use crate::load::{request, request_with};
 use crate::side::Side;
 
-/// The longest that an answer is waited for.
+/// The longest wait for a response.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
-/// Between two requests of others.
+/// The pause between two requests of other callers.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What came of one request: 0 where there was no answer.
+/// The result of one request. The status is 0 if there was no response.
 pub(super) struct Asked {
     pub(super) status: u16,
     pub(super) time: Duration,
@@ -32,7 +32,7 @@ pub(super) fn from(address: &str, method: &str, path: &str, body: Option<&str>) 
     request_with(method, path, None, &format!("host: 127.0.0.1\r\nx-forwarded-for: {address}\r\n"), body)
 }
 
-/// Sends a request over a connection of its own and reads the answer to its end.
+/// Sends a request over a new connection and reads the whole response.
 pub(super) async fn ask(address: &str, bytes: &[u8]) -> Asked {
     let begun = Instant::now();
     let asked = tokio::time::timeout(ANSWER_TIME_MAX, whole_answer(address, bytes)).await;
@@ -64,14 +64,14 @@ async fn whole_answer(address: &str, request: &[u8]) -> std::io::Result<(u16, us
     Ok((status, read))
 }
 
-/// Sends a request and reads nothing of its answer.
+/// Sends a request and does not read the response.
 pub(super) async fn ask_and_leave_unread(address: &str, bytes: &[u8]) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     stream.write_all(bytes).await.ok()?;
     Some(stream)
 }
 
-/// How others fare: the slowest answer, and how many were not 2xx.
+/// The result for other callers: the slowest response, and the number of responses without a 2xx status.
 #[derive(Default)]
 pub(super) struct Fared {
     slowest: Duration,
@@ -97,7 +97,7 @@ pub(super) fn milliseconds(time: Duration) -> String {
     format!("{} ms", crate::report::grouped(time.as_secs_f64() * 1000.0))
 }
 
-/// Asks each of these again and again until `attack` is over: how each fared.
+/// Repeats each of these requests until `attack` is over. Returns the result of each.
 pub(super) async fn beside<T>(address: &str, requests: &[Vec<u8>], attack: impl Future<Output = T>) -> (T, Vec<Fared>) {
     let watches = requests.iter().map(|bytes| {
         let (address, bytes) = (address.to_owned(), bytes.clone());
@@ -122,7 +122,7 @@ pub(super) async fn beside<T>(address: &str, requests: &[Vec<u8>], attack: impl 
     (came, all)
 }
 
-/// Sends the same request `count` times at once: how the answers fared.
+/// Sends the same request `count` times at once. Returns the result of the responses.
 pub(super) async fn at_once(address: &str, count: usize, bytes: &[u8]) -> Fared {
     let tasks: Vec<_> = (0..count)
         .map(|_| {

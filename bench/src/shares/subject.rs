@@ -1,4 +1,4 @@
-//! A server on a fresh database, its admin, and a user who may do what a role allows.
+//! A server on a fresh database, its admin, and users with the rights of a role.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::server::{Process, blockbase};
 use crate::side::Side;
 
 const DATABASE: &str = "shares";
-/// A proxy from this machine says whose request it hands on, so that one machine can be several addresses.
+/// A proxy on this machine names the client's address, so that one machine can act as several addresses.
 const ENVIRONMENT: [(&str, &str); 2] = [("SVC_TRUSTED_PROXIES", "127.0.0.1"), ("SVC_ALLOW_PRIVATE_NETWORK", "true")];
 
 pub(super) struct Subject<'a> {
@@ -41,7 +41,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// A user with these grants, and their id.
+    /// A user with these grants, and the user's id.
     pub(super) async fn user(&self, name: &str, permissions: Value) -> (Side, String) {
         let role = self.admin.post("/api/v1/roles", &json!({ "name": name, "permissions": permissions })).await;
         let account = json!({ "name": name, "email": format!("{name}@example.com"), "password": "correct horse battery" });
@@ -51,7 +51,7 @@ impl<'a> Subject<'a> {
         (Side { token: Some(signed["token"].as_str().unwrap().to_owned()), ..self.admin.clone() }, id)
     }
 
-    /// An object `doc` with `count` records whose text has so many bytes; their ids.
+    /// Creates an object `doc` with `count` records, each with a text of this many bytes. Returns their ids.
     pub(super) async fn docs(&self, count: usize, bytes: usize) -> Vec<Value> {
         let fields = json!([{ "name": "body", "type": "text" }, { "name": "n", "type": "integer" }]);
         self.admin.post("/api/v1/objects", &json!({ "name": "doc", "fields": fields })).await;
@@ -66,13 +66,13 @@ impl<'a> Subject<'a> {
         ids
     }
 
-    /// What everybody may do.
+    /// Sets the grants of everybody.
     pub(super) async fn everybody_may(&self, permissions: Value) {
         let change = json!({ "permissions": permissions }).to_string();
         self.admin.send(&request("PATCH", "/api/v1/roles/public", self.admin.token.as_deref(), Some(&change))).await;
     }
 
-    /// The text that a request is answered with.
+    /// The text of the response to a request.
     pub(super) async fn text_of(&self, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(&self.admin.address).await.unwrap();
         let mut buffer = Vec::new();

@@ -15,7 +15,7 @@ use crate::side::Side;
 use crate::turns::{Contender, take};
 use crate::workloads::{always, get_by_id, pick};
 
-/// Every field of a record, as REST shows it.
+/// All fields of a record, as in REST.
 const TASK: &str = "id title done priority code project_id owner_id created_at updated_at created_by updated_by";
 const NAMED: &str = "id name created_at updated_at created_by updated_by";
 const PAGE: &str = "pagination { page pageSize totalCount totalPages hasNextPage hasPreviousPage }";
@@ -46,7 +46,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (St
     ("the same operation by each surface".to_owned(), Table { head, rows })
 }
 
-/// Tasks with a project and, the newest of them, an owner.
+/// Prepares tasks with a project. The newest of them also have an owner.
 async fn prepare(side: &mut Side, rows: u32) {
     side.post("/api/v1/objects", &json!({ "name": "person", "fields": [{ "name": "name", "type": "text" }] })).await;
     let owner = json!({ "name": "owner", "kind": "many_to_one", "source": "task", "target": "person" });
@@ -137,7 +137,7 @@ fn graphql(side: &Side, query: &str) -> MakeRequest {
     always(side, "POST", "/api/v1/graphql", Some(&json!({ "query": query }).to_string()))
 }
 
-/// The call of a tool, by a client without a session.
+/// A call of a tool, from a client without a session.
 fn call(name: &str, arguments: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": name, "arguments": arguments } })
 }
@@ -166,7 +166,7 @@ fn by_id(side: &Side, body: impl Fn(&str) -> Value + Send + Sync + 'static, path
     })
 }
 
-/// Another priority for one record after the other; at the record's own path where none is given.
+/// Sets another priority for one record after the other. If `path` is empty, it uses the record's own path.
 fn updates(side: &Side, body: impl Fn(&str, Value) -> Value + Send + Sync + 'static, path: &'static str) -> MakeRequest {
     let side = side.clone();
     Arc::new(move |connection, number| {

@@ -1,4 +1,4 @@
-//! Many objects: what their schema costs, and what a change of it does to the requests behind it.
+//! Many objects: the cost of their schema, and the effect of a change on the requests after it.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ pub(super) async fn measure(options: &Options, cluster: Option<&Cluster>) -> (St
 
 async fn one(options: &Options, cluster: Option<&Cluster>, objects: usize) -> Vec<String> {
     let mut subject = Subject::start(&options.binary, cluster, "schemas", &[]).await;
-    // The benchmark's own objects are among them.
+    // The benchmark's own objects count too.
     for number in 2..objects {
         let kinds = ["text", "integer", "boolean", "decimal", "datetime", "json", "email", "big_integer"];
         let mut fields: Vec<_> = kinds.iter().map(|kind| json!({ "name": format!("a_{kind}"), "type": kind })).collect();
@@ -115,7 +115,7 @@ async fn timed(side: &Side, stream: &mut TcpStream, query: &str) -> Duration {
     took
 }
 
-/// What explorers and code generators ask for.
+/// The query that explorers and code generators send.
 const INTROSPECTION: &str = "query { __schema { queryType { name } mutationType { name } subscriptionType { name } types { ...T } directives { name args { ...I } } } }
 fragment T on __Type { kind name description fields(includeDeprecated: true) { name description args { ...I } type { ...R } isDeprecated deprecationReason } inputFields { ...I } interfaces { ...R } enumValues(includeDeprecated: true) { name description } possibleTypes { ...R } }
 fragment I on __InputValue { name description type { ...R } defaultValue }

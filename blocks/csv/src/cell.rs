@@ -1,18 +1,18 @@
-//! Cells that a spreadsheet would take for a formula.
+//! Cells that a spreadsheet would treat as formulas.
 //!
-//! On the way out such a text gets an apostrophe in front, which spreadsheets do not show; on the way in it is taken away. A
-//! text that already looks guarded gets another one, so that every text comes back as it was.
+//! An export puts an apostrophe in front of such a text, which spreadsheets do not show. An import removes it. A text that already looks
+//! guarded gets another apostrophe, so that every text comes back unchanged.
 
 use std::borrow::Cow;
 
-/// What begins a formula, in full width too, or a cell that is trimmed to one, as a tab, a return or a line feed does.
+/// Characters that begin a formula, also in full width. A tab, a return or a line feed counts too, because a spreadsheet may trim it.
 const FORMULA_BEGINS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
 fn is_formula(text: &str) -> bool {
     text.starts_with(FORMULA_BEGINS)
 }
 
-/// A text that no spreadsheet calculates.
+/// The text in a form that no spreadsheet calculates.
 pub fn guarded(text: &str) -> Cow<'_, str> {
     match is_formula(text.trim_start_matches('\'')) {
         true => Cow::Owned(format!("'{text}")),
@@ -20,7 +20,7 @@ pub fn guarded(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text that was guarded.
+/// The text before it was guarded.
 pub fn unguarded(text: &str) -> &str {
     text.strip_prefix('\'').filter(|rest| is_formula(rest.trim_start_matches('\''))).unwrap_or(text)
 }

@@ -11,13 +11,13 @@ use crate::record::Record;
 use crate::refusal;
 use crate::table;
 
-/// Records of one page; the service gives no more.
+/// Records of one page. The service returns no more.
 const PAGE_SIZE: u64 = 100;
-/// Bytes of the text within the answer's JSON: what a call may give back, 4 MiB, less room for the rest of it.
+/// Bytes of the text within the answer's JSON. A call may return 4 MiB, and the rest of the answer needs some room.
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024 - 1024;
-/// Pages of one call: each costs two calls of the host, of which there are 10,000.
+/// Pages of one call. Each costs two calls of the host, and 10,000 are allowed.
 const PAGES_MAX: u64 = 4_000;
-/// Time that is left when no further page is begun; one takes milliseconds unless the database is busy.
+/// With less time left than this, no further page is begun. A page takes milliseconds unless the database is busy.
 const RESERVE_MS: u64 = 20_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -82,7 +82,7 @@ pub fn export(_context: &Context, input: Export) -> Result<Exported, Error> {
     let next = loop {
         let size = input.limit.map_or(PAGE_SIZE, |limit| PAGE_SIZE.min(limit - rows));
         if size == 0 {
-            // Whether there are more than were asked for is for the caller to ask.
+            // The caller set this limit, so it does not matter here whether there are more records.
             break None;
         }
         if pages == PAGES_MAX || (pages > 0 && deadline::remaining_ms() < RESERVE_MS) {
@@ -124,17 +124,17 @@ pub fn export(_context: &Context, input: Export) -> Result<Exported, Error> {
     Ok(Exported { csv: text.csv, rows, next })
 }
 
-/// The CSV so far.
+/// The CSV text so far.
 struct Text {
     csv: String,
-    /// Of the text within JSON.
+    /// Bytes of the text within JSON.
     bytes: usize,
     delimiter: u8,
     safe: bool,
 }
 
 impl Text {
-    /// A value of a record as a cell; nothing for null.
+    /// A record's value as a cell. Null becomes an empty cell.
     fn cell<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, Error> {
         Ok(match raw.as_bytes().first() {
             Some(b'"') => {

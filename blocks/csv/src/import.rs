@@ -10,7 +10,7 @@ use crate::cell::unguarded;
 use crate::refusal;
 use crate::table::{self, Row};
 
-/// Failures of rows that a message names; a file with the wrong delimiter has one in each.
+/// Failed rows that a message names. With a wrong delimiter, every row of a file fails.
 const FAILURES_SHOWN: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
@@ -81,11 +81,11 @@ struct Settings {
     rows_max: usize,
 }
 
-/// A row that is to become a record.
+/// A row that becomes a record.
 struct Entry {
     line: u64,
     values: Map<String, Value>,
-    /// The record that is updated; none where one is made.
+    /// The id of the record to update. `None` if a record is created.
     id: Option<String>,
 }
 
@@ -123,7 +123,7 @@ pub fn import(_context: &Context, input: Import) -> Result<Imported, Error> {
     }
 }
 
-/// The field of each column; none for one that is left out.
+/// The field of each column. `None` for a column that is left out.
 fn fields(input: &Import, header: Option<&Row>, first: Option<&Row>) -> Result<Vec<Option<String>>, Error> {
     let columns: Vec<String> = match header {
         Some(header) => header.cells.iter().map(|name| name.trim().to_owned()).collect(),
@@ -160,14 +160,14 @@ fn fields(input: &Import, header: Option<&Row>, first: Option<&Row>) -> Result<V
     Ok(fields)
 }
 
-/// Has the service look at the names of the fields.
+/// Makes the service check the names of the fields.
 fn check_fields(object: &str, fields: &[Option<String>]) -> Result<(), Error> {
     let select = fields.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(",");
     let query = json!({ "select": select, "limit": 1, "count": "none" });
     data::query::<Value>(object, query).map(|_| ()).map_err(refusal::shown)
 }
 
-/// What each row would do, and the rows that can do nothing.
+/// The records that the rows become, and the rows that fail.
 fn read(input: &Import, fields: &[Option<String>], rows: Vec<Row>) -> Result<(Vec<Entry>, Vec<Failure>), Error> {
     let mut entries = Vec::with_capacity(rows.len());
     let mut failed = Vec::new();
@@ -207,7 +207,7 @@ fn read(input: &Import, fields: &[Option<String>], rows: Vec<Row>) -> Result<(Ve
     Ok((entries, failed))
 }
 
-/// The values of a row. Text is for the service to read as the field's type.
+/// The values of a row. The service reads text as the field's type.
 fn values(input: &Import, fields: &[Option<String>], cells: &[String]) -> Result<Map<String, Value>, String> {
     let mut values = Map::new();
     for (field, cell) in fields.iter().zip(cells) {
@@ -225,7 +225,7 @@ fn values(input: &Import, fields: &[Option<String>], cells: &[String]) -> Result
     Ok(values)
 }
 
-/// What tells which record a row is; none where a part of it has no value, or nothing was asked for.
+/// The key that identifies the record of a row. `None` if a part of it has no value, or no key was requested.
 fn key<'a>(input: &'a Import, values: &'a Map<String, Value>) -> Option<Vec<(&'a str, &'a Value)>> {
     if input.on_conflict.is_empty() {
         return None;
@@ -234,14 +234,14 @@ fn key<'a>(input: &'a Import, values: &'a Map<String, Value>) -> Option<Vec<(&'a
     input.on_conflict.iter().map(value).collect()
 }
 
-/// The id of the record that a key is of.
+/// The id of the record with this key.
 fn known(object: &str, key: &[(&str, &Value)]) -> Result<Option<String>, Error> {
     #[derive(Deserialize)]
     struct Found {
         id: String,
     }
     let filters: Vec<Value> = key.iter().map(|(field, value)| json!({ "field": field, "value": value })).collect();
-    // Two are enough to know that it is not one.
+    // Two records are enough to see that the key is not unique.
     let found = data::query::<Found>(object, json!({ "filters": filters, "select": "id", "limit": 2, "count": "none" }))?;
     match (found.data.as_slice(), key) {
         ([], [("id", id)]) => Err(Error::invalid_request(format!("There is no record with the id {id}."))),
@@ -256,7 +256,7 @@ fn told(entries: &[Entry], failed: Vec<Failure>) -> Imported {
     Imported { inserted: entries.len() - updated, updated, failed }
 }
 
-/// One transaction for all rows.
+/// Writes all rows in one transaction.
 fn write_all(input: &Import, entries: Vec<Entry>) -> Result<Imported, Error> {
     let written = match input.on_conflict.is_empty() {
         true => {
@@ -274,7 +274,7 @@ fn write_all(input: &Import, entries: Vec<Entry>) -> Result<Imported, Error> {
     let records = written.map_err(|error| {
         let at_fault = match refusal::place(&error.message) {
             Some((place, rest)) => entries.get(place).map(|entry| (entry.line, rest)),
-            // A transaction of one row names no place.
+            // The error of a transaction with one row names no index.
             None if entries.len() == 1 && !refusal::is_of_all(&error) => Some((entries[0].line, error.message.as_str())),
             None => None,
         };
@@ -284,14 +284,14 @@ fn write_all(input: &Import, entries: Vec<Entry>) -> Result<Imported, Error> {
         };
         refusal::shown(Error { message, ..error })
     })?;
-    // A record that went since it was found, or that the caller may read and not change, is no failure of the transaction.
+    // The record may have been deleted since it was found, or the caller may read it but not change it. Neither fails the transaction.
     let is_missing = |place: usize| records.get(place).is_some_and(Value::is_null);
     let (missing, written): (Vec<_>, Vec<_>) = entries.into_iter().enumerate().partition(|(place, _)| is_missing(*place));
     let failed = missing.into_iter().map(|(_, entry)| Failure { line: entry.line, message: out_of_reach() }).collect();
     Ok(told(&written.into_iter().map(|(_, entry)| entry).collect::<Vec<_>>(), failed))
 }
 
-/// A transaction for each row.
+/// Writes each row in its own transaction.
 fn write_each(object: &str, entries: &[Entry], failed: Vec<Failure>) -> Result<Imported, Error> {
     let mut imported = Imported { inserted: 0, updated: 0, failed };
     for Entry { line, values, id } in entries {
@@ -304,7 +304,7 @@ fn write_each(object: &str, entries: &[Entry], failed: Vec<Failure>) -> Result<I
             Err(error) if error.code == "not_found" && id.is_some() => {
                 imported.failed.push(Failure { line: *line, message: out_of_reach() });
             }
-            // What holds for the first row holds for all; later, what was written has to be told.
+            // An error of the whole object at the first row fails the call. After that, the written rows have to be reported.
             Err(error) if refusal::is_of_all(&error) && imported.inserted + imported.updated == 0 => {
                 return Err(refusal::shown(error));
             }

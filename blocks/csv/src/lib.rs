@@ -1,6 +1,6 @@
 //! A block that imports and exports records as CSV.
 //!
-//! It acts with its caller's rights alone (`"as": "caller"` in `block.json`), so it opens nothing that was closed before.
+//! It acts only with its caller's rights (`"as": "caller"` in `block.json`), so it gives nobody new rights.
 
 mod cell;
 mod export;

@@ -1,4 +1,4 @@
-//! A record as the service shows it, its fields in order and its numbers with all their digits.
+//! A record as the service returns it: fields in order, and numbers with all their digits.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! What the service refuses, as a caller of an action hears of it.
+//! The service's errors, in the form that an action's caller gets.
 
 use blockbase_sdk::Error;
 
-/// Of the service's codes those that have a status; whatever else it refuses is a mistake in the call.
+/// Keeps the service's codes that have a status. Any other refusal is a mistake in the call.
 pub fn shown(error: Error) -> Error {
     let code = match error.code.as_str() {
         "not_found" | "forbidden" | "conflict" | "unavailable" | "internal" => return error,
@@ -13,12 +13,12 @@ pub fn shown(error: Error) -> Error {
     Error { code: code.to_owned(), ..error }
 }
 
-/// Whether a refusal is of the whole object, not of one row.
+/// Whether an error concerns the whole object, and not only one row.
 pub fn is_of_all(error: &Error) -> bool {
     matches!(error.code.as_str(), "not_found" | "forbidden" | "unauthorized" | "unavailable" | "internal")
 }
 
-/// The place of the record at fault, which the service's message begins with, and the rest of the message.
+/// The index of the record at fault, with which the service's message begins, and the rest of the message.
 pub fn place(message: &str) -> Option<(usize, &str)> {
     let (place, rest) = message.strip_prefix("At index ")?.split_once(": ")?;
     Some((place.parse().ok()?, rest))

@@ -1,16 +1,16 @@
-//! The text of a CSV file as rows with their lines, by RFC 4180.
+//! Reads the text of a CSV file as rows with their lines, by RFC 4180.
 
 use blockbase_sdk::Error;
 
 /// A row that is not blank.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The line of the file that it begins on, from 1.
+    /// The line of the file on which the row begins, from 1.
     pub line: u64,
     pub cells: Vec<String>,
 }
 
-/// The byte of a delimiter.
+/// The delimiter as a byte.
 pub fn delimiter(given: Option<char>) -> Result<u8, Error> {
     let delimiter = given.unwrap_or(',');
     u8::try_from(delimiter)
@@ -19,10 +19,10 @@ pub fn delimiter(given: Option<char>) -> Result<u8, Error> {
         .ok_or_else(|| Error::invalid_request(format!("{delimiter:?} cannot separate cells; use `,`, `;`, a tab or the like.")))
 }
 
-/// Reads all rows; a byte order mark and blank lines are passed over.
+/// Reads all rows. A byte order mark and blank lines are skipped.
 pub fn rows(text: &str, delimiter: u8) -> Result<Vec<Row>, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // The reader would take all that follows a quote that is not closed for one cell.
+    // After a quote that is not closed, the reader would treat the rest of the file as one cell.
     if text.bytes().filter(|byte| *byte == b'"').count() % 2 == 1 {
         let message = "A quote of the CSV is not closed. One that belongs to a cell's text stands twice, in a cell in quotes.";
         return Err(Error::invalid_request(message));
@@ -33,7 +33,7 @@ pub fn rows(text: &str, delimiter: u8) -> Result<Vec<Row>, Error> {
     for record in reader.records() {
         let record = record?;
         let (line, start) = record.position().map_or((1, 0), |position| (position.line(), position.byte()));
-        // The reader's position is before the blank lines that it passes over.
+        // The reader's position is before the blank lines that it skips.
         let before = text.as_bytes().get(usize::try_from(start)?..).unwrap_or_default();
         let blank = before.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).filter(|byte| **byte == b'\n').count();
         rows.push(Row { line: line + u64::try_from(blank)?, cells: record.iter().map(str::to_owned).collect() });

@@ -1,9 +1,9 @@
-//! What a delivery holds, and what is kept of it.
+//! The contents of a delivery, and the part of it that is stored.
 
 use blockbase_sdk::hooks::Request;
 use serde_json::{Value, json};
 
-/// Bytes of an event's name or a delivery's id; GitHub's are far shorter.
+/// Bytes of an event's name or a delivery's id. GitHub's are far shorter.
 const NAME_BYTES_MAX: usize = 100;
 
 /// Whether a header's value can name an event or a delivery.
@@ -11,12 +11,12 @@ pub fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The payload: the body itself, or the field `payload` of a form, by the webhook's content type.
+/// The payload. The webhook's content type decides whether it is the body itself or the field `payload` of a form.
 pub fn payload(request: &Request) -> Option<Value> {
     let kind = request.header("content-type").unwrap_or_default().to_ascii_lowercase();
     let payload: Value = match kind.starts_with("application/x-www-form-urlencoded") {
         true => {
-            // A form is written as a query is.
+            // A form is encoded like a query.
             let form = Request { query: request.text().ok()?.to_owned(), ..request.clone() };
             serde_json::from_str(&form.query_value("payload")?).ok()?
         }
@@ -25,7 +25,7 @@ pub fn payload(request: &Request) -> Option<Value> {
     payload.is_object().then_some(payload)
 }
 
-/// The record of a delivery. `ref` is what was pushed, made or deleted, or the branch that a pull request asks to merge.
+/// The record of a delivery. `ref` is the ref that was pushed, created or deleted, or the branch that a pull request asks to merge.
 pub fn record(delivery_id: &str, event: &str, payload: Value) -> Value {
     let reference = payload["ref"].as_str().or(payload["pull_request"]["head"]["ref"].as_str());
     json!({

@@ -22,7 +22,7 @@ fn receive(_context: &Context, request: Request) -> Result<Response, Error> {
         return Ok(Response::json(&refused)?.with_status(405).with_header("allow", "POST"));
     }
     let settings: Settings = config::get()?;
-    // Without the secret nothing can be checked; GitHub shows the failed delivery, which can be delivered again from there.
+    // Without the secret nothing can be checked. GitHub shows the failed delivery, and it can be delivered again from there.
     let secret = secrets::get(SECRET)?;
     let given = request.header("x-hub-signature-256").and_then(|header| header.strip_prefix("sha256=")).unwrap_or_default();
     if !signature::is_hmac_sha256_hex(secret.trim().as_bytes(), &request.body, given) {
@@ -45,8 +45,8 @@ fn receive(_context: &Context, request: Request) -> Result<Response, Error> {
     Response::json(&json!({ "received": true }))
 }
 
-/// A delivery may be sent again by hand. What is known stays as it is, so that it causes no second event here; of deliveries at
-/// the same time the upsert makes one record.
+/// A delivery may be sent again by hand. A known record stays unchanged, so that it causes no second event here. If deliveries arrive at
+/// the same time, the upsert makes one record.
 fn keep(object: &str, record: Value) -> Result<(), Error> {
     let filters = json!([{ "field": "delivery_id", "value": record["delivery_id"] }]);
     let known =

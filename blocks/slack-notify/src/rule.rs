@@ -1,4 +1,4 @@
-//! Which events are told, and when.
+//! The rules: which events are posted.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,7 +26,7 @@ impl Rule {
     }
 }
 
-/// `*` is exactly one segment, `#` any number of them.
+/// `*` matches exactly one segment, `#` any number of them.
 fn is_match(pattern: &[&str], topic: &[&str]) -> bool {
     match (pattern.split_first(), topic.split_first()) {
         (None, None) => true,
@@ -37,7 +37,7 @@ fn is_match(pattern: &[&str], topic: &[&str]) -> bool {
     }
 }
 
-/// Numbers are the same whatever they look like: a record has 5.00 where a rule says 5.
+/// Numbers are equal regardless of their form: a record has 5.00 where a rule has 5.
 fn is_same(value: &Value, other: &Value) -> bool {
     match (value.as_f64(), other.as_f64()) {
         (Some(value), Some(other)) => value == other,

@@ -1,11 +1,11 @@
-//! An incoming webhook of Slack's.
+//! Slack's incoming webhook.
 
 use blockbase_sdk::{Error, http, log, secrets};
 use serde_json::json;
 
 const SECRET: &str = "SLACK_WEBHOOK_URL";
 const TIMEOUT_MS: u32 = 10_000;
-/// Characters of Slack's answer that are shown; it is a word or two.
+/// Characters of Slack's response that are shown. It is usually a word or two.
 const ANSWER_CHARS_MAX: usize = 200;
 
 /// Posts a text in Slack's markup.
@@ -20,7 +20,7 @@ pub fn post(text: &str) -> Result<(), Error> {
     match response.status {
         429 | 500.. => Err(Error::unavailable(message)),
         _ => {
-            // A webhook that is gone or a text that Slack does not take is for somebody to look at; no retry mends it.
+            // Somebody has to repair a deleted webhook, or a text that Slack refuses. A retry would not help.
             log::error(&message);
             Err(Error::failed(message))
         }

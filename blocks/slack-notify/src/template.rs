@@ -1,8 +1,8 @@
-//! Texts with `{{dotted.path}}` in them.
+//! Texts with `{{dotted.path}}` placeholders.
 
 use serde_json::Value;
 
-/// The text with each `{{path}}` replaced by what stands there, escaped as Slack asks for; nothing where nothing stands there.
+/// The text with each `{{path}}` replaced by the value at that path, escaped as Slack demands. A missing value becomes nothing.
 pub fn render(template: &str, facts: &Value) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
@@ -16,7 +16,7 @@ pub fn render(template: &str, facts: &Value) -> String {
     text
 }
 
-/// The value at a path of keys and places; null where there is none.
+/// The value at a path of keys and indexes. Null if there is none.
 pub fn at<'a>(facts: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(facts, |value, segment| match value {
         Value::Array(items) => segment.parse::<usize>().ok().and_then(|place| items.get(place)).unwrap_or(&Value::Null),
@@ -32,7 +32,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The three characters that begin or end something in Slack's markup, such as `<!channel>`: a record's text mentions nobody.
+/// Escapes the three characters of Slack's markup, such as in `<!channel>`, so that a record's text mentions nobody.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,16 +1,16 @@
-//! What is kept of an event.
+//! The part of an event that is stored.
 
 use serde_json::{Value, json};
 
-/// The record of an event; none where it lacks what every event has.
+/// The record of an event. `None` if it lacks a member that every event has.
 ///
-/// `amount` is in the currency's smallest unit, as Stripe has it: that of a payment or charge, the total of a checkout session,
-/// what is due of an invoice.
+/// `amount` is in the currency's smallest unit, as in Stripe. It is the amount of a payment or charge, the total of a checkout session,
+/// or the amount due of an invoice.
 pub fn record(event: Value) -> Option<Value> {
     let id = event["id"].as_str()?;
     let kind = event["type"].as_str()?;
     let object = &event["data"]["object"];
-    // Events of the second API carry no object, but tell which one they are about.
+    // Events of the second API contain no object, but name the object that they are about.
     let object_id = object["id"].as_str().or(event["related_object"]["id"].as_str());
     let amount = ["amount", "amount_total", "amount_due"].into_iter().find_map(|key| object[key].as_i64());
     let customer = object["customer"].as_str().or(object["customer"]["id"].as_str());
@@ -33,7 +33,7 @@ pub fn record(event: Value) -> Option<Value> {
     }))
 }
 
-/// Seconds since 1970 as RFC 3339, by the algorithm `civil_from_days` of Howard Hinnant.
+/// Seconds since 1970 as RFC 3339, by Howard Hinnant's algorithm `civil_from_days`.
 fn instant(seconds: i64) -> String {
     let (days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Eras of 400 years that begin in March, so that a leap day is the last day of its year.

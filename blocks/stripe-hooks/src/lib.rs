@@ -45,8 +45,8 @@ fn receive(_context: &Context, request: Request) -> Result<Response, Error> {
     Response::json(&json!({ "received": true }))
 }
 
-/// Stripe sends an event again until it hears of its success, and now and then twice. What is known stays as it is, so that it
-/// causes no second event here; of deliveries at the same time the upsert makes one record.
+/// Stripe sends an event again until it gets a success response, and sometimes twice. A known record stays unchanged, so that it causes
+/// no second event here. If deliveries arrive at the same time, the upsert makes one record.
 fn keep(object: &str, record: Value) -> Result<(), Error> {
     let filters = json!([{ "field": "stripe_id", "value": record["stripe_id"] }]);
     let known = data::query::<Value>(object, json!({ "filters": filters, "limit": 1, "select": "stripe_id", "count": "none" }))?;

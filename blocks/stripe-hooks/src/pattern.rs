@@ -1,11 +1,11 @@
-//! Which types of events are kept.
+//! The types of events that are stored.
 
-/// Whether a type matches one of the patterns; without patterns every type does.
+/// Whether a type matches one of the patterns. Without patterns, every type matches.
 pub fn is_wanted(patterns: &[String], kind: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, kind))
 }
 
-/// `*` stands for any text, dots and nothing at all included.
+/// `*` matches any text, including dots and the empty text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };

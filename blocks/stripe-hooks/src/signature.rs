@@ -2,7 +2,7 @@
 
 use blockbase_sdk::signature::{equal, hmac_sha256_hex};
 
-/// Why a request is not taken for Stripe's.
+/// The reason why a request is not accepted as Stripe's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     Malformed,
@@ -22,21 +22,21 @@ impl Refusal {
     }
 }
 
-/// Checks a body against the header that came with it.
+/// Checks a body against its header.
 ///
-/// While a secret is rolled, Stripe signs with the old and the new one: any `v1` that fits will do. Other schemes (`v0`) are
-/// for Stripe's own tests and count for nothing.
+/// While a secret is being replaced, Stripe signs with the old and the new one, so any matching `v1` is enough. Other schemes (`v0`) are
+/// for Stripe's own tests and are ignored.
 pub fn verify(secret: &[u8], header: &str, body: &[u8], now_seconds: u64, tolerance_seconds: u64) -> Result<(), Refusal> {
     let pairs = || header.split(',').filter_map(|part| part.trim().split_once('='));
     let stamp = pairs().find_map(|(key, value)| (key == "t").then_some(value)).ok_or(Refusal::Malformed)?;
     let signed_at: u64 = stamp.parse().map_err(|_| Refusal::Malformed)?;
     let mut signatures = pairs().filter_map(|(key, value)| (key == "v1").then_some(value)).peekable();
     signatures.peek().ok_or(Refusal::Malformed)?;
-    // The text as it came is what was signed, not the number that it means.
+    // Stripe signed the text as it was sent, and not the number that it means.
     let expected = hmac_sha256_hex(secret, &[stamp.as_bytes(), b".", body].concat());
-    // Each is compared, so that the time does not tell which of them fits.
+    // All signatures are compared, so that the time does not show which one matches.
     let fits = signatures.fold(false, |fits, signature| fits | equal(expected.as_bytes(), signature.as_bytes()));
-    // The time counts only once it is known to be Stripe's.
+    // The time is checked only once the signature has shown that it comes from Stripe.
     match (fits, now_seconds.abs_diff(signed_at) <= tolerance_seconds) {
         (false, _) => Err(Refusal::Mismatch),
         (true, false) => Err(Refusal::Stale),

@@ -15,7 +15,7 @@ fn echo(_context: &Context, input: Value) -> Result<Value, Error> {
 /// Never ends; its deadline ends it.
 #[action(timeout_ms = 300)]
 fn spin(_context: &Context) -> Result<u64, Error> {
-    // So that a test knows when it has begun.
+    // The line shows a test that the call has begun.
     log::info("spinning");
     let mut turns = 0_u64;
     loop {

@@ -1,4 +1,4 @@
-//! A block that puts labels on tasks: each label is made when it is first named, and counted.
+//! A block that puts labels on tasks. A label is created when it is first used, and its uses are counted.
 
 use blockbase_sdk::{Context, Error, JsonSchema, action, block, data, schemars};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ struct Labelled {
     uses: Value,
 }
 
-/// The ids of the labels, each made if it is new.
+/// The ids of the labels. New labels are created.
 fn ids(labels: &[String]) -> Result<Vec<String>, Error> {
     labels.iter().map(|name| Ok(data::upsert::<Label>("label", json!({ "name": name }), &["name"])?.data.id)).collect()
 }

@@ -1,6 +1,6 @@
 //! A block that handles events: it keeps a copy of each record in another object.
 //!
-//! An event may come twice, so the copy is upserted under the id of its source: whatever comes again changes nothing.
+//! An event may come twice. So the copy is upserted under the id of its source, and a repeated event changes nothing.
 
 use blockbase_sdk::{Context, Error, Event, RecordChange, block, data, subscription};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// The `config` of the subscription in `block.json`.
 #[derive(Deserialize)]
 struct Settings {
-    /// The object that holds the copies: `source` (text, unique) and `copy` (json).
+    /// The object for the copies: `source` (text, unique) and `copy` (json).
     into: String,
 }
 

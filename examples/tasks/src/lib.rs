@@ -1,4 +1,4 @@
-//! A block with one action, which reads and writes records under the permissions of `block.json`.
+//! A block with one action. It reads and writes records with the permissions in `block.json`.
 
 use blockbase_sdk::{Context, Error, JsonSchema, action, block, config, data, log, schemars};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What runs by itself, or for long: tasks and the erasure of a user.
+//! Work that runs by itself or takes long: tasks, and the erasure of a user.
 
 pub(crate) mod erasure;
 pub(crate) mod tasks;

@@ -1,4 +1,4 @@
-//! What knows no other part of this crate: times, topics, frames of streams, stored documents, answers that many share.
+//! Modules that use no other part of this crate: times, topics, frames of streams, stored documents, answers that several parts share.
 
 pub(crate) mod answer;
 pub(crate) mod clock;

@@ -1,4 +1,4 @@
-//! Blocks: installed, listed, configured, called, uninstalled.
+//! Blocks: their install, list, configuration, calls and uninstall.
 
 mod calls;
 mod consent;
@@ -199,7 +199,7 @@ impl App {
         Ok(DeclaredActions { actions, hooks, handlers })
     }
 
-    /// What the calls of a block used on this instance since it started, handler by handler, those that were not called among them.
+    /// The usage of a block's calls on this instance since its start, for each handler. Handlers without calls are included.
     ///
     /// # Errors
     /// `not_found`.
@@ -209,7 +209,7 @@ impl App {
         let (manifest, usage) = (&block.manifest, &block.usage);
         let mut handlers: Vec<&str> = Vec::new();
         for declared in manifest.subscriptions.iter().filter(|declared| !is_built_in(&declared.handler)) {
-            // Several subscriptions may have one handler.
+            // Several subscriptions may use the same handler.
             if !handlers.contains(&declared.handler.as_str()) {
                 handlers.push(&declared.handler);
             }
@@ -217,7 +217,7 @@ impl App {
         Ok(usage.shown(self.usages.since(), manifest, &handlers))
     }
 
-    /// Changes enablement or configuration; `None` leaves it as it is.
+    /// Changes whether a block is enabled, and its configuration. `None` changes nothing.
     pub async fn update_block(
         &self,
         caller: &Caller,
@@ -243,7 +243,7 @@ impl App {
                     connection.raise_version("subscriptions").await?;
                     match connection.update_block(&key, &digest, enabled, config).await? {
                         true => Ok(()),
-                        // The configuration was checked against another version's schema.
+                        // The configuration was checked against the schema of another version.
                         false => Err(Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Try again.")),
                     }
                 })
@@ -253,10 +253,10 @@ impl App {
         self.shown_block(caller, name).await
     }
 
-    /// Adopts a block, which is consent to what its manifest asks for: as it is then.
+    /// Adopts a block as it is at that moment. This is also consent to everything that its manifest asks for.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` if it carries more than the caller holds.
+    /// `not_found`. `forbidden` if the block has rights that the caller lacks.
     pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         self.installed(name)?;
@@ -264,7 +264,7 @@ impl App {
         self.shown_block(caller, name).await
     }
 
-    /// Removes a block with its subscriptions; the data stays.
+    /// Removes a block with its subscriptions. Its data stays.
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Delete)?;
         let announcer = self.announcer(caller);
@@ -280,7 +280,8 @@ impl App {
                     for other in installed.iter().filter(|other| other.name != key) {
                         let requires = match requires_of(other) {
                             Ok(requires) => requires,
-                            // This block cannot be read either, so it does not run here. If it stayed, neither could ever be removed.
+                            // This block cannot be read either, so it does not run here. If this error counted, neither block could ever
+                            // be removed.
                             Err(_) if !is_readable => continue,
                             Err(error) => return Err(error),
                         };
@@ -302,7 +303,7 @@ impl App {
         Ok(())
     }
 
-    /// The packed file of an installed block, for the runtime to compile on this machine.
+    /// The packed file of an installed block, which the runtime compiles on this machine.
     ///
     /// # Errors
     /// `unavailable` if the block was uninstalled or upgraded meanwhile.

@@ -1,4 +1,4 @@
-//! How events get to those who asked for them: subscriptions, webhooks, the live feed and streams.
+//! How events reach their receivers: subscriptions, webhooks, the live feed and streams.
 
 pub(crate) mod delivery_check;
 pub(crate) mod feed;

@@ -1,5 +1,4 @@
-//! The outbox, for the background work of the server: events that any instance committed, hints between instances, and the
-//! folding of counts.
+//! The outbox, for the background work: events that any instance committed, hints between instances, and the folding of counts.
 
 pub(crate) mod checks;
 pub(crate) mod platform_event;
@@ -23,7 +22,7 @@ impl App {
             .await
     }
 
-    /// A mark of this moment, on Postgres. It uses up a transaction number.
+    /// A mark for this moment, on Postgres. It uses up a transaction number.
     ///
     /// # Errors
     /// The database does not answer.
@@ -31,7 +30,7 @@ impl App {
         self.store.read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.feed_mark().await?) })).await
     }
 
-    /// The oldest transaction that is under way on Postgres. If no transaction is, the next one to come.
+    /// The oldest open transaction on Postgres. If none is open, the number of the next one.
     ///
     /// # Errors
     /// The database does not answer.
@@ -41,7 +40,7 @@ impl App {
             .await
     }
 
-    /// The events numbered in `(after, up_to]`, in their order: a page at most.
+    /// The events numbered in `(after, up_to]`, in their order. At most one page.
     ///
     /// # Errors
     /// The database does not answer.
@@ -53,7 +52,7 @@ impl App {
             .await
     }
 
-    /// Tells the other instances that this one has committed something for consumer groups.
+    /// Tells the other instances that this one has committed events for consumer groups.
     ///
     /// # Errors
     /// The database does not answer.
@@ -71,7 +70,7 @@ impl App {
         self.store.listen().await
     }
 
-    /// Folds what transactions added to the kept counts.
+    /// Folds the differences that transactions added to the kept counts.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,7 +1,8 @@
-//! The schema's operations: objects, fields and relationships made, altered and dropped, and their history.
+//! The schema's operations: they create, alter and drop objects, fields and relationships, and store their history.
 //!
-//! Each change is one transaction: the catalogue as it will be is checked whole, compared with what it was, and the tables
-//! follow the difference. Nothing is altered that rows would break. A plan goes the same way up to the tables, and says what it met.
+//! Each change is one transaction. The new catalogue is checked as a whole and compared with the old one, and the tables are changed
+//! accordingly. A change that existing rows would break is refused. A plan takes the same steps except for the tables, and reports the
+//! result.
 
 mod apply;
 mod dependents;
@@ -41,26 +42,26 @@ pub use dependents::{Dependent, DependentKind};
 pub use plan::{ChangePlan, Lost, LostKind};
 pub use rows::Broken;
 
-/// What PATCH of an object changes: `{ label?, description?, constraints?, indexes? }`, null to take one away.
+/// The changes of an object in a PATCH: `{ label?, description?, constraints?, indexes? }`. Null removes a member.
 pub type ObjectChanges = Members;
-/// What PATCH of a field changes: any of the field's keys, null to take one away.
+/// The changes of a field in a PATCH: any of the field's keys. Null removes a key.
 pub type FieldChanges = Members;
 
-/// Whether a change is made, or only asked what it would do.
+/// Whether a change is applied or only planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Apply,
     Plan,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Debug)]
 pub enum Change<T> {
     Applied(T),
     Planned(ChangePlan),
 }
 
-/// What became of the object that an edit is about.
+/// What happened to the object of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Created,
@@ -71,20 +72,20 @@ enum Outcome {
     },
 }
 
-/// What an edit of the catalogue did: its entry in the history, the object that its event is about, and what its caller gets.
+/// The result of an edit: its entry in the history, the object of its event, and the answer for the caller.
 struct Edited<T> {
     /// JSON text.
     entry: String,
     object: String,
     outcome: Outcome,
-    /// New field numbers that the object took.
+    /// The number of new field numbers that the object used.
     fields_added: i64,
-    /// The object, or its column, whose dependents may notice the change.
+    /// The object, or its column, that the change affects. Dependents of it may notice the change.
     about: Option<(String, Option<String>)>,
     answer: T,
 }
 
-/// The catalogue that an edit changes. What an edit enters or removes is stored at once; a plan stores nothing.
+/// The catalogue that an edit changes. Added and removed entries are stored at once. A plan stores nothing.
 struct Draft<'c> {
     connection: &'c mut Connection,
     catalogue: &'c mut Catalogue,
@@ -97,7 +98,7 @@ trait Edit<T>: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + C
 impl<T, F> Edit<T> for F where F: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + Sync + 'static {}
 
 impl Draft<'_> {
-    /// Enters an object without a table.
+    /// Adds an object without a table.
     async fn enter_object(&mut self, definition: ObjectDefinition, keys: Vec<u32>) -> Result<()> {
         let id = match self.mode {
             Mode::Apply => {
@@ -106,7 +107,7 @@ impl Draft<'_> {
                 let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
                 self.connection.insert_object(&definition.name, text, keys_text, next_key).await?
             }
-            // A number that no other has; names of constraints are made of it, and none is made.
+            // An unused number. Names of constraints contain it, but a plan creates no constraint.
             Mode::Plan => self.catalogue.objects.iter().map(|object| object.id).max().unwrap_or(0) + 1,
         };
         self.catalogue.objects.push(StoredObject { id, revision: 1, definition, keys });
@@ -134,7 +135,7 @@ impl Draft<'_> {
         Ok(relationship)
     }
 
-    /// Forgets a relationship that is not in the catalogue any more.
+    /// Deletes a relationship that was removed from the catalogue.
     async fn forget_relationship(&mut self, id: i64) -> Result<()> {
         match self.mode {
             Mode::Apply => Ok(self.connection.delete_relationship(id).await?),
@@ -143,7 +144,7 @@ impl Draft<'_> {
     }
 }
 
-/// An edit that was made in the catalogue only, with the catalogue from before. The whole catalogue is checked.
+/// An edit that changed only the catalogue, with the catalogue from before. The whole catalogue has been checked.
 struct Drafted<T> {
     before: Registry,
     next: Catalogue,
@@ -180,7 +181,7 @@ impl<T: Serialize> Shown for T {
     }
 }
 
-/// An entry of the history: `{ op, … }`. As text and not as a tree, in which numbers would lose digits.
+/// An entry of the history: `{ op, … }`. It is text and not a tree, because numbers would lose digits in a tree.
 fn entry(op: &str, members: &[(&str, &dyn Shown)]) -> Result<String> {
     let mut text = format!("{{\"op\":\"{op}\"");
     for (name, value) in members {
@@ -190,14 +191,14 @@ fn entry(op: &str, members: &[(&str, &dyn Shown)]) -> Result<String> {
     Ok(text)
 }
 
-/// Which part of the history is asked for.
+/// The requested part of the history.
 #[derive(Clone, Debug, Default)]
 pub struct HistoryRequest {
-    /// Only changes that touched this object.
+    /// Only changes of this object.
     pub object: Option<String>,
-    /// Only versions below it.
+    /// Only versions below this one.
     pub before: Option<i64>,
-    /// Entries at most.
+    /// The largest number of entries.
     pub limit: Option<i64>,
 }
 
@@ -215,7 +216,7 @@ pub struct SchemaDocument {
 #[schemars(rename = "SvcMigration", deny_unknown_fields)]
 pub struct SchemaHistoryAnswer {
     version: i64,
-    // It stays text, so that its numbers keep their digits.
+    // The change stays text, so that its numbers keep their digits.
     #[schemars(extend("$ref" = "#/components/schemas/SvcSchemaChange"), with = "serde_json::Value")]
     change: Box<RawValue>,
     applied_by: Option<String>,
@@ -259,7 +260,7 @@ impl App {
         registry.objects().map(|object| object.name().to_owned()).filter(|name| caller.may(name, Action::Read)).collect()
     }
 
-    /// Creates an object with its table. It can be used when this answers.
+    /// Creates an object with its table. It can be used as soon as this function returns.
     ///
     /// # Errors
     /// `invalid_schema`, `object_exists`.
@@ -271,7 +272,7 @@ impl App {
     ) -> Result<Change<ObjectDefinition>> {
         caller.require(Resource::Objects, Action::Create)?;
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
-        // Whatever is wrong with the definition by itself is said before anything waits for the writer.
+        // Errors of the definition itself are reported before anything waits for the writer.
         let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
         blockbase_schema::Object::new(alone, [], |_| None)?;
         let objects = vec![definition.name.clone()];
@@ -298,7 +299,7 @@ impl App {
     /// Changes an object's label, description, constraints and indexes.
     ///
     /// # Errors
-    /// `invalid_schema`; `invalid_schema_change` saying how many rows a new constraint would break.
+    /// `invalid_schema`. `invalid_schema_change`, which names the number of rows that a new constraint would break.
     pub async fn update_object(
         &self,
         caller: &Caller,
@@ -321,8 +322,8 @@ impl App {
         .await
     }
 
-    /// Drops an object with its records, its own relationships included; with `cascade` those of others too, together with the
-    /// groups of `uniqueTogether` and `indexes` that name their keys.
+    /// Drops an object with its records and its own relationships. With `cascade`, it also drops the relationships of other objects that
+    /// need it, and the groups of `uniqueTogether` and `indexes` with their keys.
     ///
     /// # Errors
     /// `object_in_use` if a relationship of another object needs it, or a condition of a role on another object.
@@ -347,7 +348,7 @@ impl App {
                     .partition(|relationship| relationship.definition.involves(&name));
                 draft.catalogue.relationships = kept;
                 for relationship in gone {
-                    // Groups of columns that name a key which goes go with it: a smaller group would be another promise.
+                    // A group of columns is dropped with any key that it names, because a smaller group would be a different rule.
                     if let Some(holder) = relationship.definition.holder().filter(|holder| **holder != name) {
                         drop_groups(
                             &mut stored(draft.catalogue, holder)?.definition,
@@ -365,7 +366,7 @@ impl App {
         .await
     }
 
-    /// The schema's history, newest first: the whole of it, or what is asked for.
+    /// The schema's history, the newest first: all of it, or the requested part.
     pub async fn schema_changes(&self, caller: &Caller, asked: HistoryRequest) -> Result<Vec<SchemaHistoryAnswer>> {
         caller.require(Resource::Objects, Action::Read)?;
         let (before, limit) = (asked.before.unwrap_or(i64::MAX), asked.limit.unwrap_or(i64::MAX));
@@ -375,8 +376,8 @@ impl App {
         rows.await?.into_iter().map(SchemaHistoryAnswer::of_row).collect()
     }
 
-    /// Lets `edit` change the catalogue, brings the tables to it, records the change with its event, and serves it; or plans it.
-    /// `objects` are those that the change is about.
+    /// Applies a change of the schema, or plans it. `edit` changes the catalogue. Then the tables are altered, the change and its event
+    /// are stored, and the new schema is served. `objects` are the objects of the change.
     async fn change_schema<T, E>(&self, caller: &Caller, mode: Mode, objects: Vec<String>, edit: E) -> Result<Change<T>>
     where
         T: Send + 'static,
@@ -386,10 +387,10 @@ impl App {
             return self.plan_schema(caller, objects, edit).await.map(Change::Planned);
         }
         let _gate = self.schema_gate.write().await;
-        // Readers lock tables in another order than a change does, so one of them may have to start again.
+        // A change and a reader lock tables in different orders, so one of them may have to start again.
         let answer = self.until_uncontended(|| self.try_change_schema(caller, edit.clone())).await;
         if let Err(error) = self.refresh_registry().await {
-            // The change stands; the next comparison with the database serves it.
+            // The change is committed. The next comparison with the database will serve it.
             tracing::warn!(error.cause = %error, "a change of the schema is not served yet");
         }
         answer.map(Change::Applied)
@@ -431,8 +432,8 @@ impl App {
             .await
     }
 
-    /// Makes the search indexes that are lacking: the database was made before there were any, before the fold that they have
-    /// now, or had no pg_trgm then.
+    /// Creates missing search indexes. The database may be older than these indexes, or than their present fold, or had no pg_trgm
+    /// before.
     pub(crate) async fn ensure_search_indexes(&self) -> Result<()> {
         if !self.store.can_index_search() {
             return Ok(());
@@ -451,7 +452,7 @@ impl App {
                             return Ok(false);
                         }
                         connection.lock_object(object.id).await?;
-                        // Another instance may have been quicker, or have altered the object.
+                        // Another instance may have created the index or altered the object meanwhile.
                         let revision = connection.objects().await?.iter().find(|row| row.id == object.id).map(|row| row.revision);
                         if revision != Some(object.revision) || connection.table_exists(&name).await? {
                             return Ok(false);
@@ -472,14 +473,14 @@ impl App {
     }
 }
 
-/// Takes away the groups of `uniqueTogether` and `indexes` that name a column.
+/// Removes the groups of `uniqueTogether` and `indexes` that name a column.
 fn drop_groups(object: &mut ObjectDefinition, column: &str) {
     let is_kept = |group: &Vec<String>| !group.iter().any(|name| name == column);
     object.constraints.unique_together.retain(is_kept);
     object.indexes.retain(is_kept);
 }
 
-/// Lays the keys of a PATCH over a definition.
+/// Applies the keys of a PATCH to a definition.
 fn lay_over(object: &mut ObjectDefinition, changes: &ObjectChanges) -> Result<()> {
     for (key, raw) in &changes.0 {
         let raw = raw.get();
@@ -512,9 +513,9 @@ fn stored<'a>(catalogue: &'a mut Catalogue, name: &str) -> Result<&'a mut Stored
     catalogue.objects.iter_mut().find(|object| object.definition.name == name).ok_or_else(|| Error::unknown_object(name))
 }
 
-/// The error for a body that is not the document that a schema operation needs.
+/// The error for a body that does not have the form of the document that a schema operation needs.
 pub(crate) fn not_a_definition(what: &str, misfit: &json_text::Misfit) -> Error {
-    // JSON that is not JSON is a bad request; JSON that is no definition is an invalid schema.
+    // Invalid JSON is a bad request. Valid JSON that is not a definition is an invalid schema.
     match misfit.error.is_data() {
         true => Error::new(Code::InvalidSchema, format!("The body is not {what}: {misfit}.")),
         false => misfit.malformed(),

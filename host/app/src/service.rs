@@ -1,4 +1,4 @@
-//! The service as a whole: what it admits, how it is doing, and what every surface needs of it.
+//! The service as a whole: admission, its health, and what every surface needs from it.
 
 pub(crate) mod admission;
 pub(crate) mod status;

@@ -1,4 +1,4 @@
-//! The service below its surfaces: what every operation works with.
+//! The service below its surfaces, with the state that every operation uses.
 
 pub(crate) mod activity;
 pub(crate) mod acts_later;
@@ -50,45 +50,45 @@ use crate::state::routing::Subscriptions;
 use crate::state::runs_under_way::RunsUnderWay;
 use crate::state::sign_in_tries::TryLimits;
 
-/// What the operations need to know of the configuration.
+/// The settings that the operations need.
 #[derive(Clone)]
 pub struct Settings {
     /// Whether permissions are enforced.
     pub require_auth: bool,
     /// Whether sign-up closes once the first admin exists.
     pub disable_signup: bool,
-    /// What the first sign-up of a fresh server has to send.
+    /// The token that the first sign-up of a fresh server has to send.
     pub setup_token: Option<String>,
-    /// Role given to every plain new sign-up.
+    /// The role of every new user who signs up, except the first user and guests who sign up.
     pub signup_role: Option<String>,
     /// Whether guests may sign in.
     pub anonymous_auth: bool,
     /// The host of the public URL, used in the placeholder addresses of guests.
     pub public_host: String,
     pub events_enabled: bool,
-    /// Milliseconds before the second attempt of a delivery; doubled for each further one.
+    /// Milliseconds before the second attempt of a delivery. The pause doubles for each further attempt.
     pub retry_base_ms: i64,
-    /// Which addresses may be called.
+    /// The network addresses that the server may call.
     pub addresses: AddressPolicy,
-    /// Age in days at which settled events are deleted; 0 keeps all.
+    /// Age in days at which settled events are deleted. 0 keeps all events.
     pub events_retention_days: u32,
-    /// Bytes of the outbox past which the oldest settled events are deleted; 0 is no bound.
+    /// Size of the outbox in bytes above which the oldest settled events are deleted. 0 means no limit.
     pub events_bytes_max: i64,
     /// Most records of one bulk call.
     pub bulk_records_max: usize,
-    /// Largest value of a field of text, in bytes, where the field names no `max` of its own.
+    /// Largest value of a text field in bytes, if the field has no `max` of its own.
     pub text_bytes_max: usize,
-    /// Largest body of a request, and so the most that a `max` of a field can allow.
+    /// Largest body of a request. The `max` of a field cannot allow more.
     pub body_bytes_max: usize,
-    /// Most bytes in the answer of a request that lists.
+    /// Most bytes in the response of a request for a list.
     pub answer_bytes_max: usize,
     /// Most open streams of one owner.
     pub streams_of_one_max: usize,
-    /// Time of one action call where its manifest names none.
+    /// Time limit of an action call if its manifest sets none.
     pub action_timeout_ms: u64,
-    /// Where exports put rows that their clients have not taken yet.
+    /// Directory for exported rows that clients have not taken yet.
     pub spool_directory: PathBuf,
-    /// All settings as they are shown.
+    /// All settings in the form in which they are shown.
     pub listed: Arc<[ListedSetting]>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct RightsSettled {
     /// The version of the blocks: what their manifests ask for, and who may call their actions.
     pub(crate) blocks: i64,
     pub(crate) at: i64,
-    /// When the next key expires that a thing depends on.
+    /// Time at which the next key expires that a thing depends on.
     pub(crate) holds_until: i64,
 }
 
@@ -122,7 +122,7 @@ pub struct App {
     pub(crate) secrets: SecretBox,
     pub(crate) etags: EtagKey,
     pub(crate) registry: RwLock<Arc<Registry>>,
-    /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
+    /// A change of the schema locks it for writing until the change is served. Operations that met a change lock it for reading.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
     pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
     /// Notified when the subscriptions have changed.
@@ -155,7 +155,7 @@ pub struct App {
     /// For background work that needs the service itself.
     pub(crate) itself: OnceLock<Weak<App>>,
     pub(crate) log_lines: mpsc::Sender<BlockLogRow>,
-    /// Log lines of running calls whose callers get to see them, by call.
+    /// Log lines of running calls, by call, for the callers who will see them.
     pub(crate) watched_calls: Mutex<HashMap<String, Vec<BlockLogRow>>>,
     /// Compiled files that were inspected a short time ago.
     pub(crate) inspected: Inspected,
@@ -163,7 +163,7 @@ pub struct App {
     pub(crate) log_loss_told_at: AtomicI64,
 }
 
-/// How long the database may take to answer while it counts as ready.
+/// How long the database may take to answer and still count as ready.
 const READY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl App {
@@ -205,12 +205,12 @@ impl App {
         self.clock.now()
     }
 
-    /// How many calls have written records since the start.
+    /// The number of calls that have written records since the start.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Counts a request that was answered, for the activity of the last hour.
+    /// Counts an answered request, for the activity of the last hour.
     pub fn count_answer(&self, is_error: bool) {
         self.activity.answered(self.clock.now(), is_error);
     }

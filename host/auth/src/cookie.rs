@@ -13,11 +13,11 @@ pub struct CookieSigner {
     secure: bool,
 }
 
-/// Seconds that a cookie lives: seven days.
+/// The lifetime of a cookie in seconds: seven days.
 const MAX_AGE_SECONDS: u64 = 604_800;
 
 fn encode_component(text: &str) -> String {
-    // `encodeURIComponent` of what base64 and base62 hold: only these three are not left as they are.
+    // `encodeURIComponent` for base64 and base62. Of their characters it escapes only these three.
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
@@ -53,13 +53,13 @@ impl CookieSigner {
         format!("{token}.{}", STANDARD.encode(self.signature(token)))
     }
 
-    /// The `Set-Cookie` value that hands out `token`; a session that is not remembered ends with the browser.
+    /// The `Set-Cookie` value that sets `token`. Without `remember`, the session ends with the browser.
     pub fn set_cookie(&self, token: &str, remember: bool) -> String {
         let age = if remember { format!("Max-Age={MAX_AGE_SECONDS}; ") } else { String::new() };
         self.cookie(&encode_component(&self.signed(token)), &age)
     }
 
-    /// The `Set-Cookie` value that takes the cookie back.
+    /// The `Set-Cookie` value that deletes the cookie.
     pub fn clear_cookie(&self) -> String {
         self.cookie("", "Max-Age=0; ")
     }
@@ -69,14 +69,14 @@ impl CookieSigner {
         format!("{}={value}; {age}Path=/; HttpOnly; SameSite=Lax{secure}", self.name)
     }
 
-    /// The first token in a `Cookie` header whose signature holds. A browser may send several cookies of one name; one that
+    /// The first token in a `Cookie` header with a valid signature. A browser may send several cookies with the same name, and one that
     /// somebody else planted does not hide ours.
     pub fn token_of_cookies(&self, header: &str) -> Option<String> {
         let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
         pairs.filter(|(name, _)| *name == self.name).find_map(|(_, value)| self.verified(&decode_component(value)))
     }
 
-    /// The token of a bearer value: bare, or with its signature, plain or percent-encoded.
+    /// The token of a bearer value. The value is a token, or a token with its signature, plain or percent-encoded.
     pub fn token_of_bearer(&self, value: &str) -> Option<String> {
         match value.contains('.') {
             true => self.verified(&decode_component(value)),
@@ -88,7 +88,7 @@ impl CookieSigner {
         let (token, signature) = signed.split_once('.')?;
         let mut mac = self.key.clone();
         mac.update(token.as_bytes());
-        // Compares in constant time.
+        // This compares in constant time.
         mac.verify_slice(&STANDARD.decode(signature).ok()?).ok().map(|()| token.to_owned())
     }
 }
@@ -126,7 +126,7 @@ mod tests {
             let token = signer.token_of_cookies(&text);
             assert!(token.as_ref().is_none_or(|token| token == "token"), "{text}");
             let value = changed(input, &signer.signed("token"), &["%", "%2E", ".", "=", "A"])?;
-            // A bare token has no signature.
+            // A token without a dot needs no signature.
             assert!(signer.token_of_bearer(&value).is_none_or(|token| token == "token" || !value.contains('.')), "{value}");
             Ok(token.is_some())
         });

@@ -1,4 +1,4 @@
-//! ETags of records: a keyed MAC of what a record's version is, so that nobody reads from one how often a record was changed.
+//! ETags of records: a keyed MAC of the record's version. So an ETag reveals to nobody how often the record was changed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,27 +6,27 @@ use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Bytes of the MAC that an ETag shows: 22 characters of it, with its quotes 24.
+/// Bytes of the MAC in an ETag. They make 22 characters, and 24 with the quotes.
 const TAG_BYTES: usize = 16;
 
-/// Makes ETags under a key of the master secret. All instances make the same, at every start.
+/// Makes ETags with a key from the master secret. All instances make the same ETags, also after a restart.
 #[derive(Clone)]
 pub struct EtagKey(Hmac<Sha256>);
 
-/// Which state of which record.
+/// The version of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordVersion {
-    /// The object's number, and its revision: a changed object shows its records differently.
+    /// The object's number and its revision. A change of the object changes how its records look.
     pub object: (i64, i64),
     /// The record's id.
     pub id: [u8; 16],
-    /// It goes up by one with each change of the record.
+    /// The record's version number. Each change of the record adds one.
     pub version: i64,
 }
 
 impl EtagKey {
     /// # Errors
-    /// The secret cannot be a key.
+    /// No key can be derived from the secret.
     pub fn new(master_secret: &[u8]) -> Result<EtagKey, String> {
         let derive = Hkdf::<Sha256>::new(Some(b"blockbase record etags"), master_secret);
         let mut key = [0; 32];

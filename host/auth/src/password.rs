@@ -1,4 +1,4 @@
-//! Passwords: rules, and argon2id off the request threads.
+//! Passwords: their rules, and argon2id hashes, which do not run on the request threads.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 const CHARS_MIN: usize = 8;
 /// Most characters of a password.
 const CHARS_MAX: usize = 128;
-/// Memory of one hash, in KiB: 19 MiB, as OWASP asks of argon2id with two passes.
+/// Memory of one hash, in KiB: 19 MiB, as OWASP recommends for argon2id with two passes.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
@@ -23,14 +23,14 @@ const LANES: u32 = 1;
 pub enum PasswordProblem {
     TooShort,
     TooLong,
-    /// It is the address that it should protect.
+    /// The password is the email address of the account.
     IsEmail,
-    /// It is among the first that anybody would try.
+    /// The password is very common, so an attacker would try it early.
     IsCommon,
 }
 
-/// The 3,000 commonest passwords of eight characters and more, in lower case: the head of the list that Django ships (BSD
-/// license), which Royce Williams made of Have I Been Pwned's.
+/// The 3,000 most common passwords of at least eight characters, in lower case. They are the top of the list that Django ships (BSD
+/// license). Royce Williams made it from the list of Have I Been Pwned.
 static COMMON: LazyLock<HashSet<&'static str>> = LazyLock::new(|| include_str!("common_passwords.txt").lines().collect());
 
 /// Checks a new password against the rules.
@@ -47,25 +47,25 @@ pub fn check_password(password: &str, email: &str) -> Result<(), PasswordProblem
 /// Hashes that may wait for their turn.
 const WAITING_MAX: usize = 512;
 
-/// Why there is no answer about a password.
+/// Why a password was not hashed or verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashError {
-    /// More wait for their turn than should.
+    /// Too many hashes wait.
     Busy,
     Failed(String),
 }
 
-/// Hashes and verifies, at most one a core at a time.
+/// Hashes and verifies passwords. At most one hash per core runs at a time.
 #[derive(Clone)]
 pub struct PasswordHasher {
     permits: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
-    /// The hash of a password that nobody has. It is verified if there is no user, so that both cases take the same time.
+    /// The hash of a random password. It is verified if there is no user, so that both cases take the same time.
     decoy: Arc<str>,
 }
 
 fn argon2() -> Argon2<'static> {
-    // The constants are within the algorithm's bounds; its own default is the fallback that the type asks for.
+    // The constants are within the algorithm's bounds, so the fallback is never used.
     let params = Params::new(MEMORY_KIB, PASSES, LANES, None).unwrap_or_default();
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
@@ -76,7 +76,7 @@ fn hash_now(password: &str) -> Result<String, String> {
 
 impl PasswordHasher {
     /// # Errors
-    /// The system gives no randomness.
+    /// The system has no randomness.
     pub fn new() -> Result<PasswordHasher, String> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Ok(PasswordHasher {
@@ -92,7 +92,7 @@ impl PasswordHasher {
             Arc::clone(&self.permits).acquire_owned().await.map_err(|error| HashError::Failed(error.to_string()))?
         };
         let work = move || {
-            // Held by the work itself: a caller that goes away does not make room for more.
+            // The work keeps the permit: if the caller disconnects, the work still counts until it ends.
             let _permit = permit;
             work()
         };
@@ -105,7 +105,7 @@ impl PasswordHasher {
         self.run(move || hash_now(&password)).await
     }
 
-    /// Whether the password is that of `hash`; with no hash, `false` after the same work.
+    /// Whether the password is that of `hash`. Without a hash, returns `false` after the same work.
     pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, HashError> {
         let decoy = Arc::clone(&self.decoy);
         self.run(move || {
@@ -118,7 +118,7 @@ impl PasswordHasher {
     }
 }
 
-/// A place among those that wait, given back when it is dropped.
+/// A place in the queue. Dropping it gives it back.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Place<'_> {

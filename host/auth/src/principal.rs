@@ -1,8 +1,8 @@
-//! Who makes a request.
+//! The caller of a request, as its credential shows it.
 
 use serde::{Serialize, Serializer};
 
-/// How somebody showed who they are.
+/// The kind of credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     Session,
@@ -24,7 +24,7 @@ impl Serialize for Via {
     }
 }
 
-/// `{ userId, apiKeyId, via }` of events.
+/// `{ userId, apiKeyId, via }`, as in events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Actor {
@@ -34,7 +34,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// What is stamped into `created_by` and `updated_by`: the user's id, else the key's.
+    /// The id for `created_by` and `updated_by`: the user's, or else the key's.
     pub fn id(&self) -> Option<&str> {
         self.user_id.as_deref().or(self.api_key_id.as_deref())
     }
@@ -43,9 +43,9 @@ impl Actor {
 /// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// No credential, or none that holds.
+    /// The caller sent no valid credential.
     Anonymous,
-    /// Somebody known.
+    /// The caller sent a valid credential.
     Known(Actor),
 }
 

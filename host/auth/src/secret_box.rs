@@ -1,4 +1,4 @@
-//! Stored secrets: encrypted under a key that is derived from the master secret, and stored with the id of that key.
+//! Encryption of stored secrets. The key is derived from the master secret, and its id is stored with each secret.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -26,7 +26,7 @@ pub enum Unsealed {
     Broken,
 }
 
-/// Encrypts values that are stored and have to be read again.
+/// Encrypts values that are stored and have to be read later.
 #[derive(Clone)]
 pub struct SecretBox {
     cipher: XChaCha20Poly1305,
@@ -45,7 +45,7 @@ impl SecretBox {
         Ok(SecretBox { cipher, key_id: hex::encode(key_id) })
     }
 
-    /// The id of the key that it seals with. It reveals nothing about the key.
+    /// The id of the key that encrypts. It reveals nothing about the key.
     pub fn key_id(&self) -> &str {
         &self.key_id
     }
@@ -58,7 +58,7 @@ impl SecretBox {
         Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(self.encrypted(purpose, secret.as_bytes())?) })
     }
 
-    /// The same of something large: the key's id, the nonce and the ciphertext with its tag, as bytes.
+    /// The same for something large. Returns bytes: the key's id, the nonce, and the ciphertext with its tag.
     ///
     /// # Errors
     /// The machine has no randomness.
@@ -66,10 +66,10 @@ impl SecretBox {
         Ok([self.key_id.as_bytes(), &self.encrypted(purpose, secret)?].concat())
     }
 
-    /// What [`SecretBox::seal_bytes`] sealed.
+    /// Decrypts a value from [`SecretBox::seal_bytes`].
     ///
     /// # Errors
-    /// As [`SecretBox::open`].
+    /// The same as for [`SecretBox::open`].
     pub fn open_bytes(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, Unsealed> {
         let (key_id, encrypted) = sealed.split_at_checked(self.key_id.len()).ok_or(Unsealed::Broken)?;
         if key_id != self.key_id.as_bytes() {
@@ -94,7 +94,7 @@ impl SecretBox {
     }
 
     /// # Errors
-    /// It was sealed under another key or for another purpose, or was changed.
+    /// The value was encrypted under another key or for another purpose, or it was changed.
     pub fn open(&self, purpose: &str, sealed: &Sealed) -> Result<String, Unsealed> {
         if sealed.key_id != self.key_id {
             return Err(Unsealed::OtherKey);

@@ -1,14 +1,14 @@
-//! The token that the first sign-up of a fresh server has to send, where the configuration leaves it to the server.
+//! The token that the first sign-up of a fresh server has to send, if the configuration lets the server derive it (`auto`).
 
 use hkdf::Hkdf;
 use sha2::Sha256;
 
 const TOKEN_BYTES: usize = 16;
 
-/// Derives the token of a database. Every instance with the same master secret derives the same one, at every start.
+/// Derives the token of a database. All instances with the same master secret derive the same token, also after a restart.
 ///
 /// # Errors
-/// The secret cannot be a key.
+/// No key can be derived from the secret.
 pub fn setup_token(master_secret: &[u8], database_id: &str) -> Result<String, String> {
     let derive = Hkdf::<Sha256>::new(Some(b"blockbase setup token"), master_secret);
     let mut token = [0; TOKEN_BYTES];

@@ -1,4 +1,4 @@
-//! Signatures of outbound webhooks, in the form that Stripe made known.
+//! Signatures of outbound webhooks, in Stripe's form.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -6,17 +6,17 @@ use sha2::Sha256;
 /// The prefix of webhook secrets.
 pub const WEBHOOK_SECRET_PREFIX: &str = "whsec_";
 
-/// A new secret of a webhook: 256 random bits in base62 behind the prefix.
+/// A new webhook secret: the prefix and 256 random bits in base62.
 ///
 /// # Errors
-/// The system gives no randomness.
+/// The system has no randomness.
 pub fn new_webhook_secret() -> Result<String, String> {
     crate::token::random().map(|digits| format!("{WEBHOOK_SECRET_PREFIX}{digits}"))
 }
 
-/// The value of `x-svc-signature`: `t=<unix seconds>,v1=<hex>`, one `v1` a secret.
+/// The value of `x-svc-signature`: `t=<unix seconds>,v1=<hex>`, with one `v1` per secret.
 ///
-/// Each is the HMAC-SHA256 of `<t>.<body>` under the whole secret, its prefix included.
+/// Each `v1` is the HMAC-SHA256 of `<t>.<body>`. Its key is the whole secret, with the prefix.
 ///
 /// # Errors
 /// A secret cannot be a key.

@@ -1,15 +1,15 @@
-//! Session tokens and API keys: 256 random bits in base62; only their SHA-256 is stored.
+//! Session tokens and API keys: 256 random bits in base62. Only their SHA-256 is stored.
 
 use sha2::{Digest, Sha256};
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_BYTES: usize = 32;
-/// Digits of 256 bits in base 62.
+/// Base62 digits of 256 bits.
 const TOKEN_CHARS: usize = 43;
 
-/// The prefix of API keys, which no session token has.
+/// The prefix of API keys. No session token begins with it.
 pub const API_KEY_PREFIX: &str = "svc_";
-/// Characters of a key that its list shows: the prefix and four of 43.
+/// Characters of a key that lists show: the prefix and four of its 43 digits.
 const KEY_PREFIX_CHARS: usize = API_KEY_PREFIX.len() + 4;
 
 pub(crate) fn random() -> Result<String, String> {
@@ -18,13 +18,13 @@ pub(crate) fn random() -> Result<String, String> {
     Ok(base62(bytes))
 }
 
-/// A new API key, shown once to its maker.
+/// A new API key. Its maker sees it once.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
 impl ApiKey {
     /// # Errors
-    /// The system gives no randomness.
+    /// The system has no randomness.
     pub fn random() -> Result<ApiKey, String> {
         random().map(|digits| ApiKey(format!("{API_KEY_PREFIX}{digits}")))
     }
@@ -33,24 +33,24 @@ impl ApiKey {
         &self.0
     }
 
-    /// What its list shows, so that it can be told from others.
+    /// The beginning of the key, which lists show, so that users can tell keys apart.
     pub fn prefix(&self) -> &str {
         self.0.get(..KEY_PREFIX_CHARS).unwrap_or(API_KEY_PREFIX)
     }
 
-    /// What is stored of it.
+    /// The key's hash, which is stored.
     pub fn hash(&self) -> String {
         hash_token(&self.0)
     }
 }
 
-/// A new token, shown once to whom it belongs.
+/// A new session token. Its user gets it once.
 #[derive(Clone)]
 pub struct SessionToken(String);
 
 impl SessionToken {
     /// # Errors
-    /// The system gives no randomness.
+    /// The system has no randomness.
     pub fn random() -> Result<SessionToken, String> {
         random().map(SessionToken)
     }
@@ -59,7 +59,7 @@ impl SessionToken {
         &self.0
     }
 
-    /// What is stored of it.
+    /// The token's hash, which is stored.
     pub fn hash(&self) -> String {
         hash_token(&self.0)
     }

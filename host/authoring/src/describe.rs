@@ -1,13 +1,13 @@
-//! What a component says of itself, put into its manifest at the build, so that an author does not write it twice.
+//! Adds what a component reports about itself to its manifest at the build, so that an author does not write it twice.
 
 use blockbase_blocks::description_of;
 use serde_json::{Map, Value};
 
-/// The manifest of `block.json` with what the component adds: the handlers that it declares in its code, and in
-/// `requires.plugins` the host interfaces that it imports.
+/// The manifest of `block.json` with the component's additions. These are the handlers that its code declares, and the host interfaces
+/// that it imports, in `requires.plugins`.
 ///
 /// # Errors
-/// A sentence for the author: the component does not run, or describes itself in no known form.
+/// A sentence for the author: the component does not run, or its description has an unknown form.
 pub fn described(component: &[u8], mut manifest: Value) -> Result<Value, String> {
     let description = description_of(component)?;
     for plugin in description.plugins {
@@ -38,9 +38,9 @@ fn require(manifest: &mut Value, interface: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What block.json says of a name stands; keys that it leaves out come from the code.
+/// Adds the handlers from the code. The values of block.json win, and keys that it leaves out come from the code.
 fn merge(manifest: &mut Value, said: Map<String, Value>) -> Result<(), String> {
-    // A consumer group is named after the block and its handler where nobody names it.
+    // If nobody names a consumer group, its name is made of the block and the handler.
     let block = manifest["name"].as_str().unwrap_or_default().to_owned();
     for (kind, name) in [("actions", "name"), ("hooks", "name"), ("subscriptions", "handler")] {
         let entries = said.get(kind).and_then(Value::as_array).into_iter().flatten();
@@ -51,7 +51,7 @@ fn merge(manifest: &mut Value, said: Map<String, Value>) -> Result<(), String> {
             let known = list(manifest, kind)?;
             let mut same = known.iter_mut().filter(|known| known[name] == entry[name]).peekable();
             if same.peek().is_none() {
-                // A handler of events whose topics the code does not name is declared in block.json, or gets none.
+                // If the code names no topics for a handler of events, block.json has to declare them, or the handler gets no events.
                 if kind != "subscriptions" || entry.get("event").is_some() {
                     let mut entry = entry.clone();
                     if kind == "subscriptions" && entry.get("consumer").is_none() {

@@ -1,8 +1,8 @@
-//! What a component imports and exports, by name.
+//! The names of a component's imports and exports.
 
 use wasmparser::{BinaryReaderError, Parser, Payload};
 
-/// The outermost imports and exports of a component, in its own order.
+/// The outermost imports and exports of a component, in the component's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
     pub imports: Vec<String>,

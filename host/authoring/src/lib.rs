@@ -1,7 +1,7 @@
 //! The tools behind `blockbase block`: new blocks, builds in each language, manifests filled from code, packed files.
 //!
-//! Only the command line uses them. `blocks` says what a manifest and a packed file may be and runs what was built; it does not
-//! know of this crate. This crate must not know of a running service or of the engine.
+//! Only the command line uses them. The crate `blocks` has the rules of manifests and packed files, and runs what was built. It does not
+//! know this crate. This crate must not know a running service or the engine.
 #![forbid(unsafe_code)]
 
 mod describe;

@@ -1,4 +1,4 @@
-//! The packed file of a component and its manifest, which goes into a custom section.
+//! The packed file: a component with its manifest in a custom section.
 
 use blockbase_blocks::{MANIFEST_SECTION, check_component, parse_manifest};
 use wasm_encoder::{ComponentSection, CustomSection};
@@ -8,12 +8,12 @@ use wit_parser::Resolve;
 
 use crate::scaffold;
 
-/// The interface that a core module without a component type is given.
+/// The interface that a core module gets if it has no component type.
 const WIT: &str = include_str!("../../../wit/blockbase-block-0.1.0/block.wit");
-/// What the SDKs export beside it.
+/// The functions that the SDKs export beside it.
 const SDK_WIT: &str = include_str!("../../../wit/blockbase-sdk-0.1.0/sdk.wit");
 
-/// Why a file cannot be packed, for whom runs `block pack`.
+/// The reason why a file cannot be packed, for the person who runs `block pack`.
 #[derive(Debug)]
 pub struct PackError(pub String);
 
@@ -25,12 +25,12 @@ impl std::fmt::Display for PackError {
 
 impl std::error::Error for PackError {}
 
-/// Makes the packed file of a component, or of a core module that it componentizes, and a manifest.
+/// Makes a packed file from a manifest and a component. A core module is made a component first.
 ///
-/// A core module without a component type is given the block interface's; one that speaks WASI preview 1 gets the adapter.
+/// A core module without a component type gets the block interface's. A module of WASI preview 1 gets the adapter.
 ///
 /// # Errors
-/// A sentence saying what is wrong with the file or the manifest.
+/// A sentence that says what is wrong with the file or the manifest.
 pub fn pack(wasm: &[u8], manifest: &str) -> Result<Vec<u8>, PackError> {
     let checked = parse_manifest(manifest).map_err(|error| PackError(error.message))?;
     let component = componentize(wasm)?;
@@ -52,7 +52,7 @@ pub fn pack(wasm: &[u8], manifest: &str) -> Result<Vec<u8>, PackError> {
             append(&mut packed, name, value.as_bytes());
         }
     }
-    // Compact, and in the author's order.
+    // Compact JSON, in the author's order.
     let compact = serde_json::to_vec(&checked).map_err(|error| PackError(error.to_string()))?;
     append(&mut packed, MANIFEST_SECTION, &compact);
     Ok(packed)
@@ -65,7 +65,7 @@ fn append(component: &mut Vec<u8>, name: &str, data: &[u8]) {
 /// Sections that packing replaces.
 const OWN_SECTIONS: [&str; 7] = [MANIFEST_SECTION, "component-name", "version", "description", "authors", "licenses", "source"];
 
-/// The component without the outermost sections that packing writes, so that packing it twice gives the same file as packing it
+/// The component without the outermost sections that packing writes. So packing a component twice gives the same file as packing it
 /// once.
 fn without_sections(component: &[u8]) -> Result<Vec<u8>, PackError> {
     let broken = |error: wasmparser::BinaryReaderError| PackError(format!("The component cannot be read: {}.", error.message()));
@@ -103,10 +103,10 @@ fn without_sections(component: &[u8]) -> Result<Vec<u8>, PackError> {
     Ok(out)
 }
 
-/// The component of a core module; a component is what it is.
+/// The component of a core module. A component is returned unchanged.
 ///
 /// # Errors
-/// A sentence saying what is wrong with the module.
+/// A sentence that says what is wrong with the module.
 pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
     if !(module.starts_with(b"\0asm") && Parser::is_core_wasm(module)) {
         return Ok(module.to_vec());
@@ -134,11 +134,11 @@ pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
         .map_err(explain)
 }
 
-/// The core module of an SDK whose linker cannot put a component type in, with the type of a block that may import every
-/// interface of the host. What the module does not import is not in the component.
+/// Adds a component type to the core module of an SDK whose linker cannot add it. The type is of a block that may import every interface
+/// of the host. Imports that the module does not use are not in the component.
 ///
 /// # Errors
-/// A sentence saying what is wrong with the module.
+/// A sentence that says what is wrong with the module.
 pub(crate) fn with_sdk_world(module: &[u8]) -> Result<Vec<u8>, PackError> {
     let explain = |error: anyhow::Error| PackError(format!("The core module cannot be given its component type: {error:#}."));
     let mut resolve = Resolve::default();

@@ -1,5 +1,5 @@
-//! What the binary carries for authors: the SDKs, their templates, the interface. All of it is of the binary's own version, so
-//! that a block and the server it is for cannot drift apart.
+//! The files that the binary includes for authors: the SDKs, their templates and the interface. All of them have the binary's version,
+//! so a block always fits the server that it is built with.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn folder(prefix: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     FILES.iter().filter_map(move |(path, bytes)| Some((path.strip_prefix(prefix)?.strip_prefix('/')?, *bytes)))
 }
 
-/// Writes a file where it is not there already as it should be, so that build tools see what changed and no more.
+/// Writes a file unless it already has this content, so that build tools see only real changes.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
     if std::fs::read(file).is_ok_and(|known| known == bytes) {
         return Ok(());
@@ -26,11 +26,11 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be written: {error}.", file.display()))
 }
 
-/// Unpacks the SDK of a language and the world of a block that imports `plugins`.
+/// Unpacks the SDK of a language, and writes the world of a block that imports `plugins`.
 pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[String]) -> Result<(), String> {
     for (path, bytes) in folder(&format!("sdk/{}", language.folder())).filter(|(path, _)| !path.starts_with("template/")) {
         match path.strip_prefix("wit-deps/") {
-            // Packages that the SDK imports from beside the block interface.
+            // Packages that the SDK imports besides the block interface.
             Some(path) => write(&wit.join("deps").join(path), bytes)?,
             None => write(&sdk.join(path), bytes)?,
         }
@@ -42,16 +42,16 @@ pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[Str
             write(&wit.join("deps").join(package).join(path), bytes)?;
         }
     }
-    // Nothing here is the author's.
+    // The author writes nothing in this folder.
     write(&sdk.with_file_name(".gitignore"), b"*\n")
 }
 
-/// Writes the world of a block that imports these interfaces, each named with its package and version.
+/// Writes the world of a block that imports these interfaces. Each name includes the package and the version.
 pub(crate) fn write_world(wit: &Path, imports: impl IntoIterator<Item = String>) -> Result<(), String> {
     write(&wit.join("block.wit"), world(imports).as_bytes())
 }
 
-/// The world that imports every interface of the block package, for languages whose compilers drop what is not used.
+/// The world that imports every interface of the block package. It is for languages whose compilers drop unused imports.
 pub(crate) fn whole_world() -> String {
     world(INTERFACES.into_iter().chain(["deadline"]).map(interface))
 }
@@ -76,14 +76,14 @@ fn world(imports: impl IntoIterator<Item = String>) -> String {
 /// Makes a new block from the template of a language.
 ///
 /// # Errors
-/// A name that no block can have, or a folder that holds something already.
+/// No block can have this name, or the folder is not empty.
 pub fn new_block(language: Language, name: &str, directory: &Path) -> Result<(), String> {
     parse_manifest(&serde_json::json!({ "name": name, "version": "0.1.0" }).to_string()).map_err(|error| error.message)?;
     if std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(format!("{} is not empty.", directory.display()));
     }
     for (path, bytes) in folder(&format!("sdk/{}/template", language.folder())) {
-        // Names that tools would act upon inside the SDK's own folder end in `.template`.
+        // Some names would make tools act on the template inside the SDK's own folder. They end in `.template`.
         let path = path.strip_suffix(".template").unwrap_or(path);
         let text = String::from_utf8_lossy(bytes).replace("{{name}}", name).replace("{{snake}}", &name.replace('-', "_"));
         write(&directory.join(path), text.as_bytes())?;

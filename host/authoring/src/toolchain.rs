@@ -1,4 +1,4 @@
-//! `block build`: a block built with what the machine has, in the language that it is written in.
+//! `block build`: builds a block with the tools of the machine, in the block's language.
 
 mod c;
 mod go;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{pack, scaffold};
 
-/// The languages that there is an SDK for.
+/// The languages that have an SDK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Rust,
@@ -27,7 +27,7 @@ pub enum Language {
 impl Language {
     pub const ALL: [Language; 5] = [Language::Rust, Language::JavaScript, Language::Python, Language::Go, Language::C];
 
-    /// The folder of its SDK.
+    /// The folder of the language's SDK.
     pub fn folder(self) -> &'static str {
         match self {
             Language::Rust => "rust",
@@ -38,7 +38,7 @@ impl Language {
         }
     }
 
-    /// The file that tells the language of a block's folder.
+    /// The file that shows the language of a block's folder.
     fn mark(self) -> &'static str {
         match self {
             Language::Rust => "Cargo.toml",
@@ -57,27 +57,28 @@ impl Language {
     }
 }
 
-/// A block's folder, made ready for its compiler.
+/// A block's folder, prepared for its compiler.
 #[derive(Debug)]
 pub(crate) struct Project {
-    /// Where `block.json` and the sources are; absolute.
+    /// The absolute path of the folder with `block.json` and the sources.
     directory: PathBuf,
-    /// `.blockbase` in it: what a build makes, and nothing that belongs into version control.
+    /// `.blockbase` in it, for the output of builds. None of it belongs into version control.
     work: PathBuf,
     /// The SDK of the language, unpacked.
     sdk: PathBuf,
-    /// A folder of WIT whose world `blockbase:guest/block` imports what `requires.plugins` names and exports all that a block may.
+    /// A folder of WIT. Its world `blockbase:guest/block` imports the interfaces of `requires.plugins`, and exports everything that a
+    /// block may.
     wit: PathBuf,
 }
 
-/// What an author allows a build.
+/// The choices that an author has for a build.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuildOptions {
-    /// To run the programs that packages of npm bring for their install.
+    /// Run the install scripts of npm packages.
     pub allow_scripts: bool,
 }
 
-/// The file that a build made, not yet packed.
+/// The file that a build made. It is not packed yet.
 #[derive(Debug)]
 pub struct BuiltBlock {
     /// A component, or a core module that carries its component type.
@@ -85,10 +86,10 @@ pub struct BuiltBlock {
     pub toolchain: String,
 }
 
-/// Builds the block in `directory` for release. What the tools print goes to standard error.
+/// Builds the block in `directory` for release. The output of the tools goes to standard error.
 ///
 /// # Errors
-/// A language that is not known, a tool that is lacking, or sources that do not compile.
+/// The language is unknown, a tool is missing, or the sources do not compile.
 pub fn build(directory: &Path, manifest: &Value, options: BuildOptions) -> Result<BuiltBlock, String> {
     let language = Language::of(directory)?;
     let directory = std::path::absolute(directory).map_err(|error| error.to_string())?;
@@ -109,10 +110,10 @@ fn plugins(manifest: &Value) -> Vec<String> {
     plugins.into_iter().flatten().filter_map(|plugin| plugin.as_str().map(str::to_owned)).collect()
 }
 
-/// Names that the linker for WebAssembly goes by.
+/// Program names of the linker for WebAssembly.
 const LINKERS: [&str; 6] = ["wasm-ld", "wasm-ld-21", "wasm-ld-20", "wasm-ld-19", "wasm-ld-18", "wasm-ld-17"];
 
-/// Gives the core module that a linker made the component type of a block, in a file beside it.
+/// Writes a copy of a linked core module that has the component type of a block.
 fn typed(core: &Path) -> Result<PathBuf, String> {
     let module = std::fs::read(core).map_err(|error| format!("{} cannot be read: {error}.", core.display()))?;
     let module = pack::with_sdk_world(&module).map_err(|error| error.to_string())?;
@@ -127,7 +128,7 @@ fn output(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs a tool. Its standard output goes to standard error, which is for people.
+/// Runs a tool. Its standard output goes to standard error, because people read it there.
 fn run(command: &mut Command, what: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command
@@ -141,7 +142,7 @@ fn run(command: &mut Command, what: &str) -> Result<(), String> {
     }
 }
 
-/// Where a program is on the PATH.
+/// The path of a program on the PATH.
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())

@@ -1,4 +1,5 @@
-//! The engine: what guests may use, how they are bounded, how their code is compiled and kept, where it runs.
+//! The engine: the features that guests may use, the bounds of guests, the compilation and cache of their code, and the threads that run
+//! them.
 
 pub(crate) mod cache;
 pub(crate) mod call_slots;
@@ -16,19 +17,19 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllo
 
 /// WebAssembly stack of a call.
 const WASM_STACK_BYTES: usize = 512 * 1024;
-/// Stack of the fiber that a call runs on: the guest's and what host functions need.
+/// Stack of the fiber that a call runs on. The guest's stack and the host functions share it.
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
-/// Calls that run at a time on one server; further ones wait for a slot.
+/// Calls that run at a time on one server. Further calls wait for a slot.
 pub(crate) const CALLS_MAX: u32 = 128;
-/// Core instances and tables of one component: languages with an adapter have a handful of each.
+/// Core instances and tables of one component. Languages with an adapter have a handful of each.
 const PARTS_A_COMPONENT: u32 = 32;
-/// Memories of one component, be it in one module or in several.
+/// Memories of one component, in one module or in several.
 const MEMORIES_A_COMPONENT: u32 = 4;
-/// Memory and stack of a free slot that stay resident, so that the next call finds them warm.
+/// Bytes of memory and of stack that stay resident in a free slot, so that the next call finds them warm.
 const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
-/// How often running guests give way to others, and notice that they are cancelled or past a bound.
+/// Interval at which running guests yield, and end if they are canceled or past a bound.
 const EPOCH_TICK: Duration = Duration::from_millis(2);
-/// Ticks after the last call before the ticker rests.
+/// Ticks without a running call after which the ticker rests.
 const IDLE_TICKS: u32 = 50;
 
 fn config() -> Config {
@@ -66,12 +67,12 @@ pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// The engine that only compiles: the same code, without the pool's address space.
+/// The engine that only compiles. It makes the same code, but reserves no address space for the pool.
 pub(crate) fn compiling() -> wasmtime::Result<Engine> {
     Engine::new(&config())
 }
 
-/// Lets running guests give way. It rests while none runs, so that an idle server does nothing.
+/// Makes running guests yield. It rests while no guest runs, so that an idle server does nothing.
 pub(crate) struct Ticker {
     running: Arc<AtomicU32>,
     rests: Arc<AtomicBool>,
@@ -100,7 +101,7 @@ impl Ticker {
                 }
                 idle = 0;
                 resting.store(true, Ordering::SeqCst);
-                // A call that began in between did not see the ticker at rest, so it does not wake it.
+                // The ticker was not yet at rest when such a call began, so the call did not wake it.
                 if runs.load(Ordering::SeqCst) == 0 {
                     std::thread::park();
                 }
@@ -110,7 +111,7 @@ impl Ticker {
         Ok(Ticker { running, rests, ends, thread: thread.thread().clone() })
     }
 
-    /// Ticks as long as what it answers with is kept.
+    /// Ticks as long as the caller keeps the returned value.
     pub(crate) fn keep(&self) -> Ticking {
         self.running.fetch_add(1, Ordering::SeqCst);
         if self.rests.load(Ordering::SeqCst) {
@@ -127,7 +128,7 @@ impl Drop for Ticker {
     }
 }
 
-/// A running call, for the ticker.
+/// Tells the ticker that a call runs.
 pub(crate) struct Ticking(Arc<AtomicU32>);
 
 impl Drop for Ticking {

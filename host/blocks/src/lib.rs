@@ -1,8 +1,8 @@
 //! The sandbox of blocks: manifest checks, packed files, compilation, and calls.
 //!
-//! A call runs in an instance of its own, made from a compiled and linked component, and thrown away afterwards. Whatever a
-//! guest asks of its host goes to operations of `app`. This crate must not know of HTTP routes, of tables, or of how blocks are
-//! written and built.
+//! A call runs in an instance of its own. The instance is made from a compiled and linked component, and dropped afterwards. Everything
+//! that a guest asks of its host goes to operations of `app`. This crate must not know HTTP routes, tables, or how blocks are written
+//! and built.
 //!
 //! Its folders, the lowest first: `package` (what a file may hold), `engine` (what bounds guests and runs them), `host` (what
 //! guests may ask for), `runtime` (blocks made ready, and their calls). A folder imports from lower ones only.

@@ -1,4 +1,4 @@
-//! The packed file as it is read: a component with its manifest in a custom section, and what a manifest may hold.
+//! The packed file as the server reads it: a component whose manifest is in a custom section. Also the rules of manifests.
 
 pub(crate) mod manifest;
 pub(crate) mod origins;
@@ -13,10 +13,10 @@ use manifest::{invalid, parse_manifest};
 /// The custom section that holds the manifest.
 pub const MANIFEST_SECTION: &str = "blockbase:manifest";
 
-/// The manifest of a packed file, which is checked to be a whole and valid component.
+/// Returns the manifest of a packed file, after checking that the file is a whole and valid component.
 ///
 /// # Errors
-/// `invalid_block`: text, truncated, not a component, precompiled, without a manifest or with a wrong one.
+/// `invalid_block`: the file is text, truncated, not a component, precompiled, or has no valid manifest.
 pub fn manifest_of(file: &[u8]) -> Result<Manifest> {
     check_component(file)?;
     let sections =
@@ -34,7 +34,7 @@ pub fn manifest_of(file: &[u8]) -> Result<Manifest> {
 /// Checks that a file is a whole and valid component.
 ///
 /// # Errors
-/// `invalid_block`: text, truncated, not a component, precompiled.
+/// `invalid_block`: the file is text, truncated, not a component, or precompiled.
 pub fn check_component(file: &[u8]) -> Result<()> {
     if wasmtime::Engine::detect_precompiled(file).is_some() {
         return Err(invalid("The file is precompiled machine code. Send the component; the server compiles it itself."));
@@ -51,7 +51,7 @@ pub fn check_component(file: &[u8]) -> Result<()> {
         .map_err(|error| invalid(format!("The file is not a valid component: {}.", error.message())))
 }
 
-/// What the engine takes: the standard, without threads and 64-bit memories.
+/// The features that the engine accepts: the standard ones, without threads and 64-bit memories.
 fn engine_features() -> wasmparser::WasmFeatures {
     use wasmparser::WasmFeatures;
     let mut features = WasmFeatures::default();
@@ -59,7 +59,7 @@ fn engine_features() -> wasmparser::WasmFeatures {
     features
 }
 
-/// The contents of the outermost custom sections of a name.
+/// The contents of the outermost custom sections with this name.
 fn custom_sections(file: &[u8], name: &str) -> Result<Vec<Vec<u8>>, wasmparser::BinaryReaderError> {
     let mut found = Vec::new();
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! The runtime: packed files made ready, and calls in instances of their own.
+//! The runtime: prepares packed files, and runs each call in an instance of its own.
 
 mod calls;
 mod checks;
@@ -37,18 +37,18 @@ use crate::package::manifest_of;
 use crate::package::schema::BoundedSchema;
 use checks::{check_handlers, check_imports, checked_config, validation_failed};
 
-/// What the runtime needs to know of the configuration.
+/// The settings that the runtime needs.
 #[derive(Clone)]
 pub struct RuntimeSettings {
     /// Where compiled blocks are kept.
     pub cache_directory: PathBuf,
-    /// The master secret, which signs them.
+    /// The master secret, which signs compiled blocks.
     pub secret: Vec<u8>,
-    /// Linear memory of one call, all memories together.
+    /// Linear memory that one call may have, all its memories together.
     pub memory_bytes_max: usize,
-    /// The same of all calls that run at a time.
+    /// Linear memory that all running calls may have together.
     pub all_memory_bytes_max: usize,
-    /// What requests of blocks go out through.
+    /// The client that sends the requests of blocks.
     pub client: Client,
     /// The program and argument that run [`crate::compile_child`].
     pub compiler: (PathBuf, &'static str),
@@ -61,7 +61,7 @@ pub struct Runtime {
 }
 
 struct Inner {
-    /// What calls do their work with. The service has this runtime, so this runtime must not keep the service.
+    /// The operations that calls use. The service owns this runtime, so this runtime must not keep the service alive.
     app: Weak<App>,
     engine: Engine,
     linker: Linker<CallState>,
@@ -74,9 +74,9 @@ struct Inner {
     ticker: Ticker,
     /// Ready components by digest.
     loaded: RwLock<HashMap<String, Arc<Loaded>>>,
-    /// Loads that are under way, by digest. A cold block is compiled once, and to the end, even if a caller stops waiting for it.
+    /// Loads in progress, by digest. A cold block is compiled only once, and to the end, even if a caller stops waiting for it.
     loading: Mutex<HashMap<String, Loading>>,
-    /// How many installs of a digest are under way. Its compiled code must not be dropped until they end.
+    /// The number of installs in progress, by digest. Compiled code must not be dropped while an install of it runs.
     preparing: Arc<Mutex<HashMap<String, usize>>>,
     validators: RwLock<HashMap<(String, String), Arc<BoundedSchema>>>,
 }
@@ -84,7 +84,7 @@ struct Inner {
 /// A load that any number of calls wait for.
 type Loading = Shared<BoxFuture<'static, std::result::Result<Arc<Loaded>, Arc<Error>>>>;
 
-/// A component that is compiled, linked and looked through.
+/// A component that is compiled, linked and inspected.
 struct Loaded {
     pre: InstancePre<CallState>,
     registry: registry::GuestIndices,
@@ -140,7 +140,7 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     Ok(linker)
 }
 
-/// The manifest of a packed file that was validated whole, and the file's digest; off the runtime's threads.
+/// Validates a packed file, and returns its manifest and its digest. It runs off the runtime's threads.
 async fn looked_at(file: Bytes) -> Result<(Manifest, String)> {
     let look = move || Ok((manifest_of(&file)?, format!("sha256:{}", hex::encode(Sha256::digest(&file)))));
     tokio::task::spawn_blocking(look).await.map_err(Error::internal)?
@@ -156,14 +156,14 @@ impl Inner {
         self.loaded.read().get(digest).cloned()
     }
 
-    /// The block's component, from memory, from the cache on disk, or compiled again from its file.
+    /// The block's component, from memory or from the cache on disk. Otherwise it is compiled again from the block's file.
     async fn load(self: &Arc<Self>, block: &Arc<InstalledBlock>) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.loaded(&block.digest) {
             return Ok(loaded);
         }
         let loading = self.begin_loading(block);
         loading.await.map_err(|error| match error.code {
-            // At an upload this is a fault of the file. Here it is a fault of the server, which has accepted the file before.
+            // At an upload this is the file's fault. Here it is the server's fault, because the server accepted the file before.
             Code::InvalidBlock => Error { code: Code::ActionFailed, ..error.shared() },
             _ => error.shared(),
         })
@@ -196,7 +196,7 @@ impl Inner {
             None => {
                 let file = Bytes::from(self.app()?.block_file(block).await?);
                 let (_, actual) = looked_at(file.clone()).await?;
-                // Another file may have been installed under the name and version in between.
+                // Another file may have been installed under this name and version in the meantime.
                 if actual != *digest {
                     let message = "The block was replaced while the call waited. Try again.";
                     return Err(Error::new(Code::Unavailable, message));
@@ -263,7 +263,7 @@ impl Inner {
     }
 }
 
-/// An install that is about a digest, from its compilation until it is stored or given up.
+/// An install of a digest, from its compilation until it is stored or given up.
 struct Preparing {
     all: Arc<Mutex<HashMap<String, usize>>>,
     digest: String,

@@ -1,8 +1,8 @@
-//! The console at `/admin`: the page and what it loads, all of it in the binary.
+//! The console at `/admin`: the page and the files that it loads. All of them are in the binary.
 //!
-//! `console/` of the checkout has the sources; their build writes `assets/`, which `README.md` here describes. The console has no
-//! rights and no endpoints of its own: it calls the public API with the session of the signed-in user. So this crate must not
-//! know of the operations, of callers and of axum.
+//! The sources are in `console/` of the checkout. Their build writes `assets/`, which `README.md` here describes. The console has no
+//! rights and no endpoints of its own: it calls the public API with the session of the signed-in user. So this crate must not know
+//! operations, callers or axum.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
@@ -15,13 +15,13 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::Deserialize;
 
-/// Where the page is.
+/// The path of the page.
 pub const PATH: &str = "/admin";
-/// What its files are below.
+/// The path below which the page's files are.
 const ASSETS_PATH: &str = "/admin/assets/";
 
 const TEMPLATE: &str = include_str!("../assets/index.html");
-/// What stands in the template where the nonce goes.
+/// The text in the template that the nonce replaces.
 const PLACEHOLDER: &str = "{nonce}";
 const MANIFEST: &str = include_str!("../assets/manifest.json");
 /// Gzipped files by their names.
@@ -32,7 +32,7 @@ const NONCE_BYTES: usize = 16;
 /// The crate `http` has no name for it.
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// What the build says of its files.
+/// The build's list of its files.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest<'a> {
@@ -49,7 +49,7 @@ struct Entry<'a> {
     /// Bytes of the unpacked file.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the file"))]
     size: u64,
-    /// Of the unpacked file, in hexadecimal.
+    /// SHA-256 of the unpacked file, in hexadecimal.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the file"))]
     sha256: &'a str,
 }
@@ -62,14 +62,14 @@ fn entries() -> Result<Vec<Entry<'static>>, String> {
 
 /// The console.
 pub struct Console {
-    /// What stands between the nonces.
+    /// The parts of the page around the nonces.
     template: Vec<&'static str>,
     files: Files,
 }
 
 impl Console {
     /// # Errors
-    /// A sentence: the files in the binary are not those of one build.
+    /// A sentence that says that the files in the binary do not come from one build.
     pub fn new() -> Result<Console, String> {
         let entries = entries()?;
         let described: HashMap<&str, &Entry<'_>> = entries.iter().map(|entry| (entry.name, entry)).collect();
@@ -86,8 +86,8 @@ impl Console {
         Ok(Console { template: TEMPLATE.split(PLACEHOLDER).collect(), files: Files::new(KeptBy::Everybody, files) })
     }
 
-    /// Answers a GET of `/admin` and of what is below: files by their names, and the page for every other path, whose parts are
-    /// the console's own. `None` for a missing file.
+    /// Answers a GET of `/admin` and of paths below it. A file's name gets the file. Every other path gets the page, and the console
+    /// reads the path itself. `None` for a missing file.
     pub fn answer(&self, path: &str, request: &HeaderMap) -> Option<Answer> {
         match path.strip_prefix(ASSETS_PATH) {
             Some(name) => self.files.answer(name, request),
@@ -95,11 +95,11 @@ impl Console {
         }
     }
 
-    /// The page with a nonce that no other answer has.
+    /// The page with a fresh nonce, which no other response has.
     fn page(&self) -> Answer {
         let mut random = [0; NONCE_BYTES];
         if getrandom::fill(&mut random).is_err() {
-            // The system has no randomness.
+            // The system provides no randomness.
             let mut response = Response::<()>::default().map(|()| Default::default());
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             return response;
@@ -115,7 +115,7 @@ impl Console {
     }
 }
 
-/// What the page may do: load from this server and ask it, and style with this nonce.
+/// The policy of the page: it may load from this server, call this server, and use styles with this nonce.
 fn policy(nonce: &str) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; font-src 'self'; \
@@ -154,7 +154,7 @@ mod tests {
     fn the_page_has_its_nonce_and_loads_files_that_there_are() {
         let page = Console::new().expect("files of one build").template.join("the-nonce");
         assert!(page.contains("the-nonce") && !page.contains(PLACEHOLDER));
-        // What the policy allows: no script in the page, and no style without the nonce.
+        // The policy's effect on the page: no inline script, and no style without the nonce.
         for script in page.split("<script").skip(1) {
             assert!(script.split('>').next().is_some_and(|tag| tag.contains(" src=\"/admin/assets/")), "{script}");
         }

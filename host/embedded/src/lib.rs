@@ -1,7 +1,7 @@
-//! Files for browsers that are in the binary: found by their names alone, sent gzipped or unpacked, known by their tags.
+//! Files for browsers in the binary. They are found only by their names, sent gzipped or unpacked, and identified by their ETags.
 //!
-//! A name changes with its content, so a browser may keep a file for good. This crate must not know of axum, of callers, or of what
-//! the files are for.
+//! A name changes with the content, so a browser may keep a file forever. This crate must not know axum, callers, or the purpose of the
+//! files.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -17,20 +17,20 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use sha2::{Digest, Sha256};
 
-/// An answer that is whole.
+/// A response whose body is complete.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// What a file may do where a browser runs it by itself, as a worker: ask this server, and load its parts from there.
+/// The policy of a file that a browser runs as a worker: it may call this server, and load its parts from there.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'";
-/// Characters of a hash that make a tag.
+/// Characters of a hash that make an ETag.
 const TAG_CHARS: usize = 32;
 
-/// Who may keep a file, always for a year.
+/// Who may cache a file. Both may keep it for a year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptBy {
-    /// The browser alone: the answer may have a session's cookie with it.
+    /// Only the browser, because the response may carry a session cookie.
     Browser,
-    /// Caches that people share, too.
+    /// Shared caches too.
     Everybody,
 }
 
@@ -48,12 +48,12 @@ pub struct File {
     content_type: HeaderValue,
     /// Gzipped.
     packed: &'static [u8],
-    /// Made when somebody asks for it first, as the tags are.
+    /// Unpacked at the first request that needs it, like the tags.
     unpacked: OnceLock<Bytes>,
     tags: OnceLock<Tags>,
 }
 
-/// The `ETag` of each form: two forms of one file are different bytes.
+/// The `ETag` of each form. Two forms of one file have different bytes, so they need different tags.
 struct Tags {
     packed: HeaderValue,
     unpacked: HeaderValue,
@@ -61,7 +61,7 @@ struct Tags {
 
 impl File {
     /// # Errors
-    /// The content type cannot stand in a header.
+    /// The content type is not a valid header value.
     pub fn new(content_type: &str, packed: &'static [u8]) -> Result<File, String> {
         let content_type = HeaderValue::from_str(content_type).map_err(|_| format!("{content_type:?} is no content type"))?;
         Ok(File { content_type, packed, unpacked: OnceLock::new(), tags: OnceLock::new() })
@@ -70,7 +70,7 @@ impl File {
     fn unpacked(&self) -> &Bytes {
         self.unpacked.get_or_init(|| {
             let mut bytes = Vec::new();
-            // Tests read every file to its end, so that what is in the binary can be unpacked.
+            // Tests unpack every file to its end, so the files in the binary are valid gzip.
             let _ = GzDecoder::new(self.packed).read_to_end(&mut bytes);
             bytes.into()
         })
@@ -87,7 +87,7 @@ impl File {
     }
 }
 
-/// The files below one address.
+/// The files below one path.
 pub struct Files {
     by_name: BTreeMap<&'static str, File>,
     kept_by: KeptBy,
@@ -102,7 +102,7 @@ impl Files {
         self.by_name.keys().copied()
     }
 
-    /// The file of this very name, or 304 to who has it; `None` if there is no such file.
+    /// The file with exactly this name, or 304 if the client has it already. `None` if there is no such file.
     pub fn answer(&self, name: &str, request: &HeaderMap) -> Option<Answer> {
         let file = self.by_name.get(name)?;
         let packed = accepts_gzip(request);
@@ -139,7 +139,7 @@ impl Files {
     }
 }
 
-/// A page of HTML with these headers beside its type.
+/// An HTML page with these headers in addition to its type.
 pub fn page(content: impl Into<Bytes>, headers: &[(HeaderName, &'static str)]) -> Answer {
     let mut response = Response::new(Full::new(content.into()).boxed());
     add(
@@ -154,7 +154,7 @@ fn add(headers: &mut HeaderMap, more: &[(HeaderName, &'static str)]) {
     headers.extend(more.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))));
 }
 
-/// Whether `Accept-Encoding` names gzip, or everything. Who says nothing gets what every program can read.
+/// Whether `Accept-Encoding` names gzip or `*`. Without this header, a client gets the unpacked file, which every program can read.
 fn accepts_gzip(request: &HeaderMap) -> bool {
     let values = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let (mut named, mut any) = (None, None);
@@ -172,7 +172,7 @@ fn accepts_gzip(request: &HeaderMap) -> bool {
     named.or(any).unwrap_or(false)
 }
 
-/// Whether `If-None-Match` names the tag. It compares weakly, as RFC 9110 has it for this header.
+/// Whether `If-None-Match` names the tag. The comparison is weak, as RFC 9110 demands for this header.
 fn is_known(request: &HeaderMap, tag: &HeaderValue) -> bool {
     let known = request.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     known.flat_map(|value| value.split(',')).map(str::trim).any(|known| {

@@ -17,12 +17,12 @@ use crate::wakeups::{Wakeup, Wakeups};
 
 /// Retries of a group that come due within this time are looked up once.
 const WAKE_STEP: Duration = Duration::from_millis(20);
-/// After so many calls without an answer, an endpoint counts as unavailable.
+/// After so many unanswered calls in a row, an endpoint counts as unavailable.
 const UNANSWERED_MAX: u32 = 3;
-/// Calls of handlers of all blocks together that run at a time, so that actions get a place as well.
+/// Calls of block handlers for events that run at a time, over all blocks. The bound leaves places for actions.
 const INSTANCE_BLOCK_CALLS_MAX: usize = 32;
 
-/// Serves consumer groups in parallel; a slow group does not delay the others.
+/// Serves consumer groups in parallel, so that a slow group does not delay the others.
 pub(crate) struct Dispatcher {
     pub(crate) app: Arc<App>,
     pub(crate) settings: Settings,
@@ -31,7 +31,7 @@ pub(crate) struct Dispatcher {
     groups: Mutex<HashMap<String, Arc<Running>>>,
     /// Groups that will be woken, each with the instant in steps of [`WAKE_STEP`].
     planned: Mutex<HashSet<(String, u128)>>,
-    /// The number of calls of each group in a row that were not answered.
+    /// For each group, the number of its last calls in a row that got no response.
     unanswered: Mutex<HashMap<String, u32>>,
     began: Instant,
     is_draining: AtomicBool,
@@ -42,7 +42,7 @@ pub(crate) struct Dispatcher {
 /// A group that is being served.
 #[derive(Default)]
 pub(crate) struct Running {
-    /// There may be more deliveries than it knew.
+    /// Set when there may be more deliveries than the group's task knows of.
     has_more: AtomicBool,
     more: Notify,
 }
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// Makes sure that a group is served again after a defect ended its task.
+/// Makes sure that a group is served again if a bug ends its task.
 struct Guard {
     dispatcher: Arc<Dispatcher>,
     consumer: String,
@@ -121,7 +121,7 @@ impl Dispatcher {
         }
     }
 
-    /// Has a group served.
+    /// Starts serving a group, or tells its task that there may be more.
     pub(crate) fn wake(self: &Arc<Self>, consumer: String) {
         let mut groups = self.groups.lock();
         if let Some(running) = groups.get(&consumer) {
@@ -140,7 +140,7 @@ impl Dispatcher {
         });
     }
 
-    /// Has a group served in a while; once, however many of its deliveries wait for the same moment.
+    /// Serves a group after a pause. It does so only once, even if many of its deliveries wait for the same moment.
     pub(crate) fn wake_later(self: &Arc<Self>, consumer: &str, pause: Duration) {
         let step = (self.began.elapsed() + pause).as_millis() / WAKE_STEP.as_millis() + 1;
         let plan = (consumer.to_owned(), step);
@@ -155,8 +155,8 @@ impl Dispatcher {
         });
     }
 
-    /// Whether the receiver of a group did not answer the last few times, or was not called yet. A hundred receivers that hang
-    /// then get a hundred requests at once, and not sixteen times as many.
+    /// Whether the group's receiver left the last few calls unanswered, or was never called. It then gets one request at a time. So a
+    /// hundred hanging receivers get a hundred requests at once, not sixteen times as many.
     pub(crate) fn is_away(&self, consumer: &str) -> bool {
         self.unanswered.lock().get(consumer).is_none_or(|unanswered| *unanswered >= UNANSWERED_MAX)
     }
@@ -170,7 +170,7 @@ impl Dispatcher {
         }
     }
 
-    /// Ends the service of a group, unless there is more by now.
+    /// Ends the task of a group, unless more deliveries have come.
     pub(crate) fn is_over(&self, consumer: &str, running: &Running) -> bool {
         let mut groups = self.groups.lock();
         if running.has_more.load(Ordering::Acquire) && !self.is_draining() {
@@ -191,7 +191,7 @@ impl Dispatcher {
         self.is_draining.store(true, Ordering::Release);
     }
 
-    /// Begins nothing any more, and waits for what is under way.
+    /// Starts no further deliveries, and waits for those in progress.
     pub(crate) async fn drain(&self) {
         self.begin_drain();
         loop {

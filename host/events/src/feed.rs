@@ -11,22 +11,22 @@ use blockbase_store::{EventPage, FeedMark};
 
 /// How often the outbox is read. Every instance sees commits within this time.
 const POLL: Duration = Duration::from_millis(20);
-/// The same while there are more events than one page.
+/// The same interval while more events wait than fit on one page.
 const BREATH: Duration = Duration::from_millis(5);
-/// The same after a failure, so that a database that is away is not asked without pause.
+/// The same interval after a failure, so that a failing database does not get constant queries.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Marks kept while one transaction goes on and on.
+/// Most marks that are kept while one transaction stays open.
 const MARKS_MAX: usize = 1024;
-/// How long a mark may wait before the log says so, and how often it does.
+/// How long a mark may wait before the log warns about it. The line below is the interval between two warnings.
 const STALLED: Duration = Duration::from_secs(10);
 const WARNED_EVERY: Duration = Duration::from_secs(60);
 
-/// Up to which number the outbox is settled.
+/// The number up to which the outbox is settled.
 ///
-/// A mark names a number and a transaction that began after the number was given. A transaction that drew this number, or an
-/// earlier one, had begun before. Once the oldest transaction under way is a later one, they have all ended, and no event with
-/// such a number is still to come. So all instances see the events in the order of their numbers. Those of one record are
-/// numbered in the order of their commits: a number is drawn while the record's lock is held.
+/// A mark names a number and a transaction that began after the number was given. So a transaction that drew this number, or an earlier
+/// one, began before that transaction. Once the oldest open transaction is later than the mark's, they have all ended, and no event with
+/// such a number can still appear. So all instances see the events in the order of their numbers. The events of one record are numbered
+/// in the order of their commits, because a number is drawn under the record's lock.
 #[derive(Default)]
 struct Settled {
     marks: VecDeque<(FeedMark, Instant)>,
@@ -35,7 +35,7 @@ struct Settled {
 }
 
 impl Settled {
-    /// Whether a number was given after the newest mark, or there was no mark yet.
+    /// Whether a number was given after the newest mark, or no mark exists yet.
     fn is_behind(&self, last_seq: i64) -> bool {
         let known = self.marks.back().map(|(mark, _)| mark.last_seq).or(self.up_to);
         known.is_none_or(|known| last_seq > known)
@@ -48,7 +48,7 @@ impl Settled {
         self.marks.push_back((mark, Instant::now()));
     }
 
-    /// Takes the oldest transaction that is under way.
+    /// Settles the marks that are earlier than the oldest open transaction.
     fn settle(&mut self, oldest: u64) {
         while let Some((mark, _)) = self.marks.front().filter(|(mark, _)| mark.xid < oldest) {
             self.up_to = self.up_to.max(Some(mark.last_seq));
@@ -62,7 +62,7 @@ impl Settled {
     }
 }
 
-/// Follows the outbox and hands what was committed to the feed of this instance. Never ends.
+/// Follows the outbox and gives committed events to the feed of this instance. Never ends.
 pub(crate) async fn follow(app: Arc<App>) {
     let mut settled = Settled::default();
     let (mut after, mut warned) = (None, Instant::now());
@@ -88,7 +88,7 @@ pub(crate) async fn follow(app: Arc<App>) {
                 if is_behind { BREATH } else { POLL }
             }
             Err(error) => {
-                // A server that crashed may give the same transaction numbers again.
+                // After a crash, a server may reuse the same transaction numbers.
                 settled.marks.clear();
                 tracing::warn!(error.cause = %error, "the outbox could not be read for the event stream");
                 PAUSE
@@ -98,7 +98,7 @@ pub(crate) async fn follow(app: Arc<App>) {
     }
 }
 
-/// Updates the settled part of the outbox to this moment, and returns the next events.
+/// Brings the settled number up to date, and returns the next events.
 async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<EventPage> {
     let last_seq = app.last_event_seq().await?;
     if settled.is_behind(last_seq) {

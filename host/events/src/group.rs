@@ -1,4 +1,4 @@
-//! Serves one consumer group: claims deliveries, hands them to the handler, and settles them.
+//! Serves one consumer group: claims deliveries, gives them to the handler, and stores their outcomes.
 
 mod attempt;
 mod scan_start;
@@ -19,40 +19,40 @@ use scan_start::ScanStart;
 
 use crate::dispatcher::{Dispatcher, Running};
 
-/// Deliveries of a webhook that run at a time; only one while its endpoint does not answer.
+/// Deliveries of a webhook that run at a time. It is only one while the endpoint does not respond.
 const WEBHOOK_CALLS_MAX: usize = 16;
 /// Deliveries of a consumer group with a block's handler that run at a time.
 const GROUP_BLOCK_CALLS_MAX: usize = 8;
-/// Deliveries claimed for each one that can run.
+/// Deliveries that are claimed for each one that can run.
 const CLAIMED_AHEAD: usize = 4;
-/// Most reports that can wait. Each claimed delivery of a group reports once, so there is room for every report.
+/// Most reports that can wait. Each claimed delivery of a group sends one report, so every report has room.
 const REPORTS_MAX: usize =
     CLAIMED_AHEAD * if WEBHOOK_CALLS_MAX > GROUP_BLOCK_CALLS_MAX { WEBHOOK_CALLS_MAX } else { GROUP_BLOCK_CALLS_MAX };
-/// Deliveries that a built-in handler gets at once.
+/// Deliveries that a built-in handler gets in one batch.
 const BATCH_MAX: usize = 200;
-/// Time of a batch of a built-in handler, used only for the length of the lease. A batch is one transaction that locks its
-/// deliveries, so a slow one loses nothing. Deliveries of a process that died wait until the lease ends.
+/// Time limit of a batch of a built-in handler. It only sets the length of the lease. A batch is one transaction that locks its
+/// deliveries, so a slow batch loses nothing. Deliveries of a process that died wait until the lease ends.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much longer a lease is than two attempts.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// Pauses after another instance claimed for the group, and after the database did not answer.
+/// Pause after another instance claimed for the group. The line below is the pause after a failure of the database.
 const CONTENDED_PAUSE: Duration = Duration::from_millis(5);
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How a target is served.
+/// How a target's deliveries are run.
 struct Manner {
-    /// Attempts under way at a time.
+    /// Attempts that run at a time.
     slots: usize,
     /// Deliveries claimed at a time.
     claimed: usize,
     timeout: Duration,
 }
 
-/// The report of an attempt that has ended.
+/// The report of an attempt that ended.
 struct Report {
     token: Arc<str>,
     ended: Ended,
-    /// Whether the receiver answered; `None` if it was not called.
+    /// Whether the receiver responded. `None` if it was not called.
     answered: Option<bool>,
 }
 
@@ -60,15 +60,15 @@ struct Report {
 struct Group {
     dispatcher: Arc<Dispatcher>,
     consumer: String,
-    /// Places of attempts under way.
+    /// Permits for attempts in progress.
     slots: Arc<Semaphore>,
     reports: mpsc::Sender<Report>,
-    /// Whether deliveries that could be claimed were left by the last claim.
+    /// Whether the last claim left deliveries that could be claimed.
     has_backlog: AtomicBool,
     scan_start: ScanStart,
 }
 
-/// Serves a group until nothing is due any more.
+/// Serves a group until no delivery is due.
 pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running: Arc<Running>) {
     let (reports, mut reported) = mpsc::channel(REPORTS_MAX);
     let group = Arc::new(Group {
@@ -82,7 +82,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
     let (dispatcher, consumer) = (&group.dispatcher, group.consumer.as_str());
     let (mut in_flight, mut slots) = (0_usize, 0_usize);
     let mut gathered = Vec::new();
-    // Whether a claim may find something; whether the last one left something.
+    // Whether a claim may find deliveries, and whether the last claim left some.
     let (mut may_find, mut left_over) = (true, false);
     loop {
         may_find |= running.take_more();
@@ -91,7 +91,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
             Some(subscription) => {
                 let manner = group.manner(&subscription.target, dispatcher.is_away(consumer));
                 slots = resize(&group.slots, slots, manner.slots);
-                // Room for a quarter at least, so that claims are worth their transaction.
+                // A claim waits for room for a quarter of its size, so that it is worth its transaction.
                 if in_flight * 4 <= manner.claimed * 3 {
                     let found = claim(&group, &subscription, &manner, in_flight).await;
                     in_flight += found.in_flight;
@@ -121,23 +121,23 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
     }
 }
 
-/// Makes the number of places another one.
+/// Changes the number of permits, and returns the new number.
 fn resize(slots: &Semaphore, now: usize, wanted: usize) -> usize {
     match wanted.checked_sub(now) {
         Some(more) => slots.add_permits(more),
-        // Those in use go when they are given back: what cannot be taken now is taken the next time.
+        // Permits in use cannot be taken away now. The next call takes them.
         None => return now - slots.forget_permits(now - wanted),
     }
     wanted
 }
 
-/// What a claim gave.
+/// The result of a claim.
 #[derive(Default)]
 struct Found {
     in_flight: usize,
-    /// Whether to claim again at once.
+    /// Whether the group should claim again at once.
     again: bool,
-    /// Whether there is something that becomes free when what is under way has ended.
+    /// Whether some deliveries become free when the current ones end.
     left_over: bool,
 }
 
@@ -145,7 +145,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     let again = Found { again: true, ..Found::default() };
     let (app, throttle) = (&group.dispatcher.app, &group.dispatcher.throttle);
     let lease = manner.timeout * 2 + LEASE_MARGIN;
-    // By the clock that goes on while a process is stopped.
+    // This clock continues while a process is stopped.
     let until = Instant::now() + lease;
     let (limit, after) = (manner.claimed - in_flight, group.scan_start.after());
     let claim = app.claim_deliveries(&group.consumer, limit, in_flight, after, lease);
@@ -174,7 +174,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     group.has_backlog.store(has_more && lease.claimed.deliveries.len() == limit, Ordering::Relaxed);
     let (token, deliveries) = (Arc::<str>::from(lease.token), lease.claimed.deliveries);
     if deliveries.is_empty() {
-        // Where not all was looked at, it is now.
+        // If this claim looked at only a part of the outbox, the next one looks at everything.
         group.scan_start.forget();
         return Found { again: after > 0, left_over: has_more, ..Found::default() };
     }
@@ -208,7 +208,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     Found { again: has_more || after > 0, ..Found::default() }
 }
 
-/// Deliveries of one record one after the other, those of different ones side by side.
+/// Groups deliveries into chains. Deliveries of one record run one after the other, and different chains in parallel.
 fn chains(deliveries: Vec<ClaimedDelivery>) -> Vec<Vec<ClaimedDelivery>> {
     let mut chains: Vec<Vec<ClaimedDelivery>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -227,7 +227,7 @@ fn chains(deliveries: Vec<ClaimedDelivery>) -> Vec<Vec<ClaimedDelivery>> {
     chains
 }
 
-/// Stores how attempts ended, and has the group looked at again when retries are due.
+/// Stores the outcomes of attempts, and plans to serve the group again when retries are due.
 async fn settle(group: &Group, reports: Vec<Report>) {
     let (app, throttle) = (&group.dispatcher.app, &group.dispatcher.throttle);
     let mut by_token: HashMap<Arc<str>, Vec<Ended>> = HashMap::new();
@@ -238,14 +238,14 @@ async fn settle(group: &Group, reports: Vec<Report>) {
         let (count, pauses) = (ended.len(), retry_pauses(group, &ended));
         match throttle.run(app, group.is_backlog(), app.settle_deliveries(&group.consumer, &token, ended)).await {
             Ok(lost) => {
-                // From now on: that is when the ledger began to count.
+                // The pauses start now, because the ledger counts them from now.
                 plan_retries(group, pauses);
                 if lost > 0 {
                     warn_of_lost(group, lost);
                 }
             }
             Err(error) => {
-                // The leases run out, and the events are delivered again.
+                // The leases expire, and the events are delivered again.
                 tracing::warn!(event.consumer = group.consumer, event.deliveries = count, error.cause = %error, "the outcome of deliveries could not be stored");
                 tokio::time::sleep(FAILURE_PAUSE).await;
             }
@@ -298,7 +298,7 @@ async fn persist(
                 warn_of_lost(group, lost as u64);
             }
         }
-        // One of them spoils it for all, and it is not known which.
+        // One of the events fails the whole batch, and it is not known which one. So each is tried by itself.
         Err(error) if error.code == Code::Internal && deliveries.len() > 1 => {
             for delivery in deliveries {
                 Box::pin(persist(group, subscription, config, check, token, std::slice::from_ref(delivery))).await;
@@ -306,7 +306,7 @@ async fn persist(
         }
         Err(error) => {
             tracing::warn!(event.consumer = group.consumer, error.cause = %error, "events could not be persisted");
-            // The database is away or in the way: nobody's attempt.
+            // The failure is the database's, so no attempt counts.
             let attempt = match error.code == Code::Internal && error.retry.is_none() {
                 true => Attempt::Failed(error.message),
                 false => Attempt::Released,
@@ -328,7 +328,7 @@ async fn persist(
     }
 }
 
-/// A batch is one transaction, so each of its events counts with an equal share of its time.
+/// Counts the outcomes of a batch. A batch is one transaction, so each event counts with an equal share of its time.
 fn count_persisted(group: &Group, subscription: &Subscription, deliveries: &[ClaimedDelivery], ended: &[Ended], took: Duration) {
     let share = took / u32::try_from(deliveries.len().max(1)).unwrap_or(u32::MAX);
     let topics: HashMap<i64, &str> =
@@ -359,7 +359,7 @@ impl Group {
         let of = |slots: usize, timeout| Manner { slots, claimed: slots * CLAIMED_AHEAD, timeout };
         match target {
             Target::LogEvent | Target::PersistEvent(_) => Manner { slots: 1, claimed: BATCH_MAX, timeout: BATCH_TIMEOUT },
-            // An endpoint that is away is not knocked at by many at a time.
+            // An unavailable endpoint gets one request at a time.
             Target::Webhook(_) if is_away => Manner { slots: 1, claimed: 1, timeout: settings.webhook_timeout },
             Target::Webhook(_) => of(WEBHOOK_CALLS_MAX, settings.webhook_timeout),
             Target::Block { .. } | Target::Broken(_) => of(GROUP_BLOCK_CALLS_MAX, settings.handler_timeout),

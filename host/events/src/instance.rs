@@ -1,7 +1,7 @@
-//! Subscriptions of which every instance gets each event: served from this instance's feed.
+//! Subscriptions whose events go to every instance. Each instance serves them from its own feed.
 //!
-//! They have no entry in the ledger, because an instance that is gone cannot be delivered to any more. What fails is tried again
-//! as often as any delivery, as long as the instance lives.
+//! Their deliveries are not in the ledger, because nothing can be delivered to an instance that is gone. A failed delivery is retried as
+//! often as any other, as long as the instance lives.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ async fn follow(dispatcher: Arc<Dispatcher>, subscription: Arc<Subscription>) {
         }
         let Err(failed) = deliver(&dispatcher, &subscription, event.clone(), 0).await else { continue };
         tracing::warn!(event.id = event.id, event.consumer = consumer, "a delivery on this instance failed: {}", failed.problem);
-        // The next events continue during the retries.
+        // Later events do not wait for the retries.
         let Ok(place) = Arc::clone(&retries).try_acquire_owned() else {
             tracing::error!(event.id = event.id, event.consumer = consumer, "too many deliveries wait; this one is given up");
             continue;
@@ -83,7 +83,7 @@ async fn retry(dispatcher: &Dispatcher, subscription: &Subscription, event: Clai
     for attempts in 1..ATTEMPTS_MAX {
         let Some(pause) = app.retry_pause(attempts - 1) else { break };
         tokio::time::sleep(pause).await;
-        // It may be gone by now.
+        // The subscription may be gone by now.
         if app.subscription(&subscription.consumer).is_none()
             || deliver(dispatcher, subscription, event.clone(), attempts).await.is_ok()
         {

@@ -1,8 +1,7 @@
-//! The background work: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, storing the log lines of blocks,
-//! folding counts.
+//! The background work: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, the storing of blocks' log lines, and the
+//! folding of counts.
 //!
-//! It calls operations of `app` and must not know of surfaces. Everything here works by polling alone. Hints only wake it
-//! earlier.
+//! It calls operations of `app` and must not know of surfaces. Polling is enough for everything here. Hints only make it react earlier.
 #![forbid(unsafe_code)]
 
 mod dispatcher;
@@ -27,7 +26,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use dispatcher::Dispatcher;
 pub use wakeups::Wakeups;
 
-/// What the background work needs to know of the configuration.
+/// The settings that the background work needs.
 #[derive(Clone)]
 pub struct Settings {
     /// How often the dispatcher looks for work without a hint.
@@ -49,7 +48,7 @@ const FOLD: Duration = Duration::from_secs(5);
 const TASKS: Duration = Duration::from_secs(1);
 /// How often it looks for runs whose instance has died.
 const ABANDONED: Duration = Duration::from_secs(10);
-/// How often it looks for API keys that have expired and made something.
+/// How often it looks for things that an expired API key made.
 const EXPIRED_KEYS: Duration = Duration::from_secs(2);
 /// How often it checks whether makers lost or regained rights that their things need.
 const RIGHTS: Duration = Duration::from_secs(1);
@@ -59,11 +58,11 @@ const SESSIONS: Duration = Duration::from_secs(3600);
 const SWEEP: Duration = Duration::from_secs(600);
 /// How often the outbox is reduced to its maximum size.
 const OUTBOX: Duration = Duration::from_secs(5);
-/// How often it looks, with one short statement, for upgrades of guests that the end of a process interrupted.
+/// How often it looks, with one short statement, for upgrades of guests that were interrupted when a process ended.
 const CARRY_OVERS: Duration = Duration::from_secs(60);
 /// How often this instance reports to the others that it is alive, with one short statement.
 const ALIVE: Duration = Duration::from_secs(10);
-/// How long a stopping instance takes at most to report its end to the others.
+/// The longest time that a stopping instance takes to report its end to the others.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How often the length of the queues is measured for telemetry.
 const QUEUES: Duration = Duration::from_secs(5);
@@ -81,14 +80,14 @@ pub struct Background {
 }
 
 impl Background {
-    /// Begins no delivery any more.
+    /// Starts no further deliveries.
     pub fn begin_drain(&self) {
         if let Some(dispatcher) = &self.dispatcher {
             dispatcher.begin_drain();
         }
     }
 
-    /// Begins no delivery any more, and waits for those that are under way here.
+    /// Starts no further deliveries, and waits for those in progress here.
     pub async fn drain(&self) {
         if let Some(dispatcher) = &self.dispatcher {
             dispatcher.drain().await;
@@ -104,7 +103,7 @@ impl Background {
     }
 }
 
-/// Starts the background work; it ends with the runtime.
+/// Starts the background work. It ends with the runtime.
 pub fn start(
     app: &Arc<App>,
     settings: Settings,
@@ -114,8 +113,8 @@ pub fn start(
 ) -> Background {
     let mut pollers = Vec::new();
     tokio::spawn(store_logs(Arc::clone(app), log_lines));
-    // Other instances change what is kept in memory; and so does a request here whose client went away between its commit
-    // and its refresh.
+    // Other instances change data that this instance keeps in memory. A request here does the same if its client disconnects between its
+    // commit and its refresh.
     pollers.push(tokio::spawn(every(
         REFRESH,
         Arc::clone(app),
@@ -142,7 +141,7 @@ pub fn start(
     })));
     let problem = "records of guests who became users could not be made theirs";
     pollers.push(tokio::spawn(every(CARRY_OVERS, Arc::clone(app), problem, |app| async move { app.finish_carry_overs().await })));
-    // One process alone writes a SQLite file, and its writer feeds the stream itself.
+    // Only one process writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {
         pollers.push(tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
             app.fold_counts().await
@@ -188,7 +187,7 @@ async fn sweep(app: Arc<App>) {
     }
 }
 
-/// Tells telemetry how much waits to be delivered.
+/// Reports to telemetry how many deliveries wait.
 async fn observe_queues(app: &App) -> Result<()> {
     let (depths, oldest_ms) = app.queue_depths().await?;
     let pending = depths.into_iter().map(|depth| (depth.consumer, u64::try_from(depth.pending).unwrap_or(0))).collect();
@@ -196,7 +195,7 @@ async fn observe_queues(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Does `work` again and again, at once for the first time.
+/// Repeats `work` with this period. The first run starts at once.
 async fn every<F>(period: Duration, app: Arc<App>, problem: &'static str, work: impl Fn(Arc<App>) -> F)
 where
     F: Future<Output = Result<()>>,

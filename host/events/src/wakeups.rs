@@ -1,4 +1,4 @@
-//! Hints that there is something to deliver: from this process's commits, and from other instances.
+//! Hints that deliveries may wait. They come from this process's commits and from other instances.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,39 +9,39 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// How long hints for other instances gather.
+/// How long hints for other instances are collected.
 const GATHER: Duration = Duration::from_millis(50);
 /// Pause after the database did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Gathers which consumer groups have something to get.
+/// Collects the consumer groups that have new deliveries.
 #[derive(Clone, Default)]
 pub struct Wakeups(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     gathered: Mutex<Gathered>,
-    /// For the dispatcher.
+    /// Notifies the dispatcher.
     some: Notify,
-    /// For the other instances.
+    /// Notifies the task that informs other instances.
     own: Notify,
 }
 
 #[derive(Default)]
 struct Gathered {
     groups: BTreeSet<String>,
-    /// Another instance has something, it is not said for whom.
+    /// Another instance has new deliveries, but did not say for which groups.
     elsewhere: bool,
 }
 
-/// What was gathered.
+/// The collected hints.
 pub(crate) enum Wakeup {
     Groups(BTreeSet<String>),
     Anything,
 }
 
 impl Wakeups {
-    /// Takes what a commit of this process left for consumer groups.
+    /// Takes the consumer groups for which a commit of this process left deliveries.
     pub fn committed(&self, groups: BTreeSet<String>) {
         if groups.is_empty() {
             return;
@@ -70,7 +70,7 @@ impl Wakeups {
     }
 }
 
-/// Tells other instances about commits here, a few times a second at most, and listens to theirs.
+/// Informs other instances about commits here, a few times a second at most, and listens to their hints.
 pub(crate) fn share(app: Arc<App>, wakeups: Wakeups) {
     let instance = Uuid::new_v4().to_string();
     tokio::spawn(tell(Arc::clone(&app), wakeups.clone(), instance.clone()));

@@ -12,10 +12,10 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::group::Failed;
 
-/// Bytes of an answer that the ledger keeps.
+/// Bytes of a response that the ledger keeps.
 const ANSWER_BYTES_KEPT: usize = 500;
 
-/// Sends an event to a webhook, signed.
+/// Sends a signed event to a webhook.
 pub(crate) async fn send(
     app: &App,
     client: &Client,

@@ -1,4 +1,4 @@
-//! From the text of a request to an operation that may be executed: its bounds, its variables, validation.
+//! Turns the text of a request into an operation that may be executed: checks its bounds, reads its variables, validates it.
 
 pub(crate) mod check;
 pub(crate) mod coerce;

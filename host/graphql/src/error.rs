@@ -1,4 +1,4 @@
-//! Errors in GraphQL's form: a message, where in the document, where in the answer, and the code that REST would give.
+//! Errors in GraphQL's form: a message, the places in the document and the answer, and the code that REST would give.
 
 use async_graphql::parser::Error as ParserError;
 use async_graphql::{Pos, ServerError};
@@ -24,9 +24,9 @@ pub(crate) struct GraphqlError {
 
 #[derive(Debug, Default)]
 struct ErrorPlace {
-    /// In the document.
+    /// Places in the document.
     locations: Vec<Pos>,
-    /// In the answer.
+    /// The path in the answer.
     path: Vec<Step>,
 }
 
@@ -42,28 +42,28 @@ impl GraphqlError {
         GraphqlError::of_document(Error::invalid_request(message), locations)
     }
 
-    /// The same with an error of its own.
+    /// An error about the document that has its own code.
     pub(crate) fn of_document(error: Error, locations: Vec<Pos>) -> GraphqlError {
         GraphqlError { error, place: Box::new(ErrorPlace { locations, path: Vec::new() }) }
     }
 
-    /// What the field at a place of the answer failed with.
+    /// The error of the field at `path` of the answer.
     pub(crate) fn at(error: Error, position: Pos, path: Vec<Step>) -> GraphqlError {
         GraphqlError { error, place: Box::new(ErrorPlace { locations: vec![position], path }) }
     }
 
-    /// Syntax that is none.
+    /// A syntax error.
     pub(crate) fn of_parser(error: &ParserError) -> GraphqlError {
         let locations = error.positions().collect();
         GraphqlError::invalid(format!("Syntax error: {}", excerpt_of(error)), locations)
     }
 
-    /// What validation found.
+    /// An error that validation found.
     pub(crate) fn of_validation(error: ServerError) -> GraphqlError {
         GraphqlError::invalid(error.message, error.locations)
     }
 
-    /// Appends the error as JSON. What its cause was goes to the log.
+    /// Appends the error as JSON. Its cause goes to the log.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         log_cause(&self.error);
         out.extend_from_slice(b"{\"message\":");
@@ -90,7 +90,7 @@ impl GraphqlError {
             }
             out.push(b']');
         }
-        // The envelope of REST, its code under the name that GraphQL has for it, without the message.
+        // REST's envelope without the message, with the code under GraphQL's name.
         let mut extensions = serde_json::Map::new();
         if let Value::Object(envelope) = self.error.envelope(hints::words) {
             for (name, value) in envelope.into_iter().filter(|(name, _)| name != "message") {
@@ -115,7 +115,7 @@ pub(crate) fn write_errors(out: &mut Vec<u8>, errors: &[GraphqlError]) {
     out.push(b']');
 }
 
-/// The answer to a request that is not executed.
+/// The response to a request that is not executed.
 pub(crate) fn refused(errors: &[GraphqlError]) -> Vec<u8> {
     let mut out = vec![b'{'];
     write_errors(&mut out, errors);

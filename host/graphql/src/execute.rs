@@ -23,14 +23,14 @@ use crate::view::View;
 use crate::view::root::Root;
 use crate::view::types::{page_name, upserted_name};
 
-/// Root fields of one query that run at a time: each holds a connection on Postgres.
+/// Root fields of one query that run at a time. On Postgres each takes a connection.
 const QUERIES_AT_ONCE: usize = 4;
 
 /// A validated operation and its caller.
 pub(crate) struct Execution<'d> {
     pub(crate) app: &'d Arc<App>,
     pub(crate) view: &'d Arc<View>,
-    /// Places of introspections.
+    /// Permits for introspections.
     pub(crate) introspecting: &'d introspection::Places,
     pub(crate) caller: &'d Caller,
     pub(crate) request_id: &'d str,
@@ -39,7 +39,7 @@ pub(crate) struct Execution<'d> {
     pub(crate) operation_name: Option<&'d str>,
     pub(crate) variables: &'d Variables,
     pub(crate) budget: Arc<Budget>,
-    /// Bytes of the arguments of its root fields so far.
+    /// Bytes of the arguments of the root fields so far.
     pub(crate) argument_bytes: AtomicUsize,
 }
 
@@ -48,7 +48,7 @@ impl<'d> Execution<'d> {
         Context { document: self.document, variables: self.variables }
     }
 
-    /// The fields of the operation's root.
+    /// The root fields of the operation.
     pub(crate) fn roots(&self) -> Vec<Selected<'d>> {
         let name = match self.operation.ty {
             OperationType::Query => "Query",
@@ -77,13 +77,13 @@ impl<'d> Execution<'d> {
         answer.json.push(b'{');
         let mut outcomes = Vec::with_capacity(roots.len());
         match self.operation.ty {
-            // One after the other, as the specification demands.
+            // The specification demands that mutations run one after the other.
             OperationType::Mutation => {
                 for (place, root) in roots.iter().enumerate() {
                     outcomes.push(self.root(root, place + 1 == roots.len()).await);
                 }
             }
-            // What each of them becomes is boxed, so that the stack holds none.
+            // The futures are boxed, so that they do not stand on the stack.
             OperationType::Query | OperationType::Subscription => match roots.as_slice() {
                 [root] => outcomes.push(self.root(root, true).await),
                 _ => {
@@ -109,7 +109,7 @@ impl<'d> Execution<'d> {
         answer.json
     }
 
-    /// One field of the root. All of them can be null but the few that cannot fail. `is_last`: no other is begun after it.
+    /// Runs one root field. All root fields are nullable, but for the few that cannot fail. `is_last`: no other field begins after it.
     async fn root(&self, selected: &Selected<'d>, is_last: bool) -> Answer {
         let mut answer = Answer::new(&self.budget);
         let name = selected.field.name.node.as_str();
@@ -122,7 +122,7 @@ impl<'d> Execution<'d> {
                 answer.string("Query");
                 return answer;
             }
-            // Answered elsewhere.
+            // `introspection` answers these.
             ("__schema" | "__type", _) => return answer,
             (_, OperationType::Mutation) => self.view.mutation(name),
             _ => self.view.query(name),
@@ -179,7 +179,7 @@ impl<'d> Execution<'d> {
         outcome.map_err(|error| (error, Pos::default()))
     }
 
-    /// A selection of records of `object`, and what it wants of them.
+    /// The shape of the selected records of `object`, and what has to be read for it.
     fn shape(&self, object: &Object, selected: &Selected<'d>) -> Result<(RecordShape<'d>, Wanted)> {
         let mut wanted = Wanted::default();
         let shape = RecordShape::of(self.context(), self.view, object, &selected.sets, &mut wanted)?;
@@ -187,7 +187,7 @@ impl<'d> Execution<'d> {
     }
 }
 
-/// `Object` as the record that a field of its root shows; absent ones are null.
+/// Writes the record of a root field; null if the record is absent.
 fn write_record(answer: &mut Answer, shape: &RecordShape<'_>, record: Option<&[u8]>, selected: &Selected<'_>) -> Result<()> {
     let record = record.map(std::str::from_utf8).transpose().map_err(Error::internal)?;
     match record {
@@ -200,7 +200,7 @@ fn write_record(answer: &mut Answer, shape: &RecordShape<'_>, record: Option<&[u
     Ok(())
 }
 
-/// The id of a record as an operation takes it.
+/// The id of a record, in the form that an operation takes.
 fn id_of(arguments: &Arguments) -> Result<String> {
     arguments.read("id")?.ok_or_else(|| Error::invalid_request("The argument `id` is missing."))
 }

@@ -1,4 +1,4 @@
-//! Hints of errors in the words of GraphQL: its arguments, its schema, and the headers of its requests.
+//! Hints of errors in GraphQL's terms: its arguments, its schema, and the headers of its requests.
 
 use std::borrow::Cow;
 
@@ -10,9 +10,9 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::ListObjects => "Introspection shows the objects that you may use.",
         Hint::FewerRecords => "Select fewer fields, or ask for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
-        // Its GET requests take it, as those of REST do.
+        // GraphQL's GET requests take this header, as REST's do.
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
-        // It manages neither blocks, users nor the schema, and lists no past events.
+        // GraphQL does not manage blocks, users or the schema, and it lists no past events.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }

@@ -1,4 +1,4 @@
-//! The surface over HTTP: which request is what, and how it is answered.
+//! The surface over HTTP: finds out what a request means, and makes the response.
 
 pub(crate) mod accept;
 pub(crate) mod graphiql;
@@ -26,7 +26,7 @@ use crate::execute::shape::Budget;
 use crate::http::accept::{Form, Refusal};
 use crate::http::sse::only_result;
 
-/// A body that is there, or comes bit by bit.
+/// A response body, whole or streamed.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
 const ALLOWED: &str = "GET, POST, PUT, DELETE";
@@ -36,7 +36,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let (parts, body) = request.into_parts();
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
-        // The router lets no other methods through to them.
+        // The router lets no other method through to the assets.
         return graphiql::asset(name, &parts.headers).unwrap_or_else(no_asset);
     }
     let Some(form) = Form::accepted(&parts.headers, reads) else {
@@ -46,12 +46,12 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     if form == Form::Page {
         return graphiql::page();
     }
-    // Who may not use the surface learns that before the request is looked at.
+    // A caller who may not use the surface gets that error before the request is read.
     let caller = match invoker.caller.and_then(|caller| caller.require_platform().map(|()| caller)) {
         Ok(caller) => caller,
         Err(error) if error.code == Code::Forbidden => return refuse(form, Refusal::Invalid(vec![error.into()])),
         Err(error) if error.code == Code::NotFound => {
-            // The role that they want to look at the service as.
+            // The role of `x-svc-view-as` does not exist.
             let mut response = refuse(form, Refusal::Malformed(error));
             *response.status_mut() = StatusCode::NOT_FOUND;
             return response;
@@ -62,10 +62,10 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let query = parts.uri.query().unwrap_or_default();
     let token = graphql.sse.token(&parts.headers, query);
     match (parts.method, form, token) {
-        // Without a body there is nothing to stream.
+        // A HEAD response has no body to stream.
         (Method::HEAD, Form::Events, _) => refuse(form, Refusal::Method),
         (Method::GET, Form::Events, Some(_)) if asked.credentials.view_as.is_some() => {
-            // Its operations come by POST, with all rights of their caller.
+            // Operations of a single connection come by POST, with all rights of their caller.
             let message = "`x-svc-view-as` is for streams of one operation. Open one without a token.";
             refuse(form, Refusal::Malformed(Error::invalid_request(message)))
         }
@@ -93,7 +93,7 @@ fn no_asset() -> Response<Body> {
     response
 }
 
-/// Who asks, and for what form of an answer.
+/// The caller, and the form of the response.
 pub(crate) struct Asked {
     pub(crate) caller: Caller,
     pub(crate) credentials: blockbase_app::Credentials,
@@ -119,19 +119,19 @@ async fn read(headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest>
 }
 
 impl Graphql {
-    /// The request in a body, whose caller still is who they were: it may have come in slowly.
+    /// Reads the request in a body, and checks the caller again afterwards, because the body may have come slowly.
     async fn request_of(&self, caller: &Caller, headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest> {
         let request = read(headers, body).await?;
         self.app.recheck(caller).await?;
         Ok(request)
     }
 
-    /// Runs an operation, and answers with its result.
+    /// Runs an operation, and returns its result.
     async fn execute(self: &Arc<Self>, asked: Asked, request: GraphqlRequest, only_queries: bool) -> Response<Body> {
         let form = asked.form;
         let operation = match Operation::prepare(self, asked, request, only_queries).await {
             Ok(operation) => operation,
-            // A stream tells of it as of any result.
+            // In a stream, the errors are a result like any other.
             Err(Refusal::Invalid(errors)) if form == Form::Events => return only_result(&refused(&errors)),
             Err(refusal) => return refuse(form, refusal),
         };
@@ -146,7 +146,7 @@ impl Graphql {
     }
 }
 
-/// An operation that may be run.
+/// An operation that is ready to run.
 pub(crate) struct Operation {
     pub(crate) graphql: Arc<Graphql>,
     pub(crate) asked: Asked,
@@ -156,13 +156,13 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Bytes of the variables that were sent with it.
+    /// Bytes of the variables that the client sent.
     pub(crate) fn variable_bytes(&self) -> usize {
         self.variables.bytes()
     }
 
     /// # Errors
-    /// What the request is refused with.
+    /// The reason why the request is refused.
     pub(crate) async fn prepare(
         graphql: &Arc<Graphql>,
         mut asked: Asked,
@@ -179,7 +179,7 @@ impl Operation {
         Ok(Operation { graphql: Arc::clone(graphql), asked, name, variables, prepared })
     }
 
-    /// What `with` makes of the operation as it is executed.
+    /// The operation with all that its execution needs.
     pub(crate) fn with<'s>(&'s self) -> Option<Execution<'s>> {
         let operation = self.prepared.operation(self.name.as_deref()).ok()?;
         Some(Execution {
@@ -210,7 +210,7 @@ impl Operation {
     }
 }
 
-/// An answer that is whole.
+/// A response with a whole body.
 pub(crate) fn answer(status: StatusCode, form: Form, body: Vec<u8>) -> Response<Body> {
     let form = if form == Form::Graphql { form } else { Form::Json };
     let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
@@ -227,7 +227,7 @@ pub(crate) fn answer(status: StatusCode, form: Form, body: Vec<u8>) -> Response<
     response
 }
 
-/// The answer to what is not executed.
+/// The response to a request that is not executed.
 pub(crate) fn refuse(form: Form, refusal: Refusal) -> Response<Body> {
     let status = form.status(&refusal);
     let retry_after_s = match &refusal {

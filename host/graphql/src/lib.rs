@@ -1,8 +1,8 @@
-//! The GraphQL surface: a schema reflected from the registry, over the same operations as REST.
+//! The GraphQL surface: its schema follows the registry, and it runs the same operations as REST.
 //!
-//! async-graphql parses documents, validates them against the schema and answers introspection. What was validated is executed
-//! here: a root field is one operation of `app`, which brings the records with all that is selected below them, and their JSON is
-//! written on in the selected shape. This crate must not know of axum, SQL or wasmtime.
+//! async-graphql parses documents, validates them against the schema and answers introspection. This crate executes them: a root field is
+//! one operation of `app`, which returns the records and all that is selected below them. Their JSON is then written in the selected shape.
+//! This crate must not know of axum, SQL or wasmtime.
 #![forbid(unsafe_code)]
 
 mod document;
@@ -27,9 +27,9 @@ pub struct Graphql {
     pub(crate) app: Arc<App>,
     pub(crate) views: Arc<Views>,
     pub(crate) sse: Connections,
-    /// Places of introspections.
+    /// Permits for introspections.
     pub(crate) introspecting: execute::introspection::Places,
-    /// Turns true when the server drains: streams end then.
+    /// Becomes true when the server drains. Streams end then.
     pub(crate) draining: watch::Receiver<bool>,
 }
 

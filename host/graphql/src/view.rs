@@ -1,7 +1,7 @@
-//! What one group of callers sees of the schema, at one version of it.
+//! What one group of callers sees of one version of the schema.
 //!
-//! Names that a caller may not know of are not in their schema, so that validation and introspection tell nothing of them. Callers
-//! who see the same share a view, with its schema and the documents that passed validation.
+//! A view has no names that the caller may not know, so validation and introspection cannot reveal them. Callers who see the same things
+//! share a view, with its schema and the documents that passed validation.
 
 pub(crate) mod documents;
 pub(crate) mod root;
@@ -25,10 +25,10 @@ use crate::view::types::{Input, Related, Scalar, Shown, Test, enum_values};
 pub(crate) struct View {
     pub(crate) registry: Arc<Registry>,
     pub(crate) blocks_version: i64,
-    /// Names of the objects that are shown, in order.
+    /// Names of the visible objects, in order.
     names: Vec<String>,
     shown: Arc<Shown>,
-    /// Actions by the names that they have as mutations, with their descriptions.
+    /// Actions by their names as mutations, with their descriptions.
     actions: Vec<(Root, String)>,
     pub(crate) has_events: bool,
     schema: OnceCell<Schema>,
@@ -57,7 +57,7 @@ impl View {
         }
     }
 
-    /// Whether both show the same things. Only views of one version are compared.
+    /// Whether both views show the same things. Only views of one version are compared.
     pub(crate) fn is_as(&self, other: &View) -> bool {
         let action = |actions: &[(Root, String)]| actions.iter().map(|(root, _)| root.name()).collect::<Vec<_>>();
         self.names == other.names && action(&self.actions) == action(&other.actions)
@@ -75,7 +75,7 @@ impl View {
         self.shown.names.contains(object)
     }
 
-    /// An object with those that conditions on its records can lead to.
+    /// An object, with the visible objects that its conditions can lead to.
     pub(crate) fn related(&self, object: &Arc<Object>) -> Related {
         Related { object: Arc::clone(object), shown: Arc::clone(&self.shown) }
     }
@@ -88,7 +88,7 @@ impl View {
         self.registry.object(name).filter(|_| self.shows(name))
     }
 
-    /// The query of a name. Names of objects keep out of each other's way, so that one leads to one thing.
+    /// The query with this name. Names of objects never clash, so a name leads to one query.
     pub(crate) fn query(&self, name: &str) -> Option<Root> {
         match name {
             SCHEMA_VERSION => return Some(Root::SchemaVersion),
@@ -102,7 +102,7 @@ impl View {
         by_id.or_else(|| name.strip_suffix("_aggregate").and_then(|name| self.object(name)).cloned().map(Root::Aggregate))
     }
 
-    /// The mutation of a name.
+    /// The mutation with this name.
     pub(crate) fn mutation(&self, name: &str) -> Option<Root> {
         let of = |prefix: &str, root: fn(Arc<Object>) -> Root| {
             name.strip_prefix(prefix).and_then(|name| self.object(name)).cloned().map(root)
@@ -114,14 +114,14 @@ impl View {
             .or_else(|| self.links(name, "link_", LinkChange::Add))
             .or_else(|| self.links(name, "unlink_", LinkChange::Remove));
         let found = found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned());
-        // After all others: where `task_many` is an object too, or an action has the name, it stays theirs.
+        // Comes last: if `task_many` is an object too, or an action has the name, that mutation keeps it.
         found.or_else(|| {
             let object = name.strip_prefix("update_")?.strip_suffix("_many")?;
             self.object(object).cloned().map(Root::UpdateMany)
         })
     }
 
-    /// Whether a root of an object is what its name leads to.
+    /// Whether the root's name leads to this root.
     pub(crate) fn has_mutation(&self, root: &Root) -> bool {
         match root {
             Root::UpdateMany(_) => matches!(self.mutation(&root.name()), Some(Root::UpdateMany(_))),
@@ -129,7 +129,7 @@ impl View {
         }
     }
 
-    /// `link_<object>_<relation>`, wherever the object's name ends.
+    /// The relation of `link_<object>_<relation>`. Both names may have underscores, so each place where the object's name can end is tried.
     fn links(&self, name: &str, prefix: &str, change: LinkChange) -> Option<Root> {
         let rest = name.strip_prefix(prefix)?;
         rest.match_indices('_').find_map(|(place, _)| {
@@ -150,7 +150,7 @@ impl View {
         self.by_type.get_or_init(by_type).get(name)
     }
 
-    /// The object whose types one name is of, whatever suffix that has.
+    /// The object that a type belongs to, whatever the suffix of the type's name.
     pub(crate) fn object_near(&self, type_name: &str) -> Option<&Arc<Object>> {
         let suffixes = ["CreateInput", "UpdateInput", "IncrementInput"];
         let before = type_name.split('_').next().unwrap_or(type_name);
@@ -158,7 +158,7 @@ impl View {
             .or_else(|| suffixes.iter().find_map(|suffix| self.object_of_type(before.strip_suffix(suffix)?)))
     }
 
-    /// The type that a variable is declared with.
+    /// The input type with this name, as a variable declares it.
     pub(crate) fn input(&self, name: &str) -> Option<Input> {
         let scalars = [Scalar::String, Scalar::Int, Scalar::Float, Scalar::Boolean, Scalar::Id, Scalar::DateTime, Scalar::Json];
         if let Some(scalar) = scalars.into_iter().find(|scalar| scalar.name() == name) {
@@ -189,12 +189,12 @@ impl View {
             .or_else(|| of("IncrementInput", Input::Increment))
     }
 
-    /// The whole schema where it is built already.
+    /// The whole schema, if it is built already.
     pub(crate) fn ready_schema(&self) -> Option<&Schema> {
         self.schema.get()
     }
 
-    /// The whole schema; built where it is not yet, once, off the threads of requests.
+    /// The whole schema. The first call builds it, on the blocking pool.
     ///
     /// # Errors
     /// `internal`.

@@ -1,4 +1,4 @@
-//! Answers that do not come from rmcp: errors before and after it, in the form of JSON-RPC.
+//! JSON-RPC answers that do not come from rmcp: errors before and after it.
 
 use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error};
@@ -24,7 +24,7 @@ const NO_SESSION: i32 = -32001;
 /// The challenge for a client without a valid credential.
 const CHALLENGE: &str = "Bearer realm=\"blockbase\"";
 
-/// A JSON answer of ready bytes.
+/// A JSON answer from finished bytes.
 pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Answer {
     let mut response = Response::new(Full::new(bytes.into()).boxed());
     *response.status_mut() = status;
@@ -38,7 +38,7 @@ pub(crate) fn nothing(status: StatusCode) -> Answer {
     response
 }
 
-/// An error of the protocol. `id` is the request's own text.
+/// An error of the protocol. `id` is the request's id as it was sent.
 pub(crate) fn error(
     status: StatusCode,
     code: i32,
@@ -54,7 +54,7 @@ pub(crate) fn error(
     json_bytes(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
 }
 
-/// A domain error outside of a tool, with its envelope in `data`. Status 404 is only for sessions that have ended.
+/// A domain error outside of a tool, with its envelope in `data`. Only an ended session gets the status 404.
 pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
     log_cause(problem);
     let status = StatusCode::from_u16(problem.code.outer_status()).unwrap_or(StatusCode::BAD_REQUEST);
@@ -68,7 +68,7 @@ pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
     response
 }
 
-/// The method is none of this path.
+/// The path does not support the method.
 pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
     let message = format!("/api/v1/mcp does not support {method} here. The header Allow lists the supported methods.");
     let problem = Error::new(Code::MethodNotAllowed, message);
@@ -78,7 +78,7 @@ pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
     response
 }
 
-/// The request names no session, or none that is the caller's.
+/// The request names no session, or a session that the caller does not have.
 pub(crate) fn no_session(is_named: bool) -> Answer {
     let (status, code, problem) = match is_named {
         true => {

@@ -1,4 +1,4 @@
-//! Arrays of messages, which one version of the protocol has.
+//! Arrays of messages, which only one version of the protocol has.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::{Answer, Mcp, answer};
 
 /// Messages of one array.
 const MESSAGES_MAX: usize = 50;
-/// Bytes of their answers; messages past them are not run.
+/// Bytes of their answers. Once the answers are larger, the remaining messages are not run.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Mcp {
-    /// Answers the messages of an array one after another, with the array of their answers.
+    /// Answers the messages of an array one after another. The answer is an array too.
     pub(crate) async fn batch(&self, invoked: &Arc<Invoked>, parts: &Parts, text: &str) -> Answer {
         let refused = |code, text: &str| answer::error(StatusCode::BAD_REQUEST, code, text, None, None);
         let messages: Vec<&RawValue> = match serde_json::from_str(text) {
@@ -44,7 +44,7 @@ impl Mcp {
                 Ok(message) => self.one(invoked, parts, message).await,
                 Err(problem) => unreadable(&problem),
             };
-            // Nothing is told to whoever has to show who they are first, or comes with a session that is none.
+            // A caller without a valid credential or session gets only this error.
             if matches!(answered.status(), StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND) {
                 return answered;
             }

@@ -1,4 +1,4 @@
-//! One HTTP request on its way to a tool and back. rmcp carries it beside the message, and never looks into it.
+//! One HTTP request on its way to a tool and back. rmcp passes it along with the message, and never reads it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rmcp::service::RequestContext;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-/// Who sends a request, once they were let in.
+/// The caller of a request, once admitted.
 pub(crate) struct Invoked {
     pub(crate) caller: Caller,
     pub(crate) credentials: Credentials,
@@ -18,29 +18,29 @@ pub(crate) struct Invoked {
 }
 
 impl Invoked {
-    /// What they presented, for what looks again when there is no answer left to tell of an extended session by.
+    /// The caller's credentials for later checks. A renewed session goes nowhere, because no response is left to carry it.
     pub(crate) fn kept_credentials(&self) -> Credentials {
         Credentials { renewal: RenewalSlot::default(), ..self.credentials.clone() }
     }
 }
 
-/// What the tool leaves for the answer.
+/// The results of a tool, for the answer.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// The result's JSON, as REST has it.
+    /// The result's JSON, the same as REST's.
     pub(crate) document: Option<String>,
-    /// The call needs a credential, which HTTP has a status for.
+    /// The call needs a credential. HTTP has a status for that.
     pub(crate) unauthorized: Option<Error>,
-    /// Which list of tools was shown.
+    /// The fingerprint of the list of tools that was shown.
     pub(crate) shown: Option<u64>,
 }
 
 /// One request.
 pub(crate) struct Call {
     pub(crate) invoked: Arc<Invoked>,
-    /// The arguments of a tool as text, which keeps the digits of numbers. Whoever runs the tool takes them out.
+    /// The arguments of a tool as text, which keeps the digits of numbers. The code that runs the tool takes them out.
     pub(crate) arguments: Mutex<Option<Box<RawValue>>>,
-    /// Stands for the document in rmcp's answer, where only a tree of values fits. Nobody can guess it.
+    /// Stands for the document in rmcp's answer, which takes only a tree of values. It is random, so nobody can guess it.
     pub(crate) marker: String,
     pub(crate) outcome: Mutex<Outcome>,
 }
@@ -54,7 +54,7 @@ impl Call {
     /// The request that `context` is about.
     ///
     /// # Errors
-    /// rmcp lost it, which is a defect.
+    /// rmcp lost the request, which is a defect.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Result<Arc<Call>> {
         let parts = context.extensions.get::<http::request::Parts>();
         let call = parts.and_then(|parts| parts.extensions.get::<Arc<Call>>());

@@ -1,4 +1,4 @@
-//! Hints of errors in the words of MCP: its tools and their arguments, and the headers of its requests.
+//! Hints of errors in MCP's terms: its tools and their arguments, and the headers of its requests.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         }
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "A user who holds its rights can adopt it through the REST API.",
-        // No tool manages blocks, users or the schema, or lists events; none looks as a role.
+        // No tool manages blocks, users or the schema, lists events, or looks as a role.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }

@@ -1,10 +1,10 @@
-//! The MCP surface: tools, over the same operations as REST.
+//! The MCP surface: its tools run the same operations as REST.
 //!
-//! rmcp handles the protocol: its versions, its lifecycle, its messages. This crate adds the checks of callers, the sessions, and
-//! the tools. Each HTTP request is answered by itself, as the caller that its credential shows. A session only serves to notify
-//! its client that the list of tools changed.
+//! rmcp handles the protocol: its versions, its lifecycle, its messages. This crate adds the checks of callers, the sessions, and the
+//! tools. Each HTTP request is answered on its own, with the rights of its credential. A session only serves to notify its client that the
+//! list of tools changed.
 //!
-//! This crate must not know of axum, SQL or wasmtime. Only this crate knows rmcp.
+//! This crate must not know of axum, SQL or wasmtime. No other crate knows rmcp.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -35,7 +35,7 @@ use server::Server;
 use session::Sessions;
 use tools::Shown;
 
-/// What the surface answers with.
+/// An answer of the surface.
 pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// The surface.
@@ -47,7 +47,7 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// `draining` turning true ends the open streams.
+    /// The open streams end when `draining` becomes true.
     pub fn new(app: Arc<App>, draining: tokio::sync::watch::Receiver<bool>) -> Arc<Mcp> {
         Arc::new(Mcp {
             sessions: Sessions::default(),
@@ -60,7 +60,7 @@ impl Mcp {
     /// Answers a request at `/api/v1/mcp`.
     pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<IncomingBody>) -> Answer {
         let (parts, body) = request.into_parts();
-        // `HEAD` comes here as well, where a stream has no head to show.
+        // The router sends `HEAD` here as well, but a stream has no response to a `HEAD`.
         if !matches!(parts.method, Method::GET | Method::POST | Method::DELETE) {
             return answer::no_method(&parts.method, "GET, POST, DELETE");
         }
@@ -78,7 +78,7 @@ impl Mcp {
         }
     }
 
-    /// Who may speak to the surface at all.
+    /// Checks that the caller may use the surface.
     fn admit(&self, invoker: Invoker) -> Result<Invoked> {
         let caller = invoker.caller?;
         require_admission(&self.app, &caller)?;
@@ -96,7 +96,7 @@ impl Mcp {
     }
 }
 
-/// Lets signed-in callers in by the platform data resource, and others where there is something that everybody may do.
+/// Admits signed-in callers by the platform data resource. Anonymous callers are admitted if there is a tool that they may use.
 pub(crate) fn require_admission(app: &App, caller: &Caller) -> Result<()> {
     caller.require_platform()?;
     match caller.is_known() || !app.settings().require_auth || Shown::any(app, caller) {

@@ -1,4 +1,4 @@
-//! A message as it came, read far enough to know whom it is for. The values of a tool's arguments stay text.
+//! A message as it was received. Only as much of it is read as routing needs, and the values of a tool's arguments stay text.
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use serde_json::value::RawValue;
 
 use crate::answer::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 
-/// Longest message, not counting a tool's arguments: rmcp makes a tree of it.
+/// Longest message in bytes, without a tool's arguments. rmcp makes a tree of it.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Longest id of a request in bytes: it is kept, and sent back.
+/// Longest id of a request in bytes. It is kept, and sent back.
 const ID_BYTES_MAX: usize = 1024;
-/// The protocol's first version in which a request stands by itself, without sessions.
+/// The first version of the protocol without sessions.
 const VERSION_WITHOUT_SESSIONS: &str = "2026-07-28";
-/// The protocol's last version in which messages come in arrays.
+/// The last version of the protocol with arrays of messages.
 const VERSION_WITH_BATCHES: &str = "2025-03-26";
 
 pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 
-/// Why text is no message: a code of JSON-RPC and a sentence.
+/// Why text is not a message: a JSON-RPC code and a sentence.
 pub(crate) struct Malformed {
     pub(crate) code: i32,
     pub(crate) message: String,
-    /// The request's id, where it could be read.
+    /// The request's id, if it could be read.
     pub(crate) id: Option<Box<RawValue>>,
 }
 
@@ -35,14 +35,14 @@ pub(crate) struct Message {
     /// `None` for notifications.
     pub(crate) id: Option<Box<RawValue>>,
     pub(crate) method: String,
-    /// The message as rmcp gets it: a call of a tool without its arguments.
+    /// The message as rmcp gets it: the call of a tool has no arguments.
     pub(crate) text: Vec<u8>,
     pub(crate) arguments: Option<Box<RawValue>>,
     /// The request that a notification cancels, as text.
     pub(crate) cancels: Option<String>,
 }
 
-/// Tells a member that is `null` from one that is missing.
+/// Distinguishes a member that is `null` from a missing one.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -59,7 +59,7 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Text or a whole number of 64 bits, and not too long.
+/// Whether an id is text or a whole number of 64 bits, and not too long.
 fn is_id(raw: &RawValue) -> bool {
     let text = raw.get();
     text.len() <= ID_BYTES_MAX && (text.starts_with('"') || text.parse::<i64>().is_ok())
@@ -67,7 +67,7 @@ fn is_id(raw: &RawValue) -> bool {
 
 impl Message {
     /// # Errors
-    /// The text is no message of JSON-RPC 2.0, or a call without the name of a tool.
+    /// The text is not a JSON-RPC 2.0 message, or a call does not name a tool.
     pub(crate) fn parse(text: &str) -> Result<Message, Malformed> {
         let malformed = |code, message: String, id: Option<&RawValue>| Malformed { code, message, id: id.map(ToOwned::to_owned) };
         let envelope: Envelope<'_> = strict_from_str(text).map_err(|error| {
@@ -121,7 +121,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Takes the arguments out of a call, and writes the rest anew.
+    /// Takes the arguments out of a call, and writes the rest again.
     fn take_arguments(&mut self, params: &str) -> Result<(), String> {
         let mut params: Members =
             serde_json::from_str(params).map_err(|error| format!("`params` is not an object: {}.", excerpt_of(&error)))?;
@@ -152,15 +152,15 @@ fn version(headers: &HeaderMap) -> Option<&str> {
     headers.get(VERSION_HEADER).and_then(|value| value.to_str().ok())
 }
 
-/// Whether the request is of a version of the protocol that has no sessions. Versions are dates.
+/// Whether the request's version of the protocol has no sessions. Versions are dates.
 pub(crate) fn is_without_sessions(headers: &HeaderMap) -> bool {
     version(headers).is_some_and(|version| version >= VERSION_WITHOUT_SESSIONS)
 }
 
-/// Whether the address is the one for clients that want no session.
+/// Whether the URL asks for no session.
 ///
 /// # Errors
-/// `invalid_request` for a word that means nothing.
+/// `invalid_request` for an unknown value of `sessions`.
 pub(crate) fn wants_no_session(address: &Uri) -> Result<bool, Error> {
     let pairs = address.query().unwrap_or_default().split('&');
     match pairs.filter_map(|pair| pair.strip_prefix("sessions=")).next_back() {
@@ -170,18 +170,19 @@ pub(crate) fn wants_no_session(address: &Uri) -> Result<bool, Error> {
     }
 }
 
-/// Whether the request is of a version that has arrays of messages; one that names none counts as of the last that did not have to.
+/// Whether the request's version has arrays of messages. A request without a version counts as one of the last version that did not require
+/// the header.
 pub(crate) fn has_batches(headers: &HeaderMap) -> bool {
     version(headers).is_none_or(|version| version <= VERSION_WITH_BATCHES)
 }
 
-/// Whether the body is JSON by its header.
+/// Whether the header says that the body is JSON.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let essence = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()?.split(';').next());
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Whether the client takes `media_type`, itself or by a wildcard.
+/// Whether the client accepts `media_type`, by name or by a wildcard.
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let kind = media_type.split('/').next().unwrap_or_default();
     headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(

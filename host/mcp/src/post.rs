@@ -1,4 +1,4 @@
-//! `POST`: a message, and its answer.
+//! `POST`: reads a message, and answers it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Mcp {
             Ok(body) => body,
             Err(error) => return answer::refused(&error, None),
         };
-        // It may have come in slowly.
+        // The body may have come slowly, so the caller is checked again.
         if let Err(error) = self.app.recheck(&invoked.caller).await {
             return answer::refused(&error, None);
         }
@@ -54,7 +54,7 @@ impl Mcp {
             };
         }
         let message = run_sized(text.len(), || Message::parse(text));
-        // The message has what it needs of it; a large one is there once.
+        // The message has copied what it needs. Dropped here, so that a large message is in memory only once.
         drop(body);
         match message {
             Ok(message) => self.one(&invoked, parts, message).await,
@@ -91,7 +91,7 @@ impl Mcp {
             None => answering.await,
             Some(running) => tokio::select! {
                 response = answering => response,
-                // Whoever cancels a request wants no answer to it.
+                // A client that cancels a request wants no answer to it.
                 () = running.cancelled() => return answer::nothing(StatusCode::ACCEPTED),
             },
         };
@@ -113,7 +113,7 @@ impl Mcp {
         response.0
     }
 
-    /// A stream of rmcp's, counted among the open ones for as long as it is.
+    /// A stream of rmcp. It counts as an open stream until it ends.
     fn counted(&self, invoked: &Invoked, response: Answer, id: Option<&RawValue>) -> Answer {
         match self.app.stream_place(invoked.caller.quota_owner()) {
             Ok(place) => response.map(|body| {
@@ -128,12 +128,12 @@ impl Mcp {
     }
 }
 
-/// The answer to text that is no message.
+/// The answer to text that is not a message.
 pub(crate) fn unreadable(problem: &Malformed) -> Answer {
     answer::error(StatusCode::BAD_REQUEST, problem.code, &problem.message, None, problem.id.as_deref())
 }
 
-/// The request that rmcp gets: the headers of the protocol, and the call beside it.
+/// The request for rmcp: it has the protocol's headers, and carries the call.
 fn protocol_request(headers: &HeaderMap, text: Vec<u8>, call: &Arc<Call>) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(Bytes::from(text)));
     *request.method_mut() = Method::POST;
@@ -145,8 +145,7 @@ fn protocol_request(headers: &HeaderMap, text: Vec<u8>, call: &Arc<Call>) -> Req
     request
 }
 
-/// rmcp's answer with the tool's document in its place, and its body once more. What rmcp says in plain words becomes an error of
-/// JSON-RPC.
+/// rmcp's answer with the tool's document in it, and its body as bytes. A plain-text answer of rmcp becomes a JSON-RPC error.
 async fn finished(response: Answer, call: &Call, id: Option<&RawValue>) -> (Answer, Bytes) {
     let (parts, body) = response.into_parts();
     let body = whole(body).await;
@@ -161,7 +160,7 @@ async fn finished(response: Answer, call: &Call, id: Option<&RawValue>) -> (Answ
     if !is_json {
         let refused = match parts.status {
             status if status.is_success() => answer::nothing(status),
-            // The content type was looked at before: rmcp means the message itself.
+            // The content type was checked before, so rmcp means the message itself.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 let text = "The message has a form that the protocol does not know.";
                 answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, text, None, id)
@@ -184,7 +183,7 @@ async fn whole(body: BoxBody<Bytes, std::convert::Infallible>) -> Bytes {
     }
 }
 
-/// Puts the document where its marker stands: first as text, then as the value itself, digit by digit.
+/// Replaces the markers with the document: the first becomes text, the next the value itself, with all its digits.
 fn with_document(body: &[u8], marker: &str, document: &str) -> Vec<u8> {
     let body = String::from_utf8_lossy(body);
     let marker = format!("\"{marker}\"");
@@ -203,7 +202,7 @@ fn with_document(body: &[u8], marker: &str, document: &str) -> Vec<u8> {
     out
 }
 
-/// Whether a body of JSON-RPC holds a result.
+/// Whether a JSON-RPC body has a result.
 fn is_success(body: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Answered<'a> {

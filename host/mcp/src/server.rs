@@ -1,4 +1,4 @@
-//! The server as rmcp knows it: what it is, what it lists, what it calls, what can be listened to.
+//! The server as rmcp knows it: its description, its lists, its calls, and its subscriptions.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::stream::STALLED_MAX;
 use crate::tools::{Refusal, Shown, describe, run};
 use crate::watch::Watched;
 
-/// How often a comment shows that a subscription lives.
+/// How often a comment keeps a subscription alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 const INSTRUCTIONS: &str = "The tools work on records of data objects that are defined at run time, and call actions of \
@@ -33,17 +33,17 @@ const INSTRUCTIONS: &str = "The tools work on records of data objects that are d
     its unique targets. Every tool acts with the permissions of the credential that the connection presents. An error's text is \
     `{ error, message, field?, issues? }` with a stable code in `error`.";
 
-/// Methods that this server answers.
+/// Methods that this server supports.
 const METHODS: [&str; 6] = ["initialize", "ping", "tools/list", "tools/call", "server/discover", "subscriptions/listen"];
 
-/// The server, one and the same for every request.
+/// The server. All requests share it.
 #[derive(Clone)]
 pub(crate) struct Server {
     app: Arc<App>,
     draining: watch::Receiver<bool>,
 }
 
-/// The protocol over HTTP. Each request is answered by itself; where it came from was looked at before.
+/// The protocol over HTTP. Each request is answered on its own. Host and origin were checked before.
 pub(crate) fn protocol(app: Arc<App>, draining: watch::Receiver<bool>) -> StreamableHttpService<Server, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
@@ -52,13 +52,13 @@ pub(crate) fn protocol(app: Arc<App>, draining: watch::Receiver<bool>) -> Stream
         .with_json_response(true)
         .with_sse_keep_alive(Some(HEARTBEAT))
         .with_sse_retry(None)
-        // The body was bounded when it was read.
+        // The body's size was checked when it was read.
         .with_max_request_body_bytes(usize::MAX);
     let server = Server { app, draining };
     StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
 }
 
-/// A domain error where the protocol wants one of its own.
+/// A domain error as an error of the protocol.
 fn protocol_error(error: &Error) -> ErrorData {
     log_cause(error);
     ErrorData::new(ErrorCode::INTERNAL_ERROR, error.message_for(hints::words).into_owned(), Some(error.envelope(hints::words)))
@@ -91,7 +91,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let call = Call::of(&context).map_err(|error| protocol_error(&error))?;
-        // A defect in one tool is that call's error and nobody else's. A client that hung up or cancelled drops the operation.
+        // A panic in a tool becomes the error of that call only. If the client disconnects or cancels, the operation is dropped.
         let running = AssertUnwindSafe(run::run(&self.app, &call, &request.name)).catch_unwind();
         let answered = tokio::select! {
             biased;

@@ -1,6 +1,6 @@
 //! Sessions: their owners, the list of tools that each client knows, and the running requests.
 //!
-//! A session exists only in this process, gives no right, and ends when nobody has used it for a while.
+//! A session exists only in this process and gives no rights. It ends if nobody uses it for a while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ const SESSIONS_MAX: usize = 10_000;
 const SESSIONS_OF_ONE_MAX: usize = 1_000;
 /// Without a request or an open stream for this long, a session ends.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// Open streams of one session. A client needs one; the others are for broken streams that the server has not noticed yet.
+/// Open streams of one session. A client needs one. The others are for broken streams that the server has not noticed yet.
 const STREAMS_OF_ONE_MAX: usize = 8;
-/// The seconds that a client should wait before it tries again.
+/// Seconds that a client should wait before it tries again.
 const RETRY_AFTER_S: u16 = 1;
 /// Requests of one session that run at a time.
 const RUNNING_MAX: usize = 200;
@@ -48,11 +48,11 @@ impl Owner {
 
 struct State {
     used_at: Instant,
-    /// The list of tools that its client last got, or could have got when the session began. It is not the list of the last
-    /// notification: if one is lost with a broken connection, the next stream sends it again.
+    /// The fingerprint of the list of tools that its client last got, or could have got when the session began. A notification does not
+    /// change it: if one is lost with a broken connection, the next stream sends it again.
     told: u64,
     streams: usize,
-    /// How to cancel each running request, by the request's id as text.
+    /// How to cancel each running request. The key is the request's id as text.
     running: HashMap<String, Arc<Notify>>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Session {
     pub(crate) owner: Owner,
     quota_owner: QuotaOwner,
     state: Mutex<State>,
-    /// Turns true when it ends.
+    /// Becomes true when the session ends.
     ended: watch::Sender<bool>,
 }
 
@@ -84,7 +84,7 @@ impl Session {
         self.ended.subscribe()
     }
 
-    /// Counts a stream until it is dropped.
+    /// Counts a stream as open until the result is dropped.
     ///
     /// # Errors
     /// `rate_limited` if there are too many.
@@ -98,7 +98,7 @@ impl Session {
         Ok(StreamOfSession(Arc::clone(self)))
     }
 
-    /// Notes a request that can be cancelled until it is dropped.
+    /// Registers a request, which can be cancelled until the result is dropped.
     ///
     /// # Errors
     /// `invalid_request` if another running request has this id, `unavailable` if too many run.
@@ -124,7 +124,7 @@ impl Session {
     }
 }
 
-/// An open stream, while it is.
+/// An open stream. Dropping it ends the count.
 pub(crate) struct StreamOfSession(Arc<Session>);
 
 impl Drop for StreamOfSession {
@@ -135,7 +135,7 @@ impl Drop for StreamOfSession {
     }
 }
 
-/// A running request, while it does.
+/// A running request. Dropping it ends the registration.
 pub(crate) struct Running {
     session: Arc<Session>,
     id: String,
@@ -161,8 +161,8 @@ impl Drop for Running {
 pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Begins a session of a client that can know the list of tools `told`; `None` if there are as many as there may be, since
-    /// everything but being told of changes works without.
+    /// Begins a session. `told` is the list of tools that its client can know. Returns `None` if there are too many sessions: without one,
+    /// the client only misses notifications of changes.
     pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Option<Arc<Session>> {
         let (owner, now) = (Owner::of(caller), Instant::now());
         let mut sessions = self.0.lock();
@@ -184,10 +184,10 @@ impl Sessions {
         Some(session)
     }
 
-    /// The session that a request names, if it does and the session is the caller's. Another's is none.
+    /// The caller's session that the request names. The session of another caller counts as missing.
     ///
     /// # Errors
-    /// The answer to a request that names none, or one that is not there.
+    /// The answer to a request that names no session, or a missing one.
     pub(crate) fn named(&self, headers: &HeaderMap, caller: &Caller) -> Result<Arc<Session>, Box<Answer>> {
         let Some(id) = headers.get(SESSION_HEADER) else { return Err(Box::new(answer::no_session(false))) };
         let missing = || Box::new(answer::no_session(true));
@@ -202,7 +202,7 @@ impl Sessions {
         Ok(Arc::clone(session))
     }
 
-    /// Ends a session, and its streams with it.
+    /// Ends a session with its streams.
     pub(crate) fn end(&self, session: &Session) {
         self.0.lock().remove(&session.id);
         session.ended.send_replace(true);

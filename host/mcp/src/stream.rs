@@ -1,4 +1,4 @@
-//! The stream of a session: tells its client that the list of tools is another one. Nothing else is ever sent on it.
+//! The stream of a session. It only notifies the client that the list of tools changed.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::session::StreamOfSession;
 use crate::watch::{Watched, every};
 use crate::{Answer, Mcp, answer, message};
 
-/// How often a comment shows that the stream lives.
+/// How often a comment keeps the stream alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Frames made before the client has taken them.
+/// Frames that wait for the client.
 const FRAMES_AHEAD: usize = 4;
 /// How long a client may take no frame.
 pub(crate) const STALLED_MAX: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ const LIST_CHANGED: &[u8] = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notificati
 
 struct Open {
     watched: Watched,
-    /// Turns true when the session ends.
+    /// Becomes true when the session ends.
     ended: watch::Receiver<bool>,
     draining: watch::Receiver<bool>,
     _of_session: StreamOfSession,
@@ -59,7 +59,7 @@ impl Mcp {
             _of_session: of_session,
             _place: place,
         };
-        // A task of its own notices that the client's rights ended, also while the client reads nothing.
+        // A task of its own notices when the client's rights end, even if the client does not read.
         let (sender, mut frames) = mpsc::channel(FRAMES_AHEAD);
         tokio::spawn(open.run(sender));
         let frames = stream::poll_fn(move |context| {

@@ -1,4 +1,4 @@
-//! The tools, and which of them a caller sees.
+//! The tools, and the choice of those that a caller sees.
 
 mod arguments;
 pub(crate) mod describe;
@@ -26,7 +26,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// A tool over records. Blocks add theirs.
+/// A tool that works on records. Blocks add further tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     ListObjects,
@@ -82,12 +82,13 @@ impl Tool {
         }
     }
 
-    /// Whether an action of a block may have the name: it could be installed before there was this tool. Then it is the action's.
+    /// Whether a block's action may have this tool's name. The action may have been installed before the tool existed, and then keeps the
+    /// name.
     pub(crate) fn yields_to_actions(self) -> bool {
         self == Tool::BulkUpdateRecords
     }
 
-    /// What the caller has to hold on an object to use the tool on it; nothing in particular where it only tells of the object.
+    /// The permissions on an object that the tool needs. A tool that only describes objects needs none.
     pub(crate) fn needs(self) -> &'static [Action] {
         match self {
             Tool::ListObjects | Tool::GetObject => &[],
@@ -100,14 +101,14 @@ impl Tool {
     }
 }
 
-/// The resource of a grant that reaches every object, those to come among them.
+/// The resource of a grant for all objects, including future ones.
 const EVERY_OBJECT: &str = "*";
 
 fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
     needed.iter().all(|action| caller.may(resource, *action))
 }
 
-/// Whether a tool may be used on objects that there are not yet, so that it is shown where there is none.
+/// Whether the caller may use a tool on objects that do not exist yet. If so, the tool is shown even if there are no objects.
 fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
     match tool.needs() {
         [] => caller.holds(Resource::Objects, Action::Read),
@@ -115,15 +116,15 @@ fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
     }
 }
 
-/// An action of a block as a tool.
+/// A block's action, shown as a tool.
 pub(crate) struct ShownAction {
     pub(crate) tool: String,
     pub(crate) block: Arc<InstalledBlock>,
-    /// The action's place in the manifest.
+    /// The index of the action in the manifest.
     pub(crate) place: usize,
 }
 
-/// The tools that one caller is shown, each with the objects that it may be used on.
+/// The tools that a caller sees, each with the objects that the caller may use it on.
 pub(crate) struct Shown {
     pub(crate) tools: Vec<(Tool, Vec<String>)>,
     pub(crate) actions: Vec<ShownAction>,
@@ -149,14 +150,14 @@ impl Shown {
         Shown { tools, actions }
     }
 
-    /// Whether `caller` is shown anything at all.
+    /// Whether `caller` sees any tool.
     pub(crate) fn any(app: &App, caller: &Caller) -> bool {
         let visible = app.visible(caller);
         let reaches_all = || Tool::ALL.into_iter().any(|tool| reaches_every_object(caller, tool));
         !visible.objects.is_empty() || !visible.actions.is_empty() || reaches_all()
     }
 
-    /// A number that is another one where the list is. It holds within one process.
+    /// A number that changes with the list. It is valid within one process.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (tool, objects) in &self.tools {
@@ -169,7 +170,7 @@ impl Shown {
     }
 }
 
-/// `<block>_<action>`, with `_` for `-`. No two things have one name: installing a block sees to it.
+/// `<block>_<action>`, with `_` for `-`. The installation of a block makes sure that names are unique.
 pub(crate) fn action_tool(block: &InstalledBlock, place: usize) -> String {
     format!("{}_{}", block.name().replace('-', "_"), block.manifest.actions[place].name)
 }

@@ -1,4 +1,4 @@
-//! Looks at what a client with an open stream may see, for as long as the stream is open.
+//! Watches which tools a client with an open stream may see.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::require_admission;
 use crate::session::Owner;
 use crate::tools::Shown;
 
-/// How often the caller is looked at again, so that an ended session of sign-in, a deleted key and other roles count at once.
+/// How often the caller is checked again. So an ended session, a deleted key or a change of roles takes effect at once.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// The tools that are shown to one caller, watched.
+/// Watches the tools that one caller sees.
 pub(crate) struct Watched {
     app: Arc<App>,
     caller: Caller,
     credentials: Credentials,
     owner: Owner,
-    /// The list that the client knows of.
+    /// The list that the client knows.
     told: u64,
     catalogue: watch::Receiver<()>,
     recheck: Interval,
     draining: watch::Receiver<bool>,
-    /// Whether the list has to be looked at, because something that it is made of changed, or nobody looked yet.
+    /// Whether the list has to be checked: something that it depends on changed, or it was not checked yet.
     is_stale: bool,
 }
 
@@ -38,10 +38,10 @@ pub(crate) fn every(period: Duration) -> Interval {
 }
 
 impl Watched {
-    /// `told` is the list that the client knows of.
+    /// `told` is the list that the client knows.
     pub(crate) fn new(app: &Arc<App>, invoked: &Invoked, told: u64, draining: watch::Receiver<bool>) -> Watched {
         Watched {
-            // Before the first look, so that no change falls between the two.
+            // Subscribed before the first check, so that no change is missed.
             catalogue: app.watch_catalogue(),
             app: Arc::clone(app),
             owner: Owner::of(&invoked.caller),
@@ -54,8 +54,8 @@ impl Watched {
         }
     }
 
-    /// Waits until the list is another one than the client was told of; `None` once the stream has to end, because the caller is
-    /// not any more who may have it, or the server drains. May be dropped and called again.
+    /// Waits until the list differs from the one that the client knows. Returns `None` if the stream has to end, because the caller may not
+    /// have it any more or the server drains. The future may be dropped, and the function called again.
     pub(crate) async fn changed(&mut self) -> Option<()> {
         loop {
             if !self.is_stale {
@@ -69,7 +69,7 @@ impl Watched {
                     }
                 }
             }
-            // Its state is larger than all else that a stream needs, and is there for a moment a second.
+            // Boxed, because its state is larger than the rest of a stream, and lives only for a moment each second.
             let caller = Box::pin(self.app.authenticate(&self.credentials)).await.ok()?;
             if Owner::of(&caller) != self.owner || require_admission(&self.app, &caller).is_err() {
                 return None;
@@ -87,7 +87,7 @@ impl Watched {
     }
 }
 
-/// Whether rights are plainly those that they were.
+/// Whether the rights are the same without a closer look.
 fn are_same_rights(one: &Authority, other: &Authority) -> bool {
     matches!((one, other), (Authority::Own(one), Authority::Own(other)) if Arc::ptr_eq(one, other))
 }

@@ -1,4 +1,4 @@
-//! Which addresses may be reached.
+//! Decides which addresses may be called.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use ipnet::IpNet;
 use url::{Host, Url};
 
-/// Networks that are not the public internet, of IANA's special-purpose registries: loopback, private, link-local (the metadata
-/// services of clouds among them), carrier-grade NAT, documentation, benchmarking, multicast, reserved.
+/// Networks that are not part of the public internet, from IANA's special-purpose registries: loopback, private, link-local (with the
+/// metadata services of clouds), carrier-grade NAT, documentation, benchmarking, multicast, reserved.
 const NOT_PUBLIC: [&str; 30] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -25,12 +25,12 @@ const NOT_PUBLIC: [&str; 30] = [
     "224.0.0.0/4",
     "240.0.0.0/4",
     "::/96",
-    // Addresses that a translator turns into those of IPv4.
+    // Addresses that a translator maps to IPv4 addresses.
     "::ffff:0:0:0/96",
     "64:ff9b:1::/48",
     "100::/64",
     "100:0:0:1::/64",
-    // Teredo and the other protocol assignments; what Teredo embeds is hidden.
+    // Teredo and the other protocol assignments. Teredo obfuscates the address that it embeds.
     "2001::/23",
     "2001:db8::/32",
     "3fff::/20",
@@ -39,7 +39,7 @@ const NOT_PUBLIC: [&str; 30] = [
     "fe80::/10",
     "fec0::/10",
     "ff00::/8",
-    // The metadata service of Alibaba and of Oracle, which stand in public ranges.
+    // The metadata services of Alibaba and Oracle. Their addresses are in public ranges.
     "100.100.100.200/32",
     "192.0.0.192/32",
 ];
@@ -68,15 +68,15 @@ impl AddressPolicy {
         self.allow_private || is_public(address)
     }
 
-    /// Checks what can be told of a URL before its name is resolved.
+    /// Checks a URL before its host name is resolved.
     ///
     /// # Errors
-    /// The scheme is another, or the host is an address that must not be reached, or the machine itself by name.
+    /// The URL has another scheme, its host is an address that must not be called, or it names the machine itself.
     pub fn check_url(self, url: &Url) -> Result<(), Refused> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refused::Scheme);
         }
-        // The parser has already made one form of `127.1`, `0x7f000001` and their like.
+        // The parser has already turned forms such as `127.1` and `0x7f000001` into the usual one.
         let address = match url.host().ok_or(Refused::Host)? {
             Host::Ipv4(address) => IpAddr::V4(address),
             Host::Ipv6(address) => IpAddr::V6(address),
@@ -100,12 +100,12 @@ fn is_public(address: IpAddr) -> bool {
     }
     match address {
         IpAddr::V4(_) => true,
-        // An address that a translator turns into one of IPv4 is as public as that one.
+        // An address that a translator maps to IPv4 is public if the IPv4 address is.
         IpAddr::V6(address) => embedded(address).is_none_or(|address| is_public(IpAddr::V4(address))),
     }
 }
 
-/// The IPv4 address inside one of NAT64, 6to4 or ISATAP.
+/// The IPv4 address inside a NAT64, 6to4 or ISATAP address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bytes = address.octets();
     let of = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);

@@ -1,4 +1,4 @@
-//! The client.
+//! The client that calls other machines.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::address::{AddressPolicy, Refused};
 use crate::resolver::CheckedResolver;
 use crate::tls;
 
-/// Connections kept open to one host while nothing is sent on them.
+/// Idle connections that are kept open to one host.
 const IDLE_CONNECTIONS_MAX: usize = 8;
-/// How long such a connection is kept.
+/// How long an idle connection is kept.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// One call.
@@ -25,35 +25,35 @@ pub struct Request {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Time for all of it: name, connection, request, answer.
+    /// Limit for the whole call: name resolution, connection, request and response.
     pub timeout: Duration,
-    /// Bytes of the answer's body that are read; what is beyond is left unread.
+    /// Bytes of the response's body that are read. The rest is not read.
     pub answer_bytes_max: usize,
 }
 
-/// What came back.
+/// The response to a call.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Whether the body was longer than was read.
+    /// Whether the body is longer than the part that was read.
     pub is_cut: bool,
 }
 
-/// Why nothing came back.
+/// Why a call has no response.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
     #[error("{0}")]
     Refused(Refused),
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The innermost cause, without addresses of the inside.
+    /// The innermost cause, without internal addresses.
     #[error("the call failed: {0}")]
     Broken(String),
 }
 
-/// Calls other machines. Cheap to clone; connections are kept and shared.
+/// Calls other machines. Clones are cheap, and share the open connections.
 #[derive(Clone)]
 pub struct Client {
     client: reqwest::Client,
@@ -62,7 +62,7 @@ pub struct Client {
 
 impl Client {
     /// # Errors
-    /// A sentence for the operator: TLS cannot be set up.
+    /// A sentence for the operator, if TLS cannot be set up.
     pub fn new(policy: AddressPolicy) -> Result<Client, String> {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config()?)
@@ -82,12 +82,12 @@ impl Client {
         self.policy
     }
 
-    /// Makes a call; an answer of any status is one.
+    /// Makes a call. A response with any status is a success.
     ///
     /// # Errors
     /// [`Failure`]: refused, too slow, or broken.
     pub async fn send(&self, request: Request) -> Result<Answer, Failure> {
-        // The resolver never sees a host that is an address.
+        // The resolver never gets a host that is an address, so the URL is checked first.
         self.policy.check_url(&request.url).map_err(Failure::Refused)?;
         let timeout = request.timeout;
         tokio::time::timeout(timeout, self.exchange(request)).await.map_err(|_| Failure::Timeout(timeout))?
@@ -110,7 +110,7 @@ impl Client {
     }
 }
 
-/// What is said of an error: our own refusal, else the innermost cause.
+/// The failure that is reported for an error: our own refusal, or else the innermost cause.
 fn failure(error: &reqwest::Error) -> Failure {
     let mut innermost = String::new();
     let mut cause = error.source();

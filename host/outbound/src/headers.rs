@@ -1,4 +1,4 @@
-//! Headers of a request that nobody who makes one may set: the one list of them.
+//! The one list of headers that nobody who composes a request may set.
 
 /// Headers that belong to the connection, or that the client sets itself, in lower case.
 const RESERVED: [&str; 11] = [
@@ -15,17 +15,17 @@ const RESERVED: [&str; 11] = [
     "expect",
 ];
 
-/// Headers of a whole message that the service composes, beside the reserved ones: the form of its body, what the sender makes of
-/// its answer, and what else belongs to the connection.
+/// Further headers that cannot be added to a message that the service composes: those of its body's form, of the response that the sender
+/// can read, and of the connection.
 const RESERVED_OF_MESSAGES: [&str; 7] =
     ["content-type", "content-encoding", "proxy-authenticate", "trailers", "accept-encoding", "range", "http2-settings"];
 
-/// Whether the maker of a request may not set this header. The name is in lower case.
+/// Whether the author of a request may not set this header. The name is in lower case.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Whether a header of this name, which is in lower case, cannot be added to a message that the service composes itself.
+/// Whether this header cannot be added to a message that the service composes. The name is in lower case.
 pub fn is_reserved_of_messages(name: &str) -> bool {
     is_reserved(name) || RESERVED_OF_MESSAGES.contains(&name)
 }

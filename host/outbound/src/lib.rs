@@ -1,8 +1,8 @@
 //! Calls to other machines, for all parts of the service that make them: webhooks, blocks.
 //!
-//! A name is resolved, each address checked, and the connection made to a checked address, so that no answer of a name server
-//! leads into a network that is not public. Redirects are not followed, no proxy is taken from the environment, an answer is
-//! read up to a bound, and one deadline holds for all of it. This crate must not know of webhooks, blocks or the database.
+//! The client resolves a name, checks each address, and connects only to a checked address. So no answer of a name server leads into a
+//! network that is not public. The client does not follow redirects, and takes no proxy from the environment. It reads a response up to a
+//! bound, and one deadline applies to the whole call. This crate must not know of webhooks, blocks or the database.
 #![forbid(unsafe_code)]
 
 mod address;

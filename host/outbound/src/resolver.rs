@@ -1,4 +1,4 @@
-//! Names to addresses that may be reached.
+//! Resolves names to addresses that may be called.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::{AddressPolicy, Refused};
 
-/// Resolves as the system does, and leaves out what must not be reached.
+/// Resolves names as the system does, and drops addresses that must not be called.
 pub(crate) struct CheckedResolver(pub(crate) AddressPolicy);
 
 impl Resolve for CheckedResolver {
@@ -19,7 +19,7 @@ impl Resolve for CheckedResolver {
             match (allowed.is_empty(), resolved.first()) {
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
                 (true, Some(address)) => {
-                    // Readers of the ledger must not learn the addresses of the inner network, so only the log has it.
+                    // Only the log has the address, because readers of the ledger must not learn the addresses of the internal network.
                     tracing::debug!(outbound.name = name, outbound.address = %address.ip(), "a name leads to an address that is refused");
                     Err(Refused::Private(name).into())
                 }

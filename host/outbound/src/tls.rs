@@ -1,10 +1,10 @@
-//! TLS as the outbound client speaks it.
+//! The TLS configuration of the outbound client.
 
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
 
-/// TLS 1.2 and 1.3 on ring, trusting what the machine trusts.
+/// TLS 1.2 and 1.3 on ring, with the machine's trusted certificates.
 ///
 /// # Errors
 /// A sentence for the operator.

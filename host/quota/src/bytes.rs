@@ -1,4 +1,4 @@
-//! Memory that owners share: bytes that wait to be taken, in all and of each owner.
+//! Memory that owners share. It counts the bytes that wait for a client, of each owner and in all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ pub struct BytesRule {
     pub all: usize,
     /// Bytes of one owner.
     pub each: usize,
-    /// How many may wait for room, of one owner and of all.
+    /// Requests that may wait for room: of one owner, and of all.
     pub waiting_each: usize,
     pub waiting: usize,
-    /// How long one waits.
+    /// How long a request waits.
     pub wait: Duration,
 }
 
-/// Bytes that are shared by owners.
+/// Bytes that owners share.
 ///
-/// How many bytes something has is often known only when they are there. So [`ByteQuota::room`] is asked before they are made, and
-/// [`ByteQuota::hold`] counts them when they are. An owner goes past its share by what it makes at the same time, and gets no further room
-/// until it is below its share again.
+/// The size of something is often known only when it exists. So a caller asks for [`ByteQuota::room`] before it makes bytes, and
+/// [`ByteQuota::hold`] counts them afterwards. An owner can exceed its share by the bytes that it makes at the same time. It then gets no
+/// further room until it is below its share again.
 #[derive(Debug)]
 pub struct ByteQuota {
     rule: BytesRule,
@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-/// Bytes that are counted, until this is dropped.
+/// Bytes that count until this is dropped.
 #[derive(Debug)]
 pub struct BytesHeld {
     quota: Arc<ByteQuota>,
@@ -79,7 +79,7 @@ impl ByteQuota {
         Arc::new(ByteQuota { rule, total: AtomicUsize::new(0), state: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Bytes that are counted, of all owners.
+    /// The counted bytes of all owners.
     pub fn bytes(&self) -> usize {
         self.state.lock().bytes
     }
@@ -91,14 +91,14 @@ impl ByteQuota {
         }
         let state = self.state.lock();
         let own = state.owners.get(owner).map_or(0, |share| share.bytes);
-        // An owner who has nothing gets room, so that others cannot keep it out.
+        // An owner without any bytes gets room, so that others cannot keep it out.
         own == 0 || (own < self.rule.each && state.bytes < self.rule.all)
     }
 
     /// Waits until an owner is below its share.
     ///
     /// # Errors
-    /// [`Busy`] if too many wait, or the wait is too long.
+    /// [`Busy`] if too many requests wait, or the wait is too long.
     pub async fn room(&self, owner: &QuotaOwner) -> Result<(), Busy> {
         if owner.is_service() || self.has_room(owner) {
             return Ok(());
@@ -108,7 +108,7 @@ impl ByteQuota {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // From here on no notification is lost.
+            // From now on no notification is lost.
             freed.as_mut().enable();
             if self.has_room(owner) {
                 return Ok(());
@@ -117,7 +117,7 @@ impl ByteQuota {
         }
     }
 
-    /// Counts bytes that are there.
+    /// Counts bytes that exist.
     pub fn hold(self: &Arc<Self>, owner: &QuotaOwner, bytes: usize) -> BytesHeld {
         let mut state = self.state.lock();
         state.bytes += bytes;
@@ -143,7 +143,7 @@ impl ByteQuota {
     }
 }
 
-/// One who waits for room.
+/// A request that waits for room.
 struct Waits<'q> {
     quota: &'q ByteQuota,
     owner: &'q QuotaOwner,

@@ -1,8 +1,8 @@
-//! Who pays for work, and how places, bytes and turns are shared among those who pay.
+//! Owners of work, and how they share places, bytes and turns.
 //!
-//! [`QuotaOwner`] names who pays. [`Places`] shares a number of places, [`ByteQuota`] shares memory, and [`Turns`] is a queue that serves
-//! its owners in turn. A busy owner slows itself down and nobody else. This crate must not know what is shared, nor of errors that a
-//! client sees: each user of it gives its own answer where a quota is used up.
+//! [`QuotaOwner`] names the owner. [`Places`] shares a number of places, [`ByteQuota`] shares memory, and [`Turns`] is a queue that serves
+//! its owners in turn. A busy owner slows down only itself. This crate must not know what is shared, and it knows no errors for clients:
+//! each user of a quota gives its own answer when the quota is used up.
 #![forbid(unsafe_code)]
 
 mod bytes;

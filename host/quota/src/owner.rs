@@ -1,10 +1,10 @@
-//! Who pays for a request.
+//! The owner of a request's share.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// The network whose requests count together: an IPv4 address, or a /64 of IPv6, because a single host may use all of it. An
-/// IPv4 address that is written as IPv6 is the same one.
+/// The network whose requests count together: an IPv4 address, or a /64 of IPv6, because a single host may use all of it. An IPv4 address
+/// in its IPv6 form counts as the IPv4 address.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -17,23 +17,23 @@ pub fn network_of(address: IpAddr) -> IpAddr {
 pub enum QuotaOwner {
     /// The service itself: background work and reads of its own tables. It has separate places.
     Service,
-    /// A signed-in user, whatever the number of their sessions, and of the keys that they made for themselves.
+    /// A signed-in user, with all their sessions, and the keys that they made for themselves.
     User(Arc<str>),
     /// An API key that somebody else made for its user, or that has no maker.
     Key(Arc<str>),
-    /// A guest or a caller without a credential, by network address.
+    /// A guest or a caller without a credential, by network.
     Address(IpAddr),
-    /// A block that runs without an invoker: it handles events.
+    /// A block that handles events, and so has no invoker.
     Block(Arc<str>),
 }
 
 impl QuotaOwner {
-    /// The owner at a network address: its network.
+    /// The owner for a network address.
     pub fn at(address: IpAddr) -> QuotaOwner {
         QuotaOwner::Address(network_of(address))
     }
 
-    /// As [`QuotaOwner::at`]. Requests whose address is unknown share one place.
+    /// The same as [`QuotaOwner::at`]. Requests with an unknown address share one owner.
     pub fn of_address(address: Option<IpAddr>) -> QuotaOwner {
         QuotaOwner::at(address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
     }

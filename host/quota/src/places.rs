@@ -1,7 +1,7 @@
-//! Places that owners share: a number in all, a share for each, and a bounded queue that serves owners in turn.
+//! Places that owners share: a total number, a share for each owner, and a bounded queue that serves owners in turn.
 //!
-//! If the share of an owner is all places, an eighth still stays free for others. So an owner who comes later is served at once
-//! and does not wait until a place is given back. While others wait, an owner gets further places only below half of all.
+//! Even if an owner's share is all places, an eighth stays free for others. So an owner who comes later is served at once, and does not
+//! wait for a place to become free. While others wait, an owner gets further places only below half of the total.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,37 +19,37 @@ use crate::{QuotaOwner, Turns};
 pub struct PlacesRule {
     /// Places of all owners together.
     pub all: usize,
-    /// Places of one owner, regardless of other owners.
+    /// Places that one owner may have, regardless of other owners.
     pub each: usize,
-    /// How many may wait, of one owner and of all.
+    /// Requests that may wait: of one owner, and of all.
     pub waiting_each: usize,
     pub waiting: usize,
-    /// How long one waits.
+    /// How long a request waits.
     pub wait: Duration,
 }
 
 impl PlacesRule {
-    /// Places for which nobody waits: one who finds none is refused at once.
+    /// Places without a queue: a request that finds no free place is refused at once.
     pub fn without_wait(all: usize, each: usize) -> PlacesRule {
         PlacesRule { all, each, waiting_each: 0, waiting: 0, wait: Duration::ZERO }
     }
 
-    /// Places that an owner may have while others wait.
+    /// An owner may have this many places while others wait.
     fn half(&self) -> usize {
         (self.all / 2).max(1)
     }
 
-    /// Places that are left to owners who have less than half: an eighth, and at least one where there are several.
+    /// Places that are kept for owners who have less than half: an eighth, and at least one if there are several places.
     fn kept_free(&self) -> usize {
         if self.all > 1 { self.all.div_ceil(8) } else { 0 }
     }
 }
 
-/// There is no place: too many wait, or the wait was too long.
+/// No place is available: too many requests wait, or the wait was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
-/// Places that are shared by owners.
+/// Places that owners share.
 #[derive(Debug)]
 pub struct Places<K = QuotaOwner>
 where
@@ -65,7 +65,7 @@ struct State<K: Clone + Eq + Hash> {
     /// Places that each owner has.
     held: HashMap<K, usize>,
     waiting: Turns<K, Waiting<K>>,
-    /// The number of the next one that waits.
+    /// The number of the next request that waits.
     next: u64,
 }
 
@@ -75,7 +75,7 @@ struct Waiting<K: Clone + Eq + Hash> {
     place: oneshot::Sender<Place<K>>,
 }
 
-/// A place, until it is dropped.
+/// A place. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Place<K = QuotaOwner>
 where
@@ -86,7 +86,7 @@ where
 }
 
 impl<K: Clone + Eq + Hash> Place<K> {
-    /// Whose place it is.
+    /// The owner of the place.
     pub fn owner(&self) -> &K {
         &self.owner
     }
@@ -136,7 +136,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
         Arc::new(Places { rule, state: Mutex::new(state) })
     }
 
-    /// Places that nobody has.
+    /// Free places.
     pub fn free(&self) -> usize {
         self.state.lock().free
     }
@@ -146,19 +146,19 @@ impl<K: Clone + Eq + Hash> Places<K> {
         self.state.lock().held.get(owner).copied().unwrap_or(0)
     }
 
-    /// Whether nobody has a place or waits for one.
+    /// Whether all places are free, and nobody waits.
     pub fn is_idle(&self) -> bool {
         let state = self.state.lock();
         state.held.is_empty() && state.waiting.is_empty()
     }
 
-    /// A place, without a wait.
+    /// Takes a place without waiting.
     ///
     /// # Errors
-    /// [`Busy`] if the owner may have none now.
+    /// [`Busy`] if the owner may not have a place now.
     pub fn try_take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         let mut state = self.state.lock();
-        // Earlier arrivals have their turn first.
+        // Requests that came earlier go first.
         if state.waiting.len_of(owner) > 0 || !state.may_have(owner, &self.rule) {
             return Err(Busy);
         }
@@ -166,18 +166,18 @@ impl<K: Clone + Eq + Hash> Places<K> {
         Ok(Place { places: Arc::clone(self), owner: owner.clone() })
     }
 
-    /// Waits for a place, as long as the rule says.
+    /// Waits for a place, at most as long as the rule allows.
     ///
     /// # Errors
-    /// [`Busy`] if too many wait, or the wait is too long.
+    /// [`Busy`] if too many requests wait, or the wait is too long.
     pub async fn take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         self.take_until(owner, Instant::now() + self.rule.wait).await
     }
 
-    /// The same until a deadline.
+    /// The same, with a deadline.
     ///
     /// # Errors
-    /// As [`Places::take`].
+    /// The same as for [`Places::take`].
     pub async fn take_until(self: &Arc<Self>, owner: &K, deadline: Instant) -> Result<Place<K>, Busy> {
         if let Ok(place) = self.try_take(owner) {
             return Ok(place);
@@ -188,7 +188,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
             if state.waiting.len_of(owner) >= self.rule.waiting_each {
                 return Err(Busy);
             }
-            // If the queue is full, an owner without an entry in it replaces the last entry of the owner who has most.
+            // If the queue is full, an owner without an entry replaces the last entry of the owner with the most entries.
             if state.waiting.len() >= self.rule.waiting {
                 let has_turn = state.waiting.len_of(owner) == 0;
                 displaced = if has_turn { state.waiting.pop_last_of_longest() } else { None };
@@ -200,11 +200,11 @@ impl<K: Clone + Eq + Hash> Places<K> {
             state.next += 1;
             let (place, promised) = oneshot::channel();
             state.waiting.push(owner.clone(), Waiting { number, place });
-            // A place may have been given back in between.
+            // A place may have become free in between.
             Places::serve(self, state);
             Waits { places: Arc::clone(self), owner: owner.clone(), number, promised }
         };
-        // The request that was replaced learns that there is no place.
+        // The request that was replaced gets [`Busy`].
         drop(displaced);
         match timeout_at(deadline, &mut waits.promised).await {
             Ok(Ok(place)) => Ok(place),
@@ -212,8 +212,8 @@ impl<K: Clone + Eq + Hash> Places<K> {
         }
     }
 
-    /// Gives free places to those who wait. Each is handed over without the lock: where nobody takes it any more, it is dropped and
-    /// given back.
+    /// Gives free places to the requests that wait. Each place is sent without the lock: if its receiver is gone, the place is dropped,
+    /// which gives it back.
     fn serve(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State<K>>) {
         let mut served = Vec::new();
         while state.free > 0 && !state.waiting.is_empty() {
@@ -233,7 +233,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
     }
 }
 
-/// One who waits for a place, and is forgotten when they leave.
+/// A request that waits for a place. Dropping it removes it from the queue.
 struct Waits<K: Clone + Eq + Hash> {
     places: Arc<Places<K>>,
     owner: K,
@@ -245,7 +245,7 @@ impl<K: Clone + Eq + Hash> Drop for Waits<K> {
     fn drop(&mut self) {
         let mut state = self.places.state.lock();
         state.waiting.remove_where(&self.owner, |waiting| waiting.number == self.number);
-        // While this one waited, others may have been kept below half.
+        // The limit of half may have applied only because of this request.
         Places::serve(&self.places, state);
     }
 }

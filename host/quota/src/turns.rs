@@ -3,11 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Items in the order of their owners' turns, and those of one owner in the order in which they came.
+/// Items in the order of their owners' turns. The items of one owner are in the order of their arrival.
 #[derive(Debug)]
 pub struct Turns<K, T> {
     queues: HashMap<K, VecDeque<T>>,
-    /// Owners with items; whose turn is next comes first.
+    /// Owners with items. The owner whose turn is next stands first.
     order: VecDeque<K>,
     len: usize,
 }
@@ -19,7 +19,7 @@ impl<K, T> Default for Turns<K, T> {
 }
 
 impl<K: Clone + Eq + Hash, T> Turns<K, T> {
-    /// How many items wait.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -28,12 +28,12 @@ impl<K: Clone + Eq + Hash, T> Turns<K, T> {
         self.len == 0
     }
 
-    /// How many items of one owner wait.
+    /// The number of items of one owner.
     pub fn len_of(&self, owner: &K) -> usize {
         self.queues.get(owner).map_or(0, VecDeque::len)
     }
 
-    /// How many owners have items that wait.
+    /// The number of owners with items.
     pub fn owners(&self) -> usize {
         self.order.len()
     }
@@ -54,7 +54,7 @@ impl<K: Clone + Eq + Hash, T> Turns<K, T> {
         self.pop_where(|_| true)
     }
 
-    /// The next item among those of owners who may be served. Owners who may not keep their turn.
+    /// The next item of an owner who may be served. Owners who are passed over keep their turn.
     pub fn pop_where(&mut self, may_be_served: impl Fn(&K) -> bool) -> Option<(K, T)> {
         let place = self.order.iter().position(may_be_served)?;
         let owner = self.order.remove(place)?;
@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash, T> Turns<K, T> {
         Some((owner, item))
     }
 
-    /// Takes out the items of an owner that `is_gone` names.
+    /// Removes the items of an owner for which `is_gone` is true.
     pub fn remove_where(&mut self, owner: &K, is_gone: impl Fn(&T) -> bool) {
         let Some(queue) = self.queues.get_mut(owner) else { return };
         let before = queue.len();

@@ -1,20 +1,20 @@
 //! The one list of error codes, each with its HTTP status and its text in the documentation.
 //!
-//! REST, GraphQL and MCP take statuses from here. The remedies are only for the documentation. Its page is for clients of REST,
-//! so they may name parameters of REST. No error carries them. Tests compare the list with `docs/errors.md` and with the codes
-//! that the SDKs name.
+//! REST, GraphQL and MCP take statuses from here. The remedies are only for the documentation, and no error carries them. That page is
+//! for clients of REST, so remedies may name parameters of REST. Tests compare the list with `docs/errors.md` and with the codes that
+//! the SDKs name.
 
 /// Makes the enum, the list of its variants and their properties from one table.
 macro_rules! codes {
     ($($variant:ident $name:literal $status:literal $when:literal $remedy:literal;)+) => {
-        /// Stable error codes, as the specification's tables name them.
+        /// Stable error codes, as the tables of the documentation name them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code {
             $($variant,)+
         }
 
         impl Code {
-            /// All of them, in the order of the documentation: by status.
+            /// All codes, in the order of the documentation: by status.
             pub const ALL: &'static [Code] = &[$(Code::$variant),+];
 
             /// The string that callers see in `error`.
@@ -24,21 +24,21 @@ macro_rules! codes {
                 }
             }
 
-            /// The status that HTTP has for it.
+            /// The status of HTTP for this code.
             pub const fn status(self) -> u16 {
                 match self {
                     $(Code::$variant => $status,)+
                 }
             }
 
-            /// When it comes, for the documentation.
+            /// When the error occurs, for the documentation.
             pub const fn when(self) -> &'static str {
                 match self {
                     $(Code::$variant => $when,)+
                 }
             }
 
-            /// What its caller does about it, for the documentation.
+            /// What the caller can do about it, for the documentation.
             pub const fn remedy(self) -> &'static str {
                 match self {
                     $(Code::$variant => $remedy,)+
@@ -163,11 +163,11 @@ codes! {
 }
 
 impl Code {
-    /// The codes that a handler of a block may return. The answer has the status of the code. Any other code is a failed action.
+    /// The codes that a handler of a block may return. The response has the code's status. Any other code is a failed action.
     pub const OF_HANDLERS: [Code; 5] = [Code::NotFound, Code::InvalidRequest, Code::Forbidden, Code::Conflict, Code::Unavailable];
 
-    /// The status of a request of another protocol over HTTP (GraphQL, MCP) that is not executed. An error inside of the document
-    /// is 400 there, because 404, for example, would mean that the endpoint is missing.
+    /// The status of a request over GraphQL or MCP that is not executed. An error inside the document is 400 there. 404, for example,
+    /// would mean that the endpoint is missing.
     pub const fn outer_status(self) -> u16 {
         match self.status() {
             status @ (401 | 403 | 413 | 415 | 429 | 500..) => status,

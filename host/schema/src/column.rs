@@ -1,4 +1,4 @@
-//! A column as operations see it: a field, or one of the five that every object has.
+//! A column as operations see it: a field, or one of the five columns that every object has.
 
 use regex::Regex;
 use rust_decimal::Decimal;
@@ -18,16 +18,16 @@ pub mod system {
     pub const CREATED_AT: &str = "created_at";
     /// When the record was last changed.
     pub const UPDATED_AT: &str = "updated_at";
-    /// Who created it: a user's id, else an API key's, else null.
+    /// The creator: a user's id, otherwise an API key's, otherwise null.
     pub const CREATED_BY: &str = "created_by";
-    /// Who changed it last.
+    /// Who last changed it.
     pub const UPDATED_BY: &str = "updated_by";
 
-    /// All of them.
+    /// All five names.
     pub const NAMES: [&str; 5] = [ID, CREATED_AT, UPDATED_AT, CREATED_BY, UPDATED_BY];
 }
 
-/// What a column holds. It decides storage, coercion and the JSON form.
+/// The type of a column's values. It decides storage, coercion and the JSON form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ColumnType {
     Text,
@@ -36,7 +36,7 @@ pub enum ColumnType {
     Integer,
     /// 64 bits.
     BigInteger,
-    /// A whole number of `10^-scale`, 18 digits at most.
+    /// A whole number of `10^-scale`, with 18 digits at most.
     Decimal {
         scale: u8,
     },
@@ -50,7 +50,7 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// The column type of a field type, with a scale other than the type's own.
+    /// The column type of a field type. `scale` replaces the type's own scale.
     pub fn of(kind: FieldType, scale: Option<u8>) -> ColumnType {
         match kind {
             FieldType::Text | FieldType::Email | FieldType::Url | FieldType::Slug | FieldType::Enum => ColumnType::Text,
@@ -71,7 +71,7 @@ impl ColumnType {
     }
 }
 
-/// Field-level rules, ready to be checked.
+/// Field-level rules, prepared for checks.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     pub min: Option<Decimal>,
@@ -84,27 +84,27 @@ pub struct Rules {
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
-    /// The field's type; system columns have the one that they behave like.
+    /// The field's type. A system column has the type that it behaves like.
     pub kind: FieldType,
     pub ty: ColumnType,
     pub required: bool,
     pub unique: bool,
     pub rules: Rules,
     pub default: Option<Value>,
-    /// Number of the field within its object, never given twice. Names of constraints are made of it, so that they survive a rename.
+    /// Number of the field within its object, never reused. Names of constraints contain it, so that they survive a rename.
     pub key: u32,
     pub is_system: bool,
-    /// Where the column is a foreign key: to what.
+    /// The record that the column refers to, if it is a foreign key.
     pub reference: Option<Reference>,
     /// Whether a declared index orders by it.
     pub is_sorted: bool,
-    /// Most bytes of a text value that an index holds; engines bound the size of an index entry.
+    /// Most bytes of a text value in an index. Engines bound the size of an index entry.
     pub index_bytes_max: Option<usize>,
 }
 
-/// Most bytes of text in one index entry. Postgres' own bound is 2,704, other columns and the header included.
+/// Most bytes of text in one index entry. Postgres' own bound is 2,704, including other columns and the header.
 pub(crate) const INDEX_BYTES_MAX: usize = 2000;
-/// Bounds of a rating that names none.
+/// Greatest value of a rating whose definition has no bound.
 const RATING_MAX: i64 = 5;
 
 impl Column {
@@ -148,8 +148,8 @@ impl Column {
         }
     }
 
-    /// What names of constraints and indexes are made of, so that they survive a rename and lead back to the column: the
-    /// field's number, `r` and the relationship's number, or `s` and the place among the system columns.
+    /// The part of names of constraints and indexes that leads back to the column and survives a rename. It is the field's number, `r`
+    /// and the relationship's number, or `s` and the position among the system columns.
     pub fn catalogue_key(&self) -> String {
         match (&self.reference, system::NAMES.iter().position(|name| self.is_system && *name == self.name)) {
             (Some(reference), _) => format!("r{}", reference.relationship_id),
@@ -209,7 +209,7 @@ impl Column {
         Ok(column)
     }
 
-    /// Whether its value can name a record in place of the id.
+    /// Whether the column's value can name a record instead of its id.
     pub fn names_record(&self) -> bool {
         self.unique && !self.is_system && self.reference.is_none()
     }

@@ -1,4 +1,4 @@
-//! The domain error: a stable code, a sentence, a hint what to do, and nothing of the inside.
+//! The domain error: a stable code, a sentence, and a hint what to do. It shows nothing of the server's internals.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,53 +11,53 @@ use crate::quote::{excerpt, shortened};
 /// The result of every domain operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Seconds after which a caller may try again whose request found everything in use.
+/// Seconds after which a caller may retry whose request found everything in use.
 pub const BUSY_RETRY_AFTER_S: u16 = 5;
 
 /// One of several failures.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Issue {
-    /// Of a document that was checked by a schema; `path` is a JSON Pointer into it.
+    /// A failure in a document that was checked by a schema. `path` is a JSON Pointer into it.
     Document { path: String, message: String },
-    /// Of a record: a field at fault, with the code and the message that it would have alone.
+    /// A failure of a record's field, with the code and the message that it would have as a single error.
     Field { field: String, error: &'static str, message: String },
 }
 
-/// Why the same operation may succeed when it is tried again at once.
+/// The reason why the same operation may succeed at once if it is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// The schema changed after the operation was planned, so the operation has to be planned again.
     SchemaMoved,
-    /// The object is not known here; another instance may have made it a moment ago.
+    /// This instance does not know the object. Another instance may have created it a moment ago.
     MayBeNew,
-    /// It met another transaction (a deadlock, an upsert of the same record).
+    /// The operation conflicts with another transaction (a deadlock, or an upsert of the same record).
     Contended,
 }
 
-/// What went wrong, for the caller; `cause` is for the log alone.
+/// A failure, as the caller sees it. Only the log shows `cause`.
 #[derive(Debug)]
 pub struct Error {
     pub code: Code,
-    /// Without the hint, which each surface says in its own words: see [`Error::message_for`].
+    /// The message without the hint, because each surface words hints itself: see [`Error::message_for`].
     pub message: String,
     pub hint: Option<Box<Hint>>,
-    /// The column at fault, when it is known.
+    /// The column at fault, if it is known.
     pub field: Option<String>,
-    /// Every failure of an action's input; every field at fault of a record that has several.
+    /// Every failure of an action's input, or every field at fault of a record that has several.
     pub issues: Box<[Issue]>,
-    /// A document that says more, under a key of its own beside the message.
+    /// A document with more information, under a key of its own beside the message.
     pub details: Option<Box<(&'static str, serde_json::Value)>>,
-    /// What happened inside. Never rendered.
+    /// The internal cause. It is never rendered.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
-    /// Set where the operations of `app` try again by themselves.
+    /// Set if the operations of `app` retry by themselves.
     pub retry: Option<Retry>,
-    /// Seconds after which the caller may try again; HTTP sends it as `Retry-After`.
+    /// Seconds after which the caller may retry. HTTP sends them as `Retry-After`.
     pub retry_after_s: Option<NonZeroU16>,
 }
 
 impl Error {
-    /// Parts of the message in quotes are cut to an excerpt: they may repeat what a caller sent.
+    /// Makes an error. Quoted parts of the message are cut to an excerpt, because they may repeat the caller's text.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Error {
             code,
@@ -83,18 +83,18 @@ impl Error {
         self
     }
 
-    /// Tells the caller when to try again.
+    /// Tells the caller when to retry.
     pub fn with_retry_after(mut self, seconds: u16) -> Self {
         self.retry_after_s = NonZeroU16::new(seconds.max(1));
         self
     }
 
-    /// `unavailable` because others use what the request needs: the caller tries again in [`BUSY_RETRY_AFTER_S`].
+    /// `unavailable`, because others use what the request needs. The caller may retry after [`BUSY_RETRY_AFTER_S`].
     pub fn busy(message: impl Into<String>) -> Self {
         Error::new(Code::Unavailable, message).with_retry_after(BUSY_RETRY_AFTER_S)
     }
 
-    /// A fault of the service itself. The caller learns only that; `cause` goes to the log.
+    /// A fault of the service itself. The caller gets no details, and `cause` goes to the log.
     pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let mut error =
             Error::new(Code::Internal, "The server could not complete the request. The log has the cause under the request id.");
@@ -102,7 +102,7 @@ impl Error {
         error
     }
 
-    /// An operation that is to be tried again; what its caller sees is only for the case that it never gets through.
+    /// An error that makes the operation start again. The caller only sees it if no retry succeeds.
     pub fn retry(why: Retry, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let mut error = Error::new(Code::Unavailable, "The schema or the record is being changed by others. Try again shortly.");
         error.cause = Some(cause.into());
@@ -114,13 +114,13 @@ impl Error {
         Error::new(Code::InvalidRequest, message)
     }
 
-    /// An answer that lists more than one may hold (`SVC_MAX_ANSWER_BYTES`).
+    /// The error of a list with more bytes than a response may have (`SVC_MAX_ANSWER_BYTES`).
     pub fn answer_too_large() -> Self {
         Error::new(Code::AnswerTooLarge, "The answer has more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).")
             .with_hint(Hint::FewerRecords)
     }
 
-    /// The operation needs a caller who is known.
+    /// The error of an operation that needs an authenticated caller.
     pub fn unauthenticated() -> Self {
         Error::new(Code::Unauthorized, "Authentication required.").with_hint(Hint::Authenticate)
     }
@@ -129,7 +129,7 @@ impl Error {
         Error::new(Code::NotFound, format!("No such {what}."))
     }
 
-    /// An object that does not exist, or that the caller may not know of.
+    /// The error for an object that does not exist, or that the caller may not know of.
     pub fn unknown_object(name: &str) -> Self {
         let mut error = Error::new(Code::NotFound, format!("There is no object `{name}`.")).with_hint(Hint::ListObjects);
         error.retry = Some(Retry::MayBeNew);
@@ -140,8 +140,8 @@ impl Error {
         Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
     }
 
-    /// The error of a record. `errors` has what is wrong, at most one error a field. The result is the first of them, and lists
-    /// all as its issues if there are several. `None` if nothing is wrong.
+    /// The error of a record. `errors` has the record's faults, at most one a field. The result is the first error, with all of them as
+    /// issues if there are several. `None` if there is no error.
     pub fn of_record(errors: Vec<Error>) -> Option<Error> {
         let mut issues = Vec::new();
         if errors.len() > 1 {
@@ -162,8 +162,7 @@ impl Error {
         }
     }
 
-    /// `{ error, message, field?, issues? }`, and the details of the error under a key of their own. Every surface shows errors
-    /// in this form.
+    /// `{ error, message, field?, issues? }`, and the error's details under a key of their own. Every surface shows errors in this form.
     pub fn envelope(&self, words: HintWords) -> serde_json::Value {
         let mut envelope = serde_json::json!({ "error": self.code.as_str(), "message": self.message_for(words) });
         if let Some(field) = &self.field {
@@ -178,7 +177,7 @@ impl Error {
         envelope
     }
 
-    /// A copy for one more caller who waited for the same operation. The cause stays with the first error, which is the one to log.
+    /// A copy for another caller who waited for the same operation. The cause stays with the first error, because that one is logged.
     pub fn shared(&self) -> Error {
         Error {
             code: self.code,
@@ -193,7 +192,7 @@ impl Error {
         }
     }
 
-    /// The same error, with `place` in front of its message: the part of the request that it is about.
+    /// The same error, with the part of the request that it is about (`place`) in front of its message.
     pub fn within(mut self, place: impl fmt::Display) -> Self {
         self.message = shortened(format!("{place}: {}", self.message));
         self

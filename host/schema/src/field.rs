@@ -1,4 +1,4 @@
-//! The definition of one field, as the schema API takes and gives it.
+//! The definition of one field, as the schema API reads and returns it.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// All of them, in the order of the documentation.
+    /// All types, in the order of the documentation.
     pub const ALL: [FieldType; 19] = [
         FieldType::Text,
         FieldType::Email,
@@ -75,7 +75,7 @@ impl FieldType {
         matches!(self, FieldType::Enum | FieldType::MultiEnum)
     }
 
-    /// Digits after the point where the definition names none; none for types without a scale.
+    /// Digits after the point if the definition names no scale. `None` for types without a scale.
     pub fn default_scale(self) -> Option<u8> {
         match self {
             FieldType::Decimal => Some(6),
@@ -85,7 +85,7 @@ impl FieldType {
         }
     }
 
-    /// The name as the API spells it.
+    /// The type's name in the API.
     pub fn name(self) -> &'static str {
         use FieldType::*;
         match self {
@@ -116,12 +116,12 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-// Schema of a bound, which has the digits that its author wrote.
+// The schema of a bound. Bounds keep the digits that their author wrote.
 fn number(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "number" })
 }
 
-// A member without a value is left out of the JSON, so its schema is its type without null. `with` sets this.
+// A field without a value is left out of the JSON, so its schema is its type without null. `with` sets this.
 /// The definition of a field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -184,10 +184,10 @@ const PATTERN_BYTES_MAX: usize = 1000;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 impl Field {
-    /// The default as records show it, as JSON text; `None` if there is none.
+    /// The default as JSON text, as records show it. `None` if there is none.
     ///
     /// # Errors
-    /// `invalid_schema` for a definition that cannot be.
+    /// `invalid_schema` if the default does not fit the definition.
     pub fn default_shown(&self) -> Result<Option<String>> {
         let mut out = Vec::new();
         Ok(Column::of_field(self, 0)?.default.map(|value| {
@@ -196,7 +196,7 @@ impl Field {
         }))
     }
 
-    /// Checks that the definition's keys fit its type. The name is checked where the object is known.
+    /// Checks that the definition's keys fit its type. The name is checked by code that knows the object.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(Code::InvalidSchema, message).with_field(self.name.clone()));
         let kind = self.kind.name();

@@ -1,10 +1,10 @@
-//! The fold of letters that `ilike` and `search` compare by: one for every engine and index.
+//! The folding of letters for `ilike` and `search`. It is the same for every engine and index.
 //!
-//! Upper case of lower case. Lower case first makes letters equal that have no common upper case, as ẞ and ß (both are `SS`
-//! then) or the Kelvin sign and k. Upper case afterwards depends on no neighboring letter, unlike lower case, where a sigma at
+//! A fold is the upper case of the lower case. Lowering first makes letters equal that have no common upper case, such as ẞ and ß (then
+//! both are `SS`) or the Kelvin sign and k. The upper case afterwards depends on no neighboring letter. The lower case would: a sigma at
 //! the end of a word differs. Postgres computes the same with `upper(lower(…))` in the Unicode root locale.
 
-/// Appends `text`, folded.
+/// Appends the fold of `text`.
 pub fn fold_into(text: &str, out: &mut String) {
     if text.is_ascii() {
         let start = out.len();
@@ -28,7 +28,7 @@ pub fn fold_into(text: &str, out: &mut String) {
     }
 }
 
-/// `text`, folded.
+/// The fold of `text`.
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     fold_into(text, &mut folded);

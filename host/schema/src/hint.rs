@@ -1,7 +1,7 @@
-//! What a caller can do about an error, as a fact. The floors below the surfaces must not know how any surface says it.
+//! Hints: what a caller can do about an error, as a fact. The crates below the surfaces must not know how a surface words it.
 //!
-//! A path, a parameter or a header is a word of one surface: a GraphQL client has no `?cascade=true`. So an error has a hint,
-//! and each surface has one function that says every hint in its own words.
+//! A path, a parameter or a header is a word of one surface. A GraphQL client has no `?cascade=true`, for example. So an error has a
+//! hint, and each surface has one function that words every hint.
 
 use std::borrow::Cow;
 
@@ -16,31 +16,31 @@ pub enum Hint {
     ListBlocks,
     /// Ask for fewer fields or for fewer records.
     FewerRecords,
-    /// Ask for fewer events, for older ones, or for one alone.
+    /// Ask for fewer events, for older ones, or for a single one.
     FewerEvents,
-    /// Somebody who holds the key's rights can adopt it.
+    /// Somebody who has the key's rights can adopt it.
     AdoptKey,
     /// Give the block the secret.
     SetSecret { block: String },
     /// Replace the installed version by the new one.
     Upgrade,
-    /// Consent to what the new version asks for besides.
+    /// Consent to what the new version asks for in addition.
     AllowNewPermissions,
     /// Hand over what the user made, or suspend it.
     HandOver,
     /// Hand over to another user.
     AnotherHeir,
-    /// Look at the service as oneself, not as a role.
+    /// View the service as oneself, not as a role.
     OwnView,
     /// Read the data again, and follow events from now on.
     FollowFromNow,
     /// List events from the newest on.
     FromNewestEvent,
-    /// Delete what needs the object before it, or with it.
+    /// Delete the things that need the object, before it or together with it.
     Cascade,
 }
 
-/// How a surface says a hint: whole sentences. `None` if the surface lacks the operation that the hint names.
+/// A surface's words for a hint, in whole sentences. `None` if the surface lacks the operation that the hint names.
 pub type HintWords = fn(&Hint) -> Option<Cow<'static, str>>;
 
 #[cfg(test)]
@@ -65,9 +65,9 @@ mod tests {
         }
     }
 
-    /// The string literals of Rust source, comments and the tests at its end left out.
+    /// The string literals of Rust source, without comments and without the tests at its end.
     fn literals(source: &str) -> Vec<String> {
-        // Whatever begins first is taken whole, so that a quote in a comment or a character begins no string.
+        // The expression takes the token that begins first as a whole, so that a quote in a comment or a character begins no string.
         let tokens = Regex::new(
             r####"(?xs) //[^\n]* | /\*.*?\*/ | '(?:\\.[^']*|[^\\'])' | r\#\#"(.*?)"\#\# | r\#"(.*?)"\# | \br"([^"]*)" | "((?:\\.|[^"\\])*)" "####,
         );
@@ -77,7 +77,7 @@ mod tests {
         captures.captures_iter(source).filter_map(text).collect()
     }
 
-    /// What a literal has of a surface's words.
+    /// The words of a surface that a literal contains.
     fn words_of_surfaces(literal: &str) -> Option<String> {
         let words = r"/api/|\?[a-z][A-Za-z]*=|(?:GET|POST|PUT|PATCH|DELETE) /|Authorization|Bearer|x-svc-view-as|handOverTo|`(?:since|before)`";
         let words = Regex::new(words).expect("an expression");

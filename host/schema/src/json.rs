@@ -1,4 +1,4 @@
-//! JSON text, read and written without a tree per record.
+//! Reads and writes JSON text without a tree for each record.
 
 mod compact;
 mod strict;
@@ -17,14 +17,14 @@ pub use strict::{Misfit, from_str as strict_from_str, from_value as strict_from_
 use crate::error::{Error, Result};
 use crate::quote::excerpt_of;
 
-/// Most keys of a record's body. No object has as many columns; it also bounds the search for keys that stand twice.
+/// Most keys of a record's body. No object has as many columns. The bound also limits the search for duplicate keys.
 const MEMBERS_MAX: usize = 1000;
-/// Most values of a document that is made into a tree: each takes many times the bytes of its text.
+/// Most values of a document that becomes a tree. Each takes many times the bytes of its text.
 const VALUES_MAX: usize = 250_000;
 
-/// The members of a JSON object in their order, each value still text.
+/// The members of a JSON object in their order. Each value is still text.
 ///
-/// Numbers keep all their digits until a column's type says what they are.
+/// Numbers keep all their digits until a column's type decides how they are read.
 #[derive(Clone, Debug, Default)]
 pub struct Members(pub Vec<(String, Box<RawValue>)>);
 
@@ -80,35 +80,35 @@ impl Members {
     }
 }
 
-/// Reads a request body that has to be one JSON object.
+/// Reads a request body that must be one JSON object.
 pub fn parse_members(text: &str) -> Result<Members> {
     serde_json::from_str(text).map_err(|error| malformed(&error))
 }
 
-/// Reads a request body of a fixed form: JSON objects where it has structs, at every depth.
+/// Reads a request body of a fixed form. Each struct, at every depth, must be a JSON object.
 ///
 /// # Errors
-/// `invalid_request`, which names the place.
+/// `invalid_request`, which names the position.
 pub fn parse_object<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
     strict::from_str(text).map_err(|error| error.malformed())
 }
 
-/// Whether text of a JSON document holds a NUL character: only an escape can write one.
+/// Whether the text of a JSON document contains a NUL character. Only an escape can write one.
 pub fn holds_nul(text: &str) -> bool {
     text.match_indices("\\u0000").any(|(place, _)| {
-        // After an even number of backslashes, this one escapes.
+        // The backslash begins an escape only if an even number of backslashes precedes it.
         let before = text.as_bytes().get(..place).unwrap_or_default();
         before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
     })
 }
 
-/// Reads a JSON document in which no object names a member twice: readers differ in which of the two they take, so that one could
-/// be checked and the other used.
+/// Reads a JSON document and refuses duplicate member names. Readers differ in which of the two they take, so one could be checked and
+/// the other used.
 ///
 /// # Errors
-/// `invalid_request` for what is not JSON, or names a member twice.
+/// `invalid_request` if the text is not JSON or an object has a duplicate member.
 pub fn parse_unique(text: &str) -> Result<Value> {
-    /// Counts the values down.
+    /// Counts values down to the limit.
     #[derive(Clone, Copy)]
     struct UniqueVisitor<'c>(&'c Cell<usize>);
 
@@ -192,7 +192,7 @@ pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) 
     list_of(text, items_max).map_err(|error| error.malformed())
 }
 
-/// The same, whatever the array is a part of.
+/// The same for an array that is a part of any document.
 pub fn list_of<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) -> Result<Vec<T>, Misfit> {
     struct Items<T> {
         items_max: usize,
@@ -219,7 +219,7 @@ pub fn list_of<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) -> 
     strict::list_from_str(text, Items { items_max, of: PhantomData })
 }
 
-/// The error for a body that is not the JSON that the operation needs.
+/// The error for a body that does not have the JSON form that the operation needs.
 pub fn malformed(error: &serde_json::Error) -> Error {
     Error::invalid_request(format!("The body is not a JSON object of the expected form: {}.", excerpt_of(error)))
 }
@@ -230,7 +230,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// Appends a double: whole numbers without a fraction, the shortest digits that read back the same.
+/// Appends a double: whole numbers without a fraction, others with the fewest digits that give the same double.
 pub fn write_float(out: &mut Vec<u8>, value: f64) {
     if value == 0.0 {
         out.push(b'0');

@@ -1,7 +1,7 @@
-//! Enums that know all their variants.
+//! Enums with a list of all their variants.
 
-/// Makes an enum and `ALL`, the list of its variants in the order in which they stand. Surfaces, documents and tests iterate over that
-/// list; because both are made of one text, no variant can be missing in it.
+/// Makes an enum and `ALL`, the list of its variants in their order. Surfaces, documents and tests iterate over that list. The macro
+/// makes both from one text, so the list is always complete.
 #[macro_export]
 macro_rules! listed {
     ($(#[$about:meta])* $visible:vis enum $name:ident { $($(#[$detail:meta])* $variant:ident,)+ }) => {
@@ -11,13 +11,13 @@ macro_rules! listed {
         }
 
         impl $name {
-            /// All of them, in the order of the documentation.
+            /// All variants, in the order of the documentation.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
         }
     };
 }
 
-/// Names as a sentence has them: `a, b or c`, with the last word given.
+/// Joins names for a sentence: `a, b or c`. `word` stands before the last name.
 pub fn enumerated<N: AsRef<str>>(names: impl IntoIterator<Item = N>, word: &str) -> String {
     let names: Vec<N> = names.into_iter().collect();
     let mut out = String::new();
@@ -32,8 +32,7 @@ pub fn enumerated<N: AsRef<str>>(names: impl IntoIterator<Item = N>, word: &str)
     out
 }
 
-/// The rows of the Markdown table whose header row begins so: each line as it is written. For the tests that compare the
-/// documentation with the lists.
+/// The lines of the Markdown table whose header row begins with `header`. Tests use them to compare the documentation with the lists.
 pub fn table_rows<'t>(page: &'t str, header: &str) -> Vec<&'t str> {
     page.lines().skip_while(|line| !line.starts_with(header)).skip(2).take_while(|line| line.starts_with('|')).collect()
 }

@@ -1,4 +1,4 @@
-//! Which names objects and fields may have.
+//! The rules for names of objects and fields.
 
 use crate::code::Code;
 use crate::column::system;
@@ -15,7 +15,7 @@ const RESERVED_PREFIXES: [&str; 3] = ["svc_", "sqlite_", "pg_"];
 const ENGINE_COLUMNS: [&str; 9] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "rowid", "oid", "_rowid_"];
 const ENGINE_TABLES: [&str; 3] = ["json_each", "json_tree", "excluded"];
 
-/// What [`is_name`] tests, as a regular expression for documents.
+/// The rule of [`is_name`] as a regular expression, for documents.
 pub const NAME_PATTERN: &str = "^[a-z][a-z0-9_]{0,47}$";
 
 /// Whether `text` matches [`NAME_PATTERN`].
@@ -45,7 +45,7 @@ fn check_name(what: &str, name: &str) -> Result<()> {
     }
 }
 
-/// Checks an object's name by form and against the reserved ones.
+/// Checks an object's name against the form and the reserved names.
 pub fn check_object_name(name: &str) -> Result<()> {
     check_name("Object", name)?;
     if ENGINE_TABLES.contains(&name) {
@@ -63,7 +63,7 @@ pub fn check_object_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks a field's name by form and against the reserved ones.
+/// Checks a field's name against the form and the reserved names.
 pub fn check_field_name(name: &str) -> Result<()> {
     check_name("Field", name)?;
     if system::NAMES.contains(&name) {
@@ -83,7 +83,7 @@ pub fn check_field_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Names that the GraphQL schema has whatever the objects are. Types follow `type `, fields `query ` or `mutation `.
+/// Names that the GraphQL schema has for any objects. Types follow `type `, fields `query ` or `mutation `.
 const GRAPHQL_RESERVED: [&str; 18] = [
     "String",
     "Int",
@@ -115,10 +115,10 @@ pub fn pascal_case(name: &str) -> String {
         .collect()
 }
 
-/// The names that an object takes in GraphQL, each with its kind in front; `linked` are its many_to_many keys.
+/// The names that an object uses in GraphQL, each with its kind in front. `linked` are its many_to_many keys.
 ///
 /// # Errors
-/// `invalid_schema` for one that GraphQL itself or every schema needs.
+/// `invalid_schema` if GraphQL itself or every schema needs one of the names.
 pub(crate) fn graphql_names(object: &str, linked: &[&str]) -> Result<Vec<String>> {
     let ty = pascal_case(object);
     if GRAPHQL_RESERVED.contains(&ty.as_str()) || ty == "AggregateResult" {

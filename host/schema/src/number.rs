@@ -1,4 +1,4 @@
-//! Numbers as text: taken apart, rounded and compared with all their digits, however many there are.
+//! Numbers as text: they are parsed, rounded and compared with all their digits, at any length.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Digits of an exact number in all.
+/// Total digits of an exact number at most.
 pub(crate) const DECIMAL_DIGITS_MAX: u32 = 18;
 
-/// A decimal number of any length: `0.digits * 10^point`. The digits have no zero at either end; zero has none.
+/// A decimal number of any length: `0.digits * 10^point`. The digits neither begin nor end with a zero. The number zero has no digits.
 #[derive(Debug, PartialEq)]
 pub(crate) struct NumberText<'a> {
     is_negative: bool,
@@ -17,7 +17,7 @@ pub(crate) struct NumberText<'a> {
     point: i64,
 }
 
-/// What a scale makes of a number.
+/// A number rounded to a scale.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Scaled {
     /// The number times `10^scale`, rounded.
@@ -25,7 +25,7 @@ pub(crate) struct Scaled {
     pub(crate) is_exact: bool,
 }
 
-/// Where the digits go that a scale has no room for.
+/// How digits beyond the scale are rounded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rounding {
     HalfAwayFromZero,
@@ -52,7 +52,7 @@ impl<'a> NumberText<'a> {
                 if digits.is_empty() || !is_digits(digits) {
                     return None;
                 }
-                // A power that has no 32 bits is as far from every bound as the greatest that has.
+                // A power that does not fit into 32 bits exceeds every bound, as does the greatest one that fits.
                 let power = i64::from(digits.parse::<u32>().unwrap_or(u32::MAX));
                 (mantissa, if is_small { -power } else { power })
             }
@@ -84,12 +84,12 @@ impl<'a> NumberText<'a> {
         self.digits == other.digits && self.point == other.point && (self.is_negative == other.is_negative || !sign_counts)
     }
 
-    /// Whether there is nothing but zeros behind the point.
+    /// Whether all digits after the point are zeros.
     pub(crate) fn is_whole(&self) -> bool {
         self.digits.len() as i64 <= self.point.max(0)
     }
 
-    /// A whole number of 64 bits; `None` for any other.
+    /// The number as a 64-bit integer. `None` if it is not a whole number or does not fit.
     pub(crate) fn to_integer(&self) -> Option<i64> {
         if !self.is_whole() || self.point > 19 {
             return None;
@@ -101,7 +101,7 @@ impl<'a> NumberText<'a> {
         i64::try_from(if self.is_negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// The number as a whole number of `10^-scale`, rounded once from all its digits; `None` if that has more than 18 digits.
+    /// The number as a whole number of `10^-scale`, rounded once from all its digits. `None` if the result has more than 18 digits.
     pub(crate) fn scaled(&self, scale: u8, rounding: Rounding) -> Option<Scaled> {
         let kept = self.point + i64::from(scale);
         if kept > i64::from(DECIMAL_DIGITS_MAX) {
@@ -146,14 +146,14 @@ impl<'a> NumberText<'a> {
     }
 }
 
-/// Whether a reader that holds the number as a double, and writes that with its shortest digits, shows the same number.
+/// Whether a reader that stores the number as a double, and prints its shortest digits, shows the same number.
 pub fn is_double(text: &str) -> bool {
     let shown = text.parse::<f64>().ok().filter(|double| double.is_finite()).map(|double| format!("{double:e}"));
     let Some(number) = NumberText::parse(text) else { return false };
     shown.as_deref().and_then(NumberText::parse).is_some_and(|shown| shown.same_number(&number))
 }
 
-/// A number of a definition as its author wrote it. A double would keep 17 of its digits.
+/// A number of a definition as its author wrote it. A double would keep only 17 of its digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExactNumber(String);
 
@@ -163,7 +163,7 @@ impl ExactNumber {
         &self.0
     }
 
-    /// With 28 digits at most; `None` for a number that has more.
+    /// The number as a decimal of at most 28 digits. `None` if it has more.
     pub(crate) fn to_decimal(&self) -> Option<Decimal> {
         NumberText::parse(&self.0)?.to_decimal()
     }
@@ -185,7 +185,7 @@ impl<'de> Deserialize<'de> for ExactNumber {
     }
 }
 
-/// A JSON value of a definition: compact text, in which numbers have the digits that their author wrote.
+/// A JSON value of a definition, as compact text. Its numbers keep the digits that their author wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExactJson(String);
 

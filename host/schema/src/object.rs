@@ -63,31 +63,31 @@ pub struct StoredObject {
     pub id: i64,
     pub revision: i64,
     pub definition: ObjectDefinition,
-    /// The fields' numbers, in their order.
+    /// The fields' numbers, in the fields' order.
     pub keys: Vec<u32>,
 }
 
 /// An object of the live schema.
 #[derive(Debug)]
 pub struct Object {
-    /// Number in the catalogue. Names of constraints and indexes are made of it.
+    /// Number in the catalogue. Names of constraints and indexes contain it.
     pub id: i64,
     /// Goes up by one with each change of the object or of its relationships.
     pub revision: i64,
     pub definition: ObjectDefinition,
-    /// The fields' numbers, in their order; none is given twice within an object.
+    /// The fields' numbers, in the fields' order. A number is never reused within an object.
     pub keys: Vec<u32>,
-    /// In the order in which records show them: id, the fields, the foreign keys, then the stamps.
+    /// The columns in the order in which records show them: id, the fields, the foreign keys, then the stamps.
     pub columns: Vec<Column>,
     by_name: HashMap<String, usize>,
 }
 
 impl Object {
-    /// Checks a definition and makes its columns. `relationships` are all there are; those that put a foreign key on this
-    /// object give it a column, for which `number_of` tells the number of the object referred to.
+    /// Checks a definition and makes its columns. `relationships` are all relationships. Each one with a foreign key on this object adds
+    /// a column, and `number_of` returns the number of the object that it refers to.
     ///
     /// # Errors
-    /// `invalid_schema` saying which name or key is wrong.
+    /// `invalid_schema`, which names the wrong name or key.
     pub fn new<'a>(
         stored: StoredObject,
         relationships: impl IntoIterator<Item = &'a Relationship>,
@@ -184,12 +184,12 @@ impl Object {
         self.by_name.get(name).map(|index| &self.columns[*index])
     }
 
-    /// What the catalogue stores of the object.
+    /// The object as the catalogue stores it.
     pub fn stored(&self) -> StoredObject {
         StoredObject { id: self.id, revision: self.revision, definition: self.definition.clone(), keys: self.keys.clone() }
     }
 
-    /// The column that is the same thing as `other` of another version of this object, whatever its name.
+    /// This object's column that is the same as `other` of another version, even if it was renamed.
     pub fn same_column(&self, other: &Column) -> Option<&Column> {
         let key = other.catalogue_key();
         self.columns.iter().find(|column| column.catalogue_key() == key)
@@ -208,26 +208,26 @@ impl Object {
         }
     }
 
-    /// The declared unique targets: `id`, then unique fields, then groups, each as the places of its columns.
+    /// The declared unique targets: `id`, then unique fields, then groups. Each target is the list of its columns' indexes.
     pub fn unique_targets(&self) -> Vec<Vec<usize>> {
         let singles = (0..self.columns.len()).filter(|index| self.columns[*index].unique).map(|index| vec![index]);
         let groups = self.definition.constraints.unique_together.iter();
         singles.chain(groups.map(|group| group.iter().filter_map(|name| self.column_index(name)).collect())).collect()
     }
 
-    /// The declared unique targets by name, as `on_conflict` takes them: columns separated by commas.
+    /// The names of the declared unique targets, in the form of `on_conflict`: columns separated by commas.
     pub fn unique_target_names(&self) -> Vec<String> {
         let names =
             |target: &Vec<usize>| target.iter().map(|index| self.columns[*index].name.as_str()).collect::<Vec<_>>().join(",");
         self.unique_targets().iter().map(names).collect()
     }
 
-    /// Whether `search` has anything to look into.
+    /// Whether `search` can look into any column.
     pub fn is_searchable(&self) -> bool {
         self.columns.iter().any(Column::is_searchable)
     }
 
-    /// Place of a column in `columns`.
+    /// The index of a column in `columns`.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }

@@ -1,17 +1,17 @@
-//! How much of what a caller sent an error shows of it: enough to recognize it, and never more.
+//! Bounds how much of a caller's text an error repeats: enough to recognize it, and never more.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 /// Characters of a caller's text that an error repeats.
 const EXCERPT_CHARS_MAX: usize = 100;
-/// Characters at the end of another crate's message that are kept where its middle is left out: where in the text, mostly.
+/// Characters that are kept at the end of another crate's message when its middle is left out. They usually name the position.
 const TAIL_CHARS_MAX: usize = 60;
-/// Characters of what such a message says that was expected.
+/// Characters of the part of such a message that names the expected form.
 const EXPECTED_CHARS_MAX: usize = 1000;
 /// Characters of a whole message.
 const MESSAGE_CHARS_MAX: usize = 2000;
-/// What stands where the rest was.
+/// Replaces the part that is left out.
 const REST: &str = "…";
 
 /// The beginning of the text, followed by `…` if the text is longer.
@@ -22,19 +22,19 @@ pub fn excerpt(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same in double quotes, its control characters escaped.
+/// The same in double quotes, with control characters escaped.
 pub fn quoted(text: &str) -> String {
     format!("{:?}", excerpt(text))
 }
 
-/// The message of another crate, which may repeat what the caller sent. Most of the repeated part is left out.
+/// The message of another crate, which may repeat the caller's text. Most of the repeated part is left out.
 pub fn excerpt_of(message: &impl Display) -> String {
     let message = message.to_string();
     let (chars, kept) = (message.chars().count(), EXCERPT_CHARS_MAX + TAIL_CHARS_MAX);
     if chars <= kept {
         return message;
     }
-    // The message repeats in quotes what it found, and then says what was expected, or where.
+    // The message quotes the value that it found. After that it names the expected form, or the position.
     let begin = message.find(['`', '"']).map_or(0, |quote| quote + 1);
     let ends = ["`, expected", "\", expected", "`, there are no", "` at line ", "\" at line "];
     let end = ends.into_iter().find_map(|end| message.rfind(end)).filter(|end| *end >= begin);
@@ -47,8 +47,8 @@ pub fn excerpt_of(message: &impl Display) -> String {
     format!("{}{tail}", excerpt(&message))
 }
 
-/// A message with each part that stands in quotes cut to an excerpt, and as a whole within a bound. Messages of this project
-/// quote what they repeat of a request.
+/// A message whose quoted parts are cut to excerpts, and whose length is bounded. Messages of this project quote the text that they
+/// repeat of a request.
 pub(crate) fn shortened(message: String) -> String {
     if message.len() <= EXCERPT_CHARS_MAX {
         return message;
@@ -74,7 +74,7 @@ pub(crate) fn shortened(message: String) -> String {
     }
 }
 
-/// Where a quoted part ends; in double quotes a backslash escapes the next character.
+/// The end of a quoted part. In double quotes, a backslash escapes the next character.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(place, character)| {

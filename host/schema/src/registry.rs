@@ -1,4 +1,4 @@
-//! The registry snapshot: every object and relationship at one version, never changed, swapped whole.
+//! The registry snapshot: every object and relationship at one version. It never changes and is replaced as a whole.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ pub struct Registry {
     pub version: i64,
     objects: BTreeMap<String, Arc<Object>>,
     relationships: Vec<Relationship>,
-    /// By object, in the order of the relationships.
+    /// Relations by object, in the order of the relationships.
     relations: HashMap<String, Vec<Relation>>,
-    /// By object: the foreign keys that refer to it, as the holder and the place of the column.
+    /// By object, the foreign keys that refer to it: the object with the column, and the column's index.
     referrers: HashMap<String, Vec<(Arc<Object>, usize)>>,
 }
 
@@ -31,7 +31,7 @@ impl Registry {
     /// Checks all objects and relationships against each other. `relationships` are in the order of their numbers.
     ///
     /// # Errors
-    /// `invalid_schema` naming what clashes.
+    /// `invalid_schema`, which names the conflict.
     pub fn new(version: i64, objects: Vec<StoredObject>, relationships: Vec<Relationship>) -> Result<Registry> {
         if objects.len() > OBJECTS_MAX || relationships.len() > RELATIONSHIPS_MAX {
             return Err(invalid(format!("A service has {OBJECTS_MAX} objects and {RELATIONSHIPS_MAX} relationships at most.")));
@@ -99,7 +99,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Objects become fields and types of one GraphQL schema, so their names have to keep out of each other's way.
+    /// Checks that names do not collide in GraphQL. All objects become fields and types of one GraphQL schema.
     fn check_graphql_names(&self) -> Result<()> {
         let mut taken: HashMap<String, &str> = HashMap::new();
         for name in self.objects.keys() {
@@ -126,17 +126,17 @@ impl Registry {
         self.objects.get(name)
     }
 
-    /// In the order of their names.
+    /// All objects, in the order of their names.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.objects.values()
     }
 
-    /// In the order of their numbers.
+    /// All relationships, in the order of their numbers.
     pub fn relationships(&self) -> &[Relationship] {
         &self.relationships
     }
 
-    /// The relationships as `object` shows them.
+    /// The relations that records of `object` show.
     pub fn relations_of(&self, object: &str) -> &[Relation] {
         self.relations.get(object).map_or(&[], Vec::as_slice)
     }
@@ -145,12 +145,12 @@ impl Registry {
         self.relations_of(object).iter().find(|relation| relation.key == key)
     }
 
-    /// The foreign keys that refer to `object`, as the holder and the place of the column.
+    /// The foreign keys that refer to `object`: the object with the column, and the column's index.
     pub fn referrers_of(&self, object: &str) -> &[(Arc<Object>, usize)] {
         self.referrers.get(object).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether deleting a record of `object` changes records of others.
+    /// Whether deleting a record of `object` changes records of other objects.
     pub fn deletes_beyond(&self, object: &str) -> bool {
         self.referrers_of(object).iter().any(|(holder, column)| {
             holder.columns[*column].reference.as_ref().is_some_and(|reference| reference.on_delete != OnDelete::Restrict)

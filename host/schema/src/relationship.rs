@@ -1,4 +1,4 @@
-//! Relationships between objects, and the keys under which they show.
+//! Relationships between objects, and the keys under which records show them.
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub enum OnDelete {
     SetNull,
 }
 
-// Checking fills `onDelete` in, so that each answer has it.
+// The check fills in `onDelete`, so every response has it.
 fn with_on_delete(schema: &mut Schema) {
     if let Some(required) = schema.get_mut("required").and_then(|required| required.as_array_mut()) {
         required.push("onDelete".into());
@@ -60,14 +60,14 @@ pub struct RelationshipDefinition {
 #[schemars(rename = "SvcRelationship", deny_unknown_fields)]
 pub struct Relationship {
     /// Number in the catalogue.
-    // Names of constraints and of the link table are made of it.
+    // Names of constraints and of the link table contain it.
     pub id: i64,
     #[serde(flatten)]
     pub definition: RelationshipDefinition,
 }
 
 impl RelationshipDefinition {
-    /// Checks what can be told without the objects, and fills in `onDelete`.
+    /// Checks everything that does not need the objects, and fills in `onDelete`.
     ///
     /// # Errors
     /// `invalid_schema`.
@@ -82,7 +82,7 @@ impl RelationshipDefinition {
             let why = if is_linked { "many_to_many; it has nothing to set to null" } else { "required" };
             return refuse(format!("`onDelete` of `{}` cannot be set_null: the relationship is {why}.", self.name));
         }
-        // Links say only that two records belong together, so they go with either, unless told otherwise.
+        // A link only says that two records belong together. So by default it is deleted with either record.
         let default = if is_linked { OnDelete::Cascade } else { OnDelete::Restrict };
         self.on_delete.get_or_insert(default);
         Ok(self)
@@ -92,7 +92,7 @@ impl RelationshipDefinition {
         self.on_delete.unwrap_or(OnDelete::Restrict)
     }
 
-    /// The object that holds the foreign key, if there is one.
+    /// The object with the foreign key, if there is one.
     pub fn holder(&self) -> Option<&str> {
         match self.kind {
             RelationshipKind::ManyToOne | RelationshipKind::OneToOne => Some(&self.source),
@@ -101,7 +101,7 @@ impl RelationshipDefinition {
         }
     }
 
-    /// The object whose records the foreign key names.
+    /// The object that the foreign key refers to.
     pub fn referenced(&self) -> &str {
         match self.kind {
             RelationshipKind::OneToMany => &self.source,
@@ -109,7 +109,7 @@ impl RelationshipDefinition {
         }
     }
 
-    /// Whether the object `name` cannot be dropped without changing another because of this relationship.
+    /// Whether dropping the object `name` would change another object because of this relationship.
     pub fn is_needed_besides(&self, name: &str) -> bool {
         let is_between_two = self.source != self.target && (self.source == name || self.target == name);
         is_between_two && (self.source != name || self.kind == RelationshipKind::OneToMany)
@@ -124,7 +124,7 @@ impl RelationshipDefinition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     pub relationship_id: i64,
-    /// The object referred to.
+    /// The object that it refers to.
     pub target: String,
     /// Its number.
     pub target_id: i64,
@@ -134,11 +134,11 @@ pub struct Reference {
 /// How the related records are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationShape {
-    /// By this object's foreign key: one record or null. The place of the column in this object.
+    /// By this object's foreign key: one record or null. `column` is the column's index in this object.
     Forward { column: usize },
-    /// By the foreign key of the related object: an array, or for one_to_one a record or null. The place of the column there.
+    /// By the related object's foreign key: an array, or for one_to_one a record or null. `column` is the index in that object.
     Reverse { column: usize, is_single: bool },
-    /// By the links: an array.
+    /// By the table of links: an array.
     Linked { relationship_id: i64, is_source: bool },
 }
 
@@ -153,10 +153,10 @@ impl RelationShape {
     }
 }
 
-/// A relationship as one of its objects shows it.
+/// A relationship as seen from one of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
-    /// `owner`, or `task_by_owner` on the other side.
+    /// For example `owner`, or `task_by_owner` on the other side.
     pub key: String,
     pub relationship_id: i64,
     /// Name of the related object.

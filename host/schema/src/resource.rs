@@ -1,7 +1,7 @@
-//! The resources of the platform that grants name beside objects: the one list of them.
+//! The list of the platform's resources. Grants can name them besides objects.
 //!
-//! Checks of grants, admission, the OpenAPI document and what a role gives in effect take them from here. Tests compare
-//! `docs/auth.md` and the console with the list.
+//! Checks of grants, admission, the OpenAPI document and the list of a role's rights use this list. Tests compare `docs/auth.md` and the
+//! console with it.
 
 crate::listed! {
     /// A resource of the platform. Its name is never an object's.
@@ -24,7 +24,7 @@ crate::listed! {
 }
 
 impl Resource {
-    /// As a grant names it.
+    /// The resource's name in grants.
     pub const fn name(self) -> &'static str {
         match self {
             Resource::Data => "data",
@@ -40,7 +40,7 @@ impl Resource {
         }
     }
 
-    /// Whether it has rows that belong to callers, so that a grant for own rows is one.
+    /// Whether the resource has rows that belong to callers, so that a grant for own rows makes sense.
     pub const fn has_own_rows(self) -> bool {
         match self {
             Resource::Users | Resource::ApiKeys => true,
@@ -55,7 +55,7 @@ impl Resource {
         }
     }
 
-    /// The one with this name.
+    /// The resource with this name.
     pub fn named(name: &str) -> Option<Resource> {
         Resource::ALL.iter().copied().find(|resource| resource.name() == name)
     }
@@ -85,7 +85,7 @@ mod tests {
         expression.captures_iter(text).map(|captures| captures.get(1).expect("a group").as_str()).collect()
     }
 
-    /// The text of the console's constant that begins so, up to the line that ends it.
+    /// The text of the console's constant that begins with `start`, up to the line that ends it.
     fn constant<'t>(file: &'t str, start: &str, end: &str) -> &'t str {
         let (_, rest) = file.split_once(start).unwrap_or_else(|| panic!("no {start}"));
         rest.split_once(end).expect("the constant's end").0

@@ -1,4 +1,4 @@
-//! Instants, dates and times of day: one text form each, the same on both engines.
+//! Instants, dates and times of day. Each has one text form, the same on both engines.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -42,7 +42,7 @@ fn write_fraction(out: &mut Vec<u8>, millis_of_day: u32) {
     two(out, fraction % 100);
 }
 
-/// Appends `HH:MM:SS`, and `.fff` where the milliseconds are not zero.
+/// Appends `HH:MM:SS`, and `.fff` if the milliseconds are not zero.
 pub fn write_time(out: &mut Vec<u8>, millis_of_day: u32) {
     write_seconds(out, millis_of_day);
     if !millis_of_day.is_multiple_of(1000) {
@@ -90,7 +90,7 @@ fn in_calendar(year: i32) -> bool {
     (1..=9999).contains(&year)
 }
 
-/// Takes a number of exactly `width` digits off the beginning of `text`.
+/// Removes a number of exactly `width` digits from the beginning of `text`.
 fn take_digits(text: &mut &[u8], width: usize) -> Option<u32> {
     let (digits, rest) = text.split_at_checked(width)?;
     let mut number = 0;
@@ -101,7 +101,7 @@ fn take_digits(text: &mut &[u8], width: usize) -> Option<u32> {
     Some(number)
 }
 
-/// Takes one of `expected` off the beginning of `text`.
+/// Removes one of the `expected` bytes from the beginning of `text`.
 fn take_one(text: &mut &[u8], expected: &[u8]) -> Option<u8> {
     let (first, rest) = text.split_first().filter(|(first, _)| expected.contains(first))?;
     *text = rest;
@@ -118,7 +118,7 @@ fn take_date(text: &mut &[u8]) -> Option<i32> {
     Some(NaiveDate::from_ymd_opt(year, month, day)?.num_days_from_ce() - EPOCH_DAY_FROM_CE)
 }
 
-/// `HH:MM[:SS[.fff]]` as milliseconds since midnight. No engine stores a leap second, so there is no second 60.
+/// Reads `HH:MM[:SS[.fff]]` as milliseconds since midnight. No engine stores a leap second, so second 60 is refused.
 fn take_time(text: &mut &[u8], needs_seconds: bool) -> Option<u32> {
     let hour = take_digits(text, 2).filter(|hour| *hour < 24)?;
     take_one(text, b":")?;
@@ -142,21 +142,21 @@ fn take_time(text: &mut &[u8], needs_seconds: bool) -> Option<u32> {
     Some(millis)
 }
 
-/// Reads `YYYY-MM-DD` into days since 1970-01-01; years 0001 to 9999.
+/// Reads `YYYY-MM-DD` as days since 1970-01-01, for the years 0001 to 9999.
 pub fn parse_date(text: &str) -> Option<i32> {
     let mut rest = text.as_bytes();
     take_date(&mut rest).filter(|_| rest.is_empty())
 }
 
-/// Reads `HH:MM[:SS[.fff]]` into milliseconds since midnight. Finer digits are cut off.
+/// Reads `HH:MM[:SS[.fff]]` as milliseconds since midnight. Finer digits are cut off.
 pub fn parse_time(text: &str) -> Option<u32> {
     let mut rest = text.as_bytes();
     take_time(&mut rest, false).filter(|_| rest.is_empty())
 }
 
-/// Reads RFC 3339 with any offset, or without one (UTC then), into milliseconds. Finer digits are cut off.
+/// Reads RFC 3339 with any offset, or without one (then it is UTC), as milliseconds. Finer digits are cut off.
 ///
-/// A leap second is refused, wherever it stands: no engine stores one, and another instant is not what was sent.
+/// A leap second is always refused. No engine stores one, and another instant would not be what the caller sent.
 pub fn parse_datetime(text: &str) -> Option<Millis> {
     let mut rest = text.as_bytes();
     let days = take_date(&mut rest)?;
@@ -172,7 +172,7 @@ pub fn parse_datetime(text: &str) -> Option<Millis> {
         let offset = i64::from(hours * 60 + minutes) * 60_000;
         millis -= if sign == b'-' { -offset } else { offset };
     }
-    // Years 0001 to 9999 in UTC, which is what is stored and shown.
+    // Years 0001 to 9999 in UTC, because values are stored and shown in UTC.
     (rest.is_empty() && (FIRST_MILLIS..=LAST_MILLIS).contains(&millis)).then_some(millis)
 }
 

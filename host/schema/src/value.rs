@@ -1,4 +1,4 @@
-//! Values in their canonical form: what each type accepts, and what it looks like as JSON.
+//! Values in their canonical form: what each type accepts, and how it looks as JSON.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::number::{DECIMAL_DIGITS_MAX, NumberText, Rounding};
 use crate::quote::excerpt_of;
 use crate::{json, time};
 
-/// A value of a column. Two that are equal have the same JSON text.
+/// A value of a column. Equal values have the same JSON text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,
@@ -25,7 +25,7 @@ pub enum Value {
         scaled: i64,
         scale: u8,
     },
-    /// A filter's number that has more digits than the column: greater than `below / 10^scale`, less than the next value.
+    /// A filter's number with more digits than the column has: greater than `below / 10^scale`, and less than the next value.
     DecimalBetween {
         below: i64,
         scale: u8,
@@ -72,19 +72,19 @@ impl Value {
     }
 }
 
-/// How long texts may be, in bytes of UTF-8.
+/// The length that texts may have, in bytes of UTF-8.
 #[derive(Clone, Copy, Debug)]
 pub struct TextBounds {
-    /// Where the field has no `max` of its own.
+    /// The bound of a field without a `max` of its own.
     pub plain: usize,
-    /// What a `max` can allow.
+    /// The greatest bound that a `max` can set.
     pub most: usize,
 }
 
 /// Most bytes of one character.
 const CHARACTER_BYTES_MAX: u64 = 4;
 
-/// A JSON value seen from outside, before a type has looked at it.
+/// A JSON value before it is read as a type.
 enum Input<'a> {
     Null,
     Boolean(bool),
@@ -116,9 +116,9 @@ fn read(raw: &str) -> Result<Input<'_>, String> {
     })
 }
 
-/// Reads a filter's text value (a query parameter) as a value of `column`, without its rules.
+/// Reads a filter's text value (a query parameter) as a value of `column`. The column's rules are not checked.
 ///
-/// The text is taken as it stands: `007` stays `007` on a text column and is 7 on an integer one.
+/// The column's type decides how the text is read: `007` stays `007` on a text column and is 7 on an integer column.
 pub fn parse_filter_text(column: &Column, text: &str) -> Result<Value> {
     if text.contains('\0') {
         return Err(column.invalid("text cannot hold the NUL character"));
@@ -127,10 +127,10 @@ pub fn parse_filter_text(column: &Column, text: &str) -> Result<Value> {
 }
 
 impl Column {
-    /// Reads one JSON value (its text) as a value of this column and checks the column's rules.
+    /// Reads the text of a JSON value as a value of this column, and checks the column's rules.
     ///
     /// # Errors
-    /// `invalid_value` if it does not fit the type, `CONSTRAINT_VIOLATION` if it breaks a rule; `field` is set.
+    /// `invalid_value` if the value does not fit the type, `CONSTRAINT_VIOLATION` if it breaks a rule. `field` is set.
     pub fn value_of(&self, raw: &str) -> Result<Value> {
         let input = read(raw).map_err(|why| self.invalid(&why))?;
         if self.ty == ColumnType::Json {
@@ -153,10 +153,10 @@ impl Column {
         self.coerce(read(raw).map_err(|why| self.invalid(&why))?, false)
     }
 
-    /// Reads a stored value from a record's JSON, which keeps the rules of the time when it was written.
+    /// Reads a stored value from a record's JSON. Its rules are not checked, because it follows those of the time when it was written.
     ///
     /// # Errors
-    /// `invalid_value` if it does not fit the type.
+    /// `invalid_value` if the value does not fit the type.
     pub fn stored_value_of(&self, raw: &str) -> Result<Value> {
         match self.ty {
             ColumnType::Json if raw.trim() == "null" => Ok(Value::Null),
@@ -177,7 +177,7 @@ impl Column {
     fn json_value(&self, raw: &str, input: Input<'_>) -> Result<Value> {
         let compact = |text: &str| {
             let compact = json::compact(text).map_err(|error| self.invalid(&format!("not JSON: {}", excerpt_of(&error))))?;
-            // Postgres holds no NUL in text, and neither engine may take what the other refuses.
+            // Postgres stores no NUL in text, and both engines must accept the same values.
             match json::holds_nul(&compact) {
                 true => Err(self.invalid("text cannot hold the NUL character")),
                 false => Ok(compact),
@@ -261,7 +261,7 @@ impl Column {
         }
     }
 
-    /// The text of a number, or of a string that holds one; nothing else (no `inf`, no hexadecimal, no spaces).
+    /// The text of a number, or of a string that contains one. Other forms are refused: `inf`, hexadecimal, spaces.
     fn number_text<'a>(&self, input: &'a Input<'_>) -> Result<&'a str> {
         match input {
             Input::Number(text) => Ok(text),
@@ -274,7 +274,7 @@ impl Column {
         NumberText::parse(self.number_text(input)?).ok_or_else(|| self.invalid("needs a number"))
     }
 
-    /// A number of `scale` digits after the point. One that is drawn down lies between two values, unless it is one.
+    /// A number with `scale` digits after the point. If it is rounded down and not exact, the result lies between two values.
     fn decimal_value(&self, input: &Input<'_>, scale: u8, rounding: Rounding) -> Result<Value> {
         let number = self.number(input)?.scaled(scale, rounding).ok_or_else(|| self.invalid("has more than 18 digits"))?;
         let scaled = number.scaled;
@@ -284,16 +284,16 @@ impl Column {
         })
     }
 
-    /// The error of a result that the column's type cannot hold.
+    /// The error of a result that does not fit the column's type.
     pub fn out_of_range(&self) -> Error {
         Error::new(Code::InvalidValue, format!("`{}` ({}): the result is out of the type's range.", self.name, self.kind.name()))
             .with_field(self.name.clone())
     }
 
-    /// Checks what an atomic operator makes of a value.
+    /// Checks the result of an atomic operator.
     ///
     /// # Errors
-    /// `invalid_value` if the type cannot hold it, `CONSTRAINT_VIOLATION` if a rule forbids it.
+    /// `invalid_value` if the result does not fit the type, `CONSTRAINT_VIOLATION` if it breaks a rule.
     pub fn check_sum(&self, before: &Value, amount: &Value) -> Result<()> {
         const DECIMAL_MAX: i128 = 10i128.pow(DECIMAL_DIGITS_MAX);
         let bounds = match self.ty {
@@ -319,8 +319,7 @@ impl Column {
         }
     }
 
-    /// Checks that a text is not longer than values may be that are written now. Stored values may be longer: the bound is a
-    /// setting.
+    /// Checks that a text is not longer than new values may be. Stored values may be longer, because the bound is a setting.
     ///
     /// # Errors
     /// `CONSTRAINT_VIOLATION` with `field`.
@@ -409,13 +408,13 @@ impl Column {
     }
 }
 
-/// The double that a bound of a float column is compared as, in checks of the database too.
+/// The double that a float column is compared with for a bound, in checks of the database too.
 fn nearest_double(bound: Decimal) -> f64 {
-    // By its text: the conversion of the crate is off by a bit here and there.
+    // The double is parsed from text, because the crate's conversion is sometimes off by one bit.
     bound.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// The form that browsers check in `<input type=email>`, with a dot in the domain.
+/// The rule that browsers use in `<input type=email>`, but the domain needs a dot.
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let local_fits = !local.is_empty()
@@ -434,7 +433,7 @@ pub fn is_email(text: &str) -> bool {
         })
 }
 
-/// Whether the text is an absolute http or https URL as it stands. Browsers mend more: `http:a.b`, backslashes, spaces.
+/// Whether the text is a complete http or https URL. Browsers repair more: `http:a.b`, backslashes, spaces.
 pub fn is_url(text: &str) -> bool {
     let after_scheme = ["http://", "https://"].iter().find_map(|scheme| {
         let head = text.get(..scheme.len())?;

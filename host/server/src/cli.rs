@@ -1,4 +1,4 @@
-//! The command line. Exit 0: done; 1: failed; 2: usage or configuration.
+//! The command line. Exit codes: 0 for success, 1 for a failure, 2 for a wrong usage or configuration.
 
 mod block;
 mod build;
@@ -23,7 +23,7 @@ use crate::variables::VARIABLES;
 
 pub(crate) use terminal::print_line;
 
-/// The hidden command that compiles one component; the server runs itself with it.
+/// The hidden command that compiles one component. The server starts itself with it.
 pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
 #[derive(Parser)]
@@ -54,12 +54,12 @@ enum Command {
     CompileComponent { memory_bytes: u64, seconds: u64 },
 }
 
-/// Why a command did not do what it was asked: one line or more for the person who typed it.
+/// Why a command failed: one or more lines for the user.
 #[derive(Debug)]
 enum Problem {
-    /// The command cannot be understood or done as it stands: exit code 2.
+    /// The command or the configuration is wrong: exit code 2.
     Usage(String),
-    /// It was understood, and failed: exit code 1.
+    /// The command failed: exit code 1.
     Failed(String),
 }
 
@@ -88,7 +88,7 @@ fn serve_help() -> String {
     help
 }
 
-/// Runs what the command line asks for.
+/// Runs the command of the command line.
 pub(crate) fn run() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve => serve::serve().map_err(Problem::from),

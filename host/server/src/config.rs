@@ -1,6 +1,6 @@
-//! The configuration: environment variables, read once, checked whole.
+//! The configuration: environment variables, which are read once and checked all together.
 //!
-//! A malformed value stops the boot with one line that names its variable. A value that may hold a secret is never shown.
+//! A malformed value stops the boot with one line that names the variable. A value that may be secret is never shown.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,31 +13,31 @@ use url::Url;
 
 use crate::variables::{self, VARIABLES, Variable};
 
-/// Every setting, with its default where the environment names none.
+/// All settings. A variable that is not set has its default.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
-    /// `None`: `http://` and the bound address.
+    /// `None` means `http://` and the bound address.
     pub(crate) public_url: Option<Url>,
     pub(crate) data_dir: PathBuf,
-    /// `None`: the SQLite file in the data directory.
+    /// `None` means the SQLite file in the data directory.
     pub(crate) database_url: Option<String>,
     pub(crate) database_connections_max: Option<u32>,
     pub(crate) secret: Option<String>,
-    /// What the first sign-up of a fresh server has to send.
+    /// The token that the first sign-up of a fresh server has to send.
     pub(crate) setup_token: Option<SetupToken>,
     pub(crate) require_auth: bool,
-    /// The pair that makes the first admin at boot.
+    /// Email and password of the first admin, who is made at boot.
     pub(crate) admin: Option<AdminPair>,
     pub(crate) disable_signup: bool,
     pub(crate) anonymous_auth: bool,
     pub(crate) signup_role: Option<String>,
     pub(crate) events_enabled: bool,
-    /// Age in days at which settled events are deleted; 0 keeps all.
+    /// Age in days at which settled events are deleted. 0 keeps all of them.
     pub(crate) events_retention_days: u32,
     /// `None` if the variable is not set. Then the size depends on the disk.
     pub(crate) events_bytes_max: Option<i64>,
-    /// How often the dispatcher looks by itself.
+    /// How often the dispatcher looks for work without being woken.
     pub(crate) events_poll: Duration,
     pub(crate) retry_base_ms: i64,
     pub(crate) webhook_timeout: Duration,
@@ -61,31 +61,31 @@ pub(crate) struct Config {
     pub(crate) telemetry: bool,
     /// The bearer token of `/metrics`.
     pub(crate) metrics_token: Option<String>,
-    /// A listener for `/metrics` alone.
+    /// A separate listener for `/metrics`.
     pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) otlp: Otlp,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
-    /// Whether each request leaves a line.
+    /// Whether each request is logged.
     pub(crate) log_requests: bool,
-    /// Names beginning with `SVC_` that mean nothing here.
+    /// Unknown names that begin with `SVC_`.
     pub(crate) unknown: Vec<String>,
     listed: Vec<ListedSetting>,
 }
 
-/// Who telemetry is sent to. Addresses and headers the exporter reads from the environment itself.
+/// The collectors of telemetry. The exporter reads their addresses and headers from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Otlp {
     pub(crate) traces: Option<Collector>,
     pub(crate) metrics: Option<Collector>,
-    /// Whether a collector is named while telemetry is off.
+    /// Whether a collector is configured while telemetry is off.
     pub(crate) is_ignored: bool,
 }
 
-/// Fewest characters of a setup token that is not `auto`: somebody who guesses it becomes admin.
+/// Fewest characters of a setup token that is not `auto`. A person who guesses it becomes admin.
 const SETUP_TOKEN_CHARS_MIN: usize = 16;
 
-/// What stands in `SVC_SETUP_TOKEN`.
+/// The value of `SVC_SETUP_TOKEN`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SetupToken {
     /// Derived from the master secret and the database's id.
@@ -93,7 +93,7 @@ pub(crate) enum SetupToken {
     Value(String),
 }
 
-/// The address of the first admin, and where the password stands.
+/// The email address of the first admin, and the source of the password.
 #[derive(Clone)]
 pub(crate) struct AdminPair {
     pub(crate) email: String,
@@ -107,7 +107,7 @@ enum PasswordSource {
 }
 
 impl AdminPair {
-    /// The variable that the password came from.
+    /// The variable that names the password.
     pub(crate) fn password_variable(&self) -> &'static str {
         match self.source {
             PasswordSource::Value(_) => "SVC_ADMIN_PASSWORD",
@@ -115,10 +115,10 @@ impl AdminPair {
         }
     }
 
-    /// The password; a file's contents are trimmed.
+    /// The password. The contents of a file are trimmed.
     ///
     /// # Errors
-    /// A line that names the variable, where the file cannot be read.
+    /// A line that names the variable, if the file cannot be read.
     pub(crate) fn password(&self) -> Result<String, String> {
         match &self.source {
             PasswordSource::Value(password) => Ok(password.clone()),
@@ -136,28 +136,28 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What commands take from the environment. They mean nothing to the server, and are no misspelt settings of it either.
+/// Variables of the commands. The server does not use them, and does not report them as unknown.
 const COMMAND_VARIABLES: [&str; 4] = ["SVC_URL", "SVC_API_KEY", "SVC_REGISTRY_USER", "SVC_REGISTRY_PASSWORD"];
 
-/// How long one export to a collector may take by default, as OpenTelemetry has it.
+/// Default time limit of one export to a collector, as in OpenTelemetry.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a collector's own variables may say instead.
+/// The range of the collector's own timeout variables, in milliseconds.
 const COLLECTOR_TIMEOUT_MS: (u64, u64) = (1, 600_000);
-/// Shortest master secret in characters.
+/// Fewest characters of a master secret.
 const SECRET_CHARS_MIN: usize = 32;
 
 struct Source<F>(F);
 
-/// The text of a URL setting is never shown: people write passwords into URLs.
+/// The text of a URL setting is never shown, because people write passwords into URLs.
 const URL_NEED: &str = "an absolute http or https URL without a user, a query or a fragment";
 
 impl<F: Fn(&str) -> Option<String>> Source<F> {
-    /// An unset and an empty variable are the same.
+    /// An empty variable counts as unset.
     fn text(&self, name: &str) -> Option<String> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
 
-    /// What the variable is set to, else its default in the table of variables.
+    /// The value of the variable, or else its default in the table of variables.
     fn effective(&self, name: &str) -> Option<String> {
         let default = || variables::named(name).and_then(Variable::default_text).map(str::to_owned);
         self.text(name).or_else(default)
@@ -172,7 +172,7 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         text.map(|text| parse(text.trim()).ok_or_else(|| format!("{name} needs {need}; it is {text:?}."))).transpose()
     }
 
-    /// The same of a variable that has a default.
+    /// The same for a variable that has a default.
     fn due<T>(&self, name: &str, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
         self.parsed(name, need, parse)?.ok_or_else(|| format!("{name} needs {need}."))
     }
@@ -181,12 +181,12 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         self.due(name, FLAG_NEED, flag)
     }
 
-    /// A whole number; the table of variables has the range.
+    /// A whole number within the range in the table of variables.
     fn number(&self, name: &str) -> Result<u64, String> {
         self.optional_number(name)?.ok_or_else(|| format!("{name} needs a whole number."))
     }
 
-    /// The same of a variable without a default.
+    /// The same for a variable without a default.
     fn optional_number(&self, name: &str) -> Result<Option<u64>, String> {
         let range = variables::named(name).and_then(Variable::range);
         self.number_within(name, range.unwrap_or((0, u64::MAX)))
@@ -198,7 +198,7 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         })
     }
 
-    /// As [`Source::parsed`], for a value that may hold a secret: the message does not show it.
+    /// The same as [`Source::parsed`], for a value that may be secret: the message does not show it.
     fn secretive<T>(&self, name: &str, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, String> {
         let text = self.text(name);
         text.map(|text| parse(text.trim()).ok_or_else(|| format!("{name} needs {need}."))).transpose()
@@ -231,14 +231,14 @@ fn base_url(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
 }
 
-/// A URL that others are shown: it holds no credential and nothing that would be lost when a path is added.
+/// A URL that is shown to others. It has no credential, and no part that would be lost when a path is added.
 fn public_base_url(text: &str) -> Option<Url> {
     let is_plain =
         |url: &Url| url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
     base_url(text).filter(is_plain)
 }
 
-/// A token that can stand in a header.
+/// A token with only characters that a header can carry.
 fn header_token(text: &str) -> Option<String> {
     text.bytes().all(|byte| byte.is_ascii_graphic()).then(|| text.to_owned())
 }
@@ -351,7 +351,7 @@ impl Config {
         })
     }
 
-    /// Every setting as it may be shown. `effective` says what holds for variables that are not set, where only the caller knows.
+    /// All settings, without secrets. `effective` has the values of unset variables that only the caller knows.
     pub(crate) fn listed(&self, effective: &[(&str, String)]) -> Vec<ListedSetting> {
         let mut settings = self.listed.clone();
         for setting in settings.iter_mut().filter(|setting| !setting.is_set && !setting.secret) {
@@ -362,13 +362,13 @@ impl Config {
     }
 }
 
-/// Every variable as it may be shown. Two values can come from files.
+/// All variables, without secrets. Two values can come from files.
 fn listed(source: &Source<impl Fn(&str) -> Option<String>>) -> Vec<ListedSetting> {
     let mut settings: Vec<ListedSetting> =
         VARIABLES.iter().map(|variable| variable.listed(source.text(variable.name).as_deref())).collect();
     let has_password_file = source.text("SVC_ADMIN_PASSWORD_FILE").is_some();
     for setting in settings.iter_mut().filter(|setting| !setting.is_set) {
-        // Without the variable, the secret is kept in the data directory.
+        // If `SVC_SECRET` is not set, the secret is in a file of the data directory.
         if setting.name == "SVC_SECRET" || (setting.name == "SVC_ADMIN_PASSWORD" && has_password_file) {
             (setting.is_set, setting.source) = (true, SettingSource::File);
         }
@@ -376,7 +376,7 @@ fn listed(source: &Source<impl Fn(&str) -> Option<String>>) -> Vec<ListedSetting
     settings
 }
 
-/// Where telemetry is sent. While it is off, what these variables are set to is not checked.
+/// The collectors. While telemetry is off, their variables are not checked.
 fn otlp(source: &Source<impl Fn(&str) -> Option<String>>, telemetry: bool) -> Result<Otlp, String> {
     if !telemetry {
         let is_ignored = source.text("OTEL_EXPORTER_OTLP_ENDPOINT").is_some();
@@ -385,17 +385,17 @@ fn otlp(source: &Source<impl Fn(&str) -> Option<String>>, telemetry: bool) -> Re
     Ok(Otlp { traces: collector(source, "TRACES_")?, metrics: collector(source, "METRICS_")?, is_ignored: false })
 }
 
-/// The collector of one signal: by the signal's own variables, else by those for all.
+/// The collector of one signal: from the signal's own variables, or else from those for all signals.
 fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> Result<Option<Collector>, String> {
     let variable = |setting: &str| {
         let names = [format!("OTEL_EXPORTER_OTLP_{signal}{setting}"), format!("OTEL_EXPORTER_OTLP_{setting}")];
         names.into_iter().find_map(|name| source.text(&name).map(|text| (name, text)))
     };
     let Some((name, address)) = variable("ENDPOINT") else { return Ok(None) };
-    // An address may hold a key, and is not shown.
+    // The address may contain a key, so it is not shown.
     let url = base_url(&address).ok_or_else(|| format!("{name} needs an absolute http or https URL."))?;
     if let Some((name, _)) = variable("PROTOCOL") {
-        // The exporter would fall back to what it can speak, and fail at each export.
+        // Otherwise the exporter would use its own protocol, and fail at each export.
         let is_spoken = |text: &str| (text == "http/protobuf").then_some(());
         source.parsed(&name, "http/protobuf, the one protocol that is spoken here", is_spoken)?;
     }
@@ -406,7 +406,7 @@ fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> 
     Ok(Some(Collector { is_https: url.scheme() == "https", timeout }))
 }
 
-/// The bootstrap pair: both halves or none.
+/// The first admin's email and password: both or neither.
 fn admin_pair(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<Option<AdminPair>, String> {
     let password = source.text("SVC_ADMIN_PASSWORD").map(PasswordSource::Value);
     let file = source.text("SVC_ADMIN_PASSWORD_FILE").map(|path| PasswordSource::File(path.into()));

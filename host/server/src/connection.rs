@@ -1,4 +1,4 @@
-//! Connections of clients: how many an address may have, and how slowly a client may read.
+//! Connections of clients: how many one address may have, and how slowly a client may read.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// At most `each` connections of one address; those of trusted proxies are not counted.
+    /// At most `each` connections per address. Connections of trusted proxies do not count.
     pub(crate) fn new(each: usize, is_trusted_proxy: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Connections {
         let rule = PlacesRule::without_wait(usize::MAX, each);
         Connections { by_network: Places::new(rule), is_trusted_proxy: Arc::new(is_trusted_proxy) }
@@ -43,7 +43,7 @@ impl Connections {
     }
 }
 
-/// The place of one connection, until it is dropped.
+/// The place of one connection. Dropping it gives it back.
 pub(crate) struct ConnectionPlace {
     _place: Option<Place<IpAddr>>,
 }

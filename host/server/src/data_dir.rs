@@ -1,9 +1,9 @@
-//! The data directory: made if it is not there, closed to other users of the machine, and one process at a time on it.
+//! The data directory. It is made if it does not exist, other users of the machine cannot access it, and one process locks it.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// The directory; the lock lasts as long as this lives, and the system lets go of it when the process ends however it does.
+/// The directory. The lock lasts as long as this value. The system releases it when the process ends in any way.
 pub(crate) struct DataDir {
     path: PathBuf,
     _lock: Option<File>,
@@ -11,15 +11,15 @@ pub(crate) struct DataDir {
 
 /// Why the directory cannot be used.
 pub(crate) enum Unusable {
-    /// Other users of the machine may write to it: the operator has to change that.
+    /// Other users of the machine may write to it. Only the operator can decide what to do.
     OpenToOthers(String),
     Other(String),
 }
 
 impl DataDir {
-    /// Opens the directory. `exclusive` on SQLite, where two processes on one file would each believe to be the only writer.
+    /// Opens the directory. It is `exclusive` on SQLite, where two processes on one file would each take itself for the only writer.
     ///
-    /// From here on every file that this process makes is readable to its owner alone.
+    /// From now on, only the owner can read the files that this process makes.
     pub(crate) fn open(path: &Path, exclusive: bool) -> Result<DataDir, Unusable> {
         let explain = |error: std::io::Error| {
             Unusable::Other(format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display()))
@@ -60,7 +60,7 @@ impl DataDir {
 
 #[cfg(unix)]
 mod modes {
-    //! Modes of directories and files, independent of the umask and of who made them.
+    //! Permissions of directories and files. They do not depend on the umask, or on who made the files.
 
     use std::fs::{Metadata, Permissions, set_permissions, symlink_metadata};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -70,17 +70,17 @@ mod modes {
 
     pub(super) const DIRECTORY: u32 = 0o700;
     const FILE: u32 = 0o600;
-    /// The write bits of the group and of everybody.
+    /// The write bits of the group and of others.
     const OTHERS_WRITE: u32 = 0o022;
-    /// How deep the service's own files lie: `svc-data/blocks/…`.
+    /// How deep the service's own files are: `svc-data/blocks/…`.
     const DEPTH_MAX: usize = 4;
 
-    /// Takes every right of others from the files that this process makes from now on.
+    /// Removes all rights of other users from files that this process makes from now on.
     pub(super) fn own_files_alone() {
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     }
 
-    /// Refuses a directory that others may write to, and closes one that others may read.
+    /// Refuses a directory that others may write to. If others may only read it, removes that right.
     pub(super) fn close(path: &Path) -> Result<(), Unusable> {
         let explain = |error: std::io::Error| {
             Unusable::Other(format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display()))
@@ -88,7 +88,7 @@ mod modes {
         let found = std::fs::metadata(path).map_err(explain)?;
         let mode = found.permissions().mode() & 0o7777;
         if mode & OTHERS_WRITE != 0 {
-            // Another user who can write to it could have put their own database or secret there.
+            // Another user may have put a database or a secret of their own there.
             return Err(Unusable::OpenToOthers(format!(
                 "The data directory {0} (SVC_DATA_DIR) can be written to by other users of this machine (mode {mode:04o}). \
                  Look whether all that is in it is yours, then run `chmod 700 {0}`.",
@@ -105,8 +105,8 @@ mod modes {
         close_below(path, &[found.uid(), rustix::process::geteuid().as_raw()], DEPTH_MAX).map_err(explain)
     }
 
-    /// Closes what is in the directory and belongs to one of `owners`. Other users' entries are left alone: `lost+found` of a
-    /// volume belongs to root. So are links: they may lead to what is not the service's.
+    /// Removes the rights of others from entries that belong to one of `owners`. Entries of other users stay as they are: `lost+found` of a
+    /// volume belongs to root. Links stay too, because they may lead to files that are not the service's.
     fn close_below(directory: &Path, owners: &[u32], depth: usize) -> std::io::Result<()> {
         for entry in std::fs::read_dir(directory)? {
             let path = entry?.path();

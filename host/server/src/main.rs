@@ -1,6 +1,6 @@
 //! The binary: command line, configuration, wiring, shutdown.
 //!
-//! Here the floors are joined; nothing is decided that an operation could decide.
+//! This crate connects the others. It makes no decision that an operation could make.
 #![forbid(unsafe_code)]
 
 mod cli;

@@ -1,16 +1,16 @@
-//! The master secret: given, or generated once into the data directory.
+//! The master secret: from the configuration, or generated once into the data directory.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-/// Characters of a generated secret: 256 bits in hexadecimal.
+/// Random bytes of a generated secret: 256 bits. The file has them in hexadecimal.
 const GENERATED_BYTES: usize = 32;
 
 /// A secret from a file.
 pub(crate) struct Kept {
     pub(crate) secret: String,
-    /// Whether the file was made just now.
+    /// Whether this call made the file.
     pub(crate) is_new: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `blockbase serve`: boot, serve, drain.
+//! `blockbase serve`: boots, serves, drains.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ use crate::data_dir::{DataDir, Unusable};
 use crate::secret::Kept;
 use crate::{cli, secret, telemetry};
 
-/// How long running requests may go on once the server drains.
+/// How long running requests may go on when the server drains.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause after a failure to accept (out of file descriptors, say).
+/// Pause after an accept failed, for example because no file descriptor was left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why the server did not start or ended: the exit code and a line for the operator.
+/// Why the server did not start, or ended: an exit code, and a line for the operator.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The configuration is wrong: exit code 2.
@@ -62,12 +62,12 @@ pub(crate) fn serve() -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::Boot(format!("The async runtime cannot start: {error}.")))?;
     let outcome = runtime.block_on(run(config, telemetry));
-    // Blocking work that is still under way does not hold the exit up.
+    // The exit does not wait for blocking work.
     runtime.shutdown_background();
     outcome
 }
 
-/// Lets the process open as many files as it may: each stream is one, and a shell's own limit is low.
+/// Raises the process's limit of open files to its maximum. Each stream takes one, and a shell's default is low.
 #[cfg(unix)]
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -114,7 +114,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let secrets = SecretBox::new(kept.secret.as_bytes()).map_err(Failure::Boot)?;
     if !blockbase_app::secret_opens(&store, &secrets).await.map_err(unreadable)? {
         if kept.is_new {
-            // Another one than the database was made with would only be in the way of that one.
+            // The database was made with another secret, so the new one must not stay in that one's place.
             let _ = std::fs::remove_file(&secret_file);
         }
         return Err(Failure::Configuration(wrong_secret(config.secret.is_some(), &secret_file)));
@@ -188,7 +188,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let connections = GracefulShutdown::new();
     let proxies = TrustedProxies(config.trusted_proxies.clone());
     let limits = Connections::new(config.connections_of_an_address_max, move |address| proxies.trusts(address));
-    // A flood of clients must not keep scrapes out.
+    // Separate, so that many clients cannot block scrapes.
     let scrape_limits = Connections::new(config.connections_of_an_address_max, |_| false);
     let mut scrapes = Box::pin(async {
         match metrics_listener.zip(metrics_router) {
@@ -202,7 +202,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         name = signals.next() => tracing::info!(server.signal = name, "draining"),
     }
     let _ = leave.send(true);
-    // A balancer needs this time to see that the server is not ready any more; until then its requests are served.
+    // A load balancer needs this time to see that the server is not ready any more. Requests are served meanwhile.
     tokio::select! {
         () = accept(&listener, router, &limits, &connections) => {}
         () = &mut scrapes => {}
@@ -244,7 +244,8 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, wakeups: &
     };
     let (feed, wakeups) = (feed.clone(), wakeups.clone());
     let on_commit = move |commit: Commit| {
-        // Commits of Postgres bring no events, because every instance reads them from the outbox: this runs on SQLite's writer thread, which may wait.
+        // Only commits of SQLite have events here. This runs on its writer thread, which may block. On Postgres, every instance reads the
+        // events from the outbox.
         if !commit.events.is_empty() {
             feed.publish_blocking(commit.events);
         }
@@ -256,7 +257,7 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, wakeups: &
     Store::open(location, config.database_connections_max, Arc::new(on_commit)).await.map_err(Failure::Boot)
 }
 
-/// A listener, and the address that it has: port 0 picks a free one.
+/// A listener and its real address, because port 0 picks a free port.
 async fn bind(variable: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
     let listener = TcpListener::bind(wanted)
         .await
@@ -269,7 +270,7 @@ fn unreadable(error: blockbase_schema::Error) -> Failure {
     Failure::Boot(format!("The database cannot be read: {error}"))
 }
 
-/// What the operator is told where the secrets in the database were sealed with another master secret.
+/// The message if the secrets in the database were sealed with another master secret.
 fn wrong_secret(is_configured: bool, file: &std::path::Path) -> String {
     let (which, what_to_do) = match is_configured {
         true => ("SVC_SECRET".to_owned(), "Set SVC_SECRET to the one that it was made with".to_owned()),
@@ -281,7 +282,7 @@ fn wrong_secret(is_configured: bool, file: &std::path::Path) -> String {
     format!("{which} does not open the secrets that are stored in this database: it was made with another one. {what_to_do}.")
 }
 
-/// Says who may make the first account, which becomes admin. It says so only while no account exists.
+/// Reports who may make the first account, which becomes admin. Does so only while no account exists.
 fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, setup_token: Option<&str>) {
     let is_local = url::Url::parse(public_url).is_ok_and(|url| blockbase_rest::is_loopback_url(&url));
     match (&config.setup_token, setup_token) {
@@ -297,7 +298,7 @@ fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, set
     }
 }
 
-/// The address of the console for people. A browser cannot open the unspecified address, so `localhost` replaces it.
+/// The address of the console, for people. A browser cannot open the unspecified address, so `localhost` replaces it.
 fn console_address(config: &Config, address: SocketAddr, public_url: &str) -> String {
     let base = match config.public_url {
         None if address.ip().is_unspecified() => format!("http://localhost:{}", address.port()),
@@ -306,7 +307,7 @@ fn console_address(config: &Config, address: SocketAddr, public_url: &str) -> St
     format!("{base}{}", blockbase_console::PATH)
 }
 
-/// What people are told while nobody has signed up.
+/// The message for people while no account exists.
 fn first_steps(config: &Config, setup_token: Option<&str>) -> String {
     let token = match (&config.setup_token, setup_token) {
         (Some(SetupToken::Auto), Some(token)) => format!(" Its sign-up needs this setup token: {token}"),
@@ -316,7 +317,7 @@ fn first_steps(config: &Config, setup_token: Option<&str>) -> String {
     format!("Nobody has signed up yet. The first account becomes admin.{token}")
 }
 
-/// Makes the first admin where nobody has signed up yet. Else the pair means nothing, and is not looked at.
+/// Makes the first admin if no account exists. Otherwise the email and the password are ignored.
 async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
     if !app.is_fresh().await.map_err(|error| Failure::Boot(format!("The accounts cannot be read: {error}")))? {
         tracing::info!("there are users already; SVC_ADMIN_EMAIL and its password are ignored");
@@ -326,7 +327,7 @@ async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
     let pair = BootstrapAdmin { email: admin.email.clone(), password, password_variable: admin.password_variable() };
     match app.bootstrap(pair).await {
         Ok(true) => tracing::info!("the first admin is made; sign in and claim the account (POST /api/v1/admin/claim)"),
-        // Another instance was first.
+        // Another instance made the account first.
         Ok(false) => {}
         Err(error) if error.cause.is_none() => return Err(Failure::Configuration(error.message)),
         Err(error) => return Err(Failure::Boot(format!("The first admin cannot be made: {error}"))),
@@ -338,9 +339,9 @@ fn addresses(config: &Config) -> AddressPolicy {
     AddressPolicy { allow_private: config.allow_private_network }
 }
 
-/// Bytes of the outbox if no setting names them and the size of the disk is unknown, as with Postgres.
+/// Bytes of the outbox if no setting gives them and the size of the disk is unknown, as with Postgres.
 const OUTBOX_BYTES_DEFAULT: i64 = 10 << 30;
-/// The outbox's share of the disk that SQLite's file is on.
+/// The outbox may take one fifth of the disk with SQLite's file.
 const OUTBOX_DISK_SHARE: u64 = 5;
 
 fn outbox_bytes_max(config: &Config) -> i64 {
@@ -410,8 +411,7 @@ fn rest_settings(config: &Config, address: SocketAddr, public_url: &str, telemet
     }
 }
 
-/// Who gets the metrics from their own listener: clients with the token if there is one, or else all clients that reach the
-/// listener.
+/// Who may read the metrics on their own listener: with a token, clients that send it; without one, all clients that reach the listener.
 fn own_metrics(config: &Config, address: SocketAddr, telemetry: Telemetry) -> Metrics {
     let access = match &config.metrics_token {
         Some(token) => MetricsAccess::Token(token.clone()),
@@ -434,8 +434,8 @@ fn surfaces(app: &Arc<App>, console: Console, draining: watch::Receiver<bool>) -
     }
 }
 
-/// Accepts connections until it is dropped. Each connection is a task that the drain waits for. One too many of an address is closed at
-/// once.
+/// Accepts connections until it is dropped. Each connection is a task, and the drain waits for these tasks. If an address has too many
+/// connections, the new one is closed at once.
 async fn accept(listener: &TcpListener, router: axum::Router, limits: &Connections, connections: &GracefulShutdown) {
     loop {
         let (stream, address) = match listener.accept().await {

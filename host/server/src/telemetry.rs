@@ -1,4 +1,4 @@
-//! The log, one readable line where a thing is handled, and beside it the spans that are exported.
+//! The log, with one readable line where something is handled, and the export of spans.
 
 use blockbase_telemetry::{Settings, TARGET, Telemetry};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
@@ -8,10 +8,10 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use crate::config::{Config, LogFormat};
 
-/// Starts logging to standard error, and telemetry where it is on.
+/// Starts logging to standard error, and telemetry if it is on.
 ///
 /// # Errors
-/// A line that names the variable: `SVC_LOG` is no filter, or one of OpenTelemetry's is malformed.
+/// A line that names the variable: `SVC_LOG` is not a filter, or a variable of OpenTelemetry is malformed.
 pub(crate) fn start(config: &Config) -> Result<Option<Telemetry>, String> {
     // Telemetry also logs while it starts, so a first log is set for that time. The final log can be made only after the start,
     // because it contains telemetry's layer.
@@ -38,7 +38,7 @@ fn start_telemetry(config: &Config) -> Result<Telemetry, String> {
     })
 }
 
-/// A library that logs each message at `info`, and each mistake of a client at `warn`.
+/// A library that logs each message at `info`, and each error of a client at `warn`.
 const TALKATIVE: &str = "rmcp";
 
 fn filter(config: &Config) -> Result<EnvFilter, String> {

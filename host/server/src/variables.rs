@@ -1,7 +1,7 @@
-//! The environment variables of the server: what each means, what holds without it, and how much of it may be shown.
+//! The environment variables of the server: the meaning of each, its default, and how much of its value may be shown.
 //!
-//! This is the one list of them. `config` takes the defaults from here, `--help` prints it, and `GET /api/v1/settings` shows it with
-//! the values that hold. A new variable has to say whether it is a secret, because each is made by one of four functions.
+//! This is the only list of them. `config` takes the defaults from here, `--help` prints the list, and `GET /api/v1/settings` shows it with
+//! the effective values. A new variable has to say whether it is a secret, because one of four functions makes each.
 
 use blockbase_app::{ListedSetting, SettingSource};
 use url::Url;
@@ -13,28 +13,28 @@ pub(crate) struct Variable {
     pub(crate) name: &'static str,
     shown: Shown,
     default: Fallback,
-    /// The least and the greatest number that it takes, where it is a whole number.
+    /// The smallest and largest number that it accepts, if it is a whole number.
     range: Option<(u64, u64)>,
-    /// One line for `--help`.
+    /// The description, one line for `--help`.
     description: &'static str,
 }
 
-/// How much of a value others are shown.
+/// How much of a value is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     All,
-    /// Nothing: it is a secret.
+    /// The value is a secret, so nothing is shown.
     Never,
-    /// An address that may contain a secret. Only the parts that certainly are not secret are shown.
+    /// The value is an address that may contain a secret. Only the parts that are certainly not secret are shown.
     Address,
 }
 
-/// What holds where a variable is not set.
+/// The value of a variable that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fallback {
-    /// This text, as if it had been set.
+    /// This value, as if the variable had been set to it.
     Is(&'static str),
-    /// What this text tells: it depends on something else.
+    /// The value depends on something else. This text describes it.
     Told(&'static str),
     Nothing,
 }
@@ -48,11 +48,11 @@ const fn number(name: &'static str, default: Fallback, range: (u64, u64), descri
     Variable { name, shown: Shown::All, default, range: Some(range), description }
 }
 
-/// Bytes of a body, a value or an answer: less than 1 KiB is no working server, and more than 4 GiB no bound.
+/// Bytes of a body, a value or a response. Less than 1 KiB would not work, and more than 4 GiB would not be a bound.
 const BYTES: (u64, u64) = (1 << 10, 4 << 30);
-/// Requests a minute; 0 is off.
+/// Requests per minute. 0 means no limit.
 const REQUESTS_PER_MINUTE: (u64, u64) = (0, u32::MAX as u64);
-/// Milliseconds of a call of something that may take its time, up to an hour.
+/// Time limit of a long call in milliseconds, up to an hour.
 const CALL_MS: (u64, u64) = (1, 3_600_000);
 
 const fn secret(name: &'static str, default: Fallback, description: &'static str) -> Variable {
@@ -63,7 +63,7 @@ const fn address(name: &'static str, default: Fallback, description: &'static st
     Variable { name, shown: Shown::Address, default, range: None, description }
 }
 
-/// All of them, in the order of `--help`.
+/// All variables, in the order of `--help`.
 pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_LISTEN", Is("127.0.0.1:4000"), "address to listen on; port 0 picks a free one"),
     plain("SVC_PUBLIC_URL", Told("http://<listen>"), "external base address; https makes cookies Secure"),
@@ -142,13 +142,13 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_LOG_REQUESTS", Is("true"), "whether each request leaves a line in the log"),
 ];
 
-/// The variable of this name.
+/// The variable with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Variable> {
     VARIABLES.iter().find(|variable| variable.name == name)
 }
 
 impl Variable {
-    /// The value without the variable, as text.
+    /// The default, as text.
     pub(crate) fn default_text(&self) -> Option<&'static str> {
         match self.default {
             Is(text) => Some(text),
@@ -177,7 +177,7 @@ impl Variable {
         }
     }
 
-    /// What is shown of it while it is set to `text`.
+    /// What may be shown of the value `text`.
     fn shown(&self, text: &str) -> Option<String> {
         match self.shown {
             Shown::All => Some(text.to_owned()),
@@ -186,7 +186,7 @@ impl Variable {
         }
     }
 
-    /// The setting as it is listed; `text` is what it is set to.
+    /// The setting for the list. `text` is the value of the variable.
     pub(crate) fn listed(&self, text: Option<&str>) -> ListedSetting {
         ListedSetting {
             name: self.name,
@@ -203,15 +203,15 @@ impl Variable {
     }
 }
 
-/// An address without its user, password and fragment, and without everything else that may hold a key: query parameters, and the path
-/// where it is not the name of a database. `None` for what cannot be read.
+/// An address without the parts that may contain a secret: the user, the password, the fragment, the query parameters, and a path that does
+/// not name a database. `None` if the address cannot be read.
 fn shown_address(text: &str) -> Option<String> {
     let url = Url::parse(text.trim()).ok()?;
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     let is_database = matches!(url.scheme(), "postgres" | "postgresql");
     if url.path().contains('@') {
-        // A password with a slash in it, cut in the wrong place.
+        // The password contains a slash, so the parser split the address in the wrong place.
         return None;
     }
     let path = if is_database { url.path() } else { "" };

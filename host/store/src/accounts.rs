@@ -31,7 +31,7 @@ pub struct UserRow {
     pub updated_at: i64,
 }
 
-/// The columns of [`UserRow`] in its order, of a table `u`.
+/// The columns of [`UserRow`], in its order, of a table `u`.
 macro_rules! user_columns {
     () => {
         "u.id, u.name, u.email, u.email_verified, u.image, u.is_anonymous, u.banned, u.created_at, u.updated_at"
@@ -55,19 +55,19 @@ pub(crate) fn user(row: &Row, from: usize) -> Result<UserRow, DbError> {
 }
 
 impl Connection {
-    /// Locks the accounts until the transaction ends, because some decisions must not run at the same time: who is first, who is
-    /// the last admin, and whether a user is strong enough to act on another. It comes first in a transaction.
+    /// Locks the accounts until the transaction ends, because some decisions must not run at the same time: who is first, who is the
+    /// last admin, and whether a user is strong enough to act on another. The lock has to be the transaction's first statement.
     pub async fn lock_accounts(&mut self) -> Result<(), DbError> {
         self.run("UPDATE svc_once SET value = value WHERE name = 'accounts'", Vec::new()).await.map(|_| ())
     }
 
-    /// The value of something that is set once.
+    /// A value that is set only once. `None` if it is not set yet.
     pub async fn once(&mut self, name: &str) -> Result<Option<String>, DbError> {
         let rows = self.fetch("SELECT value FROM svc_once WHERE name = $1", vec![name.into()]).await?;
         rows.first().map(|row| row.text(0)).transpose()
     }
 
-    /// Sets a value where its name has none yet.
+    /// Sets a value if its name has no value yet.
     pub async fn set_once(&mut self, name: &str, value: &str) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_once (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
@@ -77,14 +77,13 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// The ids of the keys that stored secrets were sealed with, each once.
+    /// The ids of the keys that stored secrets were sealed with, without duplicates.
     pub async fn key_ids_of_secrets(&mut self) -> Result<Vec<String>, DbError> {
         let sql = "SELECT secret_key_id FROM svc_webhooks UNION SELECT key_id FROM svc_block_secrets";
         self.fetch(sql, Vec::new()).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Creates a user, with a password (argon2id in the PHC string form) or, as a guest, without. `false` if the address is
-    /// taken.
+    /// Creates a user: with a password (argon2id in the PHC string form), or without one as a guest. `false` if the address is taken.
     pub async fn insert_user(&mut self, user: &UserRow, password_hash: Option<String>) -> Result<bool, DbError> {
         let inserted = self
             .run(
@@ -131,13 +130,13 @@ impl Connection {
         rows.first().map(|row| Ok((user(row, 0)?, row.text(9)?))).transpose()
     }
 
-    /// The hash of a user's password; a guest has none.
+    /// The hash of a user's password. A guest has none.
     pub async fn password_hash(&mut self, user_id: &str) -> Result<Option<String>, DbError> {
         let rows = self.fetch("SELECT password_hash FROM svc_credentials WHERE user_id = $1", vec![user_id.into()]).await?;
         rows.first().map(|row| row.text(0)).transpose()
     }
 
-    /// Replaces a password where it is still `old`. Of two who try at the same time one succeeds.
+    /// Replaces a password if it is still `old`. If two callers try at the same time, one succeeds.
     pub async fn change_password(&mut self, user_id: &str, old: &str, new: &str, now: i64) -> Result<bool, DbError> {
         let changed = self
             .run(
@@ -157,7 +156,7 @@ impl Connection {
         rows.first().map(|row| user(row, 0)).transpose()
     }
 
-    /// A user, whom nobody else changes or deletes until the transaction ends.
+    /// A user. Nobody else changes or deletes the user until the transaction ends.
     pub async fn held_user(&mut self, id: &str) -> Result<Option<UserRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => concat!("SELECT ", user_columns!(), " FROM svc_users u WHERE u.id = $1"),
@@ -167,7 +166,7 @@ impl Connection {
         rows.first().map(|row| user(row, 0)).transpose()
     }
 
-    /// Whether a user is there, and stays there until the transaction ends. Several may ask at the same time.
+    /// Whether a user exists. The user is not deleted until the transaction ends. Several transactions may hold this lock at a time.
     pub async fn keep_user(&mut self, id: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT id FROM svc_users WHERE id = $1",
@@ -176,7 +175,7 @@ impl Connection {
         Ok(!self.fetch(sql, vec![id.into()]).await?.is_empty())
     }
 
-    /// As [`Connection::keep_user`], but one transaction at a time. Writes of the user, which only keep the user, do not wait for it.
+    /// As [`Connection::keep_user`], but only one transaction at a time can hold this lock. The user's writes do not wait for it.
     pub async fn keep_user_alone(&mut self, id: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT id FROM svc_users WHERE id = $1",
@@ -207,8 +206,8 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_users WHERE id = $1", vec![id.into()]).await? == 1)
     }
 
-    /// Users, the newest first, and how many there are: those whose address or name contains `search`, whatever its case, and who
-    /// have the role with the id or name `role`.
+    /// Users, the newest first, and their number. The address or the name contains `search`, ignoring case, and the users have the role
+    /// with the id or name `role`.
     pub async fn users(
         &mut self,
         search: Option<String>,
@@ -253,7 +252,7 @@ impl Connection {
         Ok((rows.iter().map(|row| user(row, 0)).collect::<Result<_, _>>()?, total))
     }
 
-    /// How many users beside `user_id` hold the role, can sign in and are not banned.
+    /// The number of users other than `user_id` who have the role, can sign in and are not banned.
     pub async fn others_with_role(&mut self, role_id: &str, user_id: &str) -> Result<i64, DbError> {
         self.fetch_integer(Statement {
             sql: self.spell(
@@ -265,7 +264,7 @@ impl Connection {
         .await
     }
 
-    /// Ids of at most `limit` guests who were made before `before`.
+    /// Ids of at most `limit` guests who were created before `before`.
     pub async fn old_guests(&mut self, before: i64, limit: i64) -> Result<Vec<String>, DbError> {
         let rows = self
             .fetch(
@@ -276,13 +275,13 @@ impl Connection {
         rows.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Ids of rows that somebody created, by the statement of one object.
+    /// Ids of the rows that a user created. `sql` is the statement for one object.
     pub async fn ids_created_by(&mut self, sql: String, user_id: &str) -> Result<Vec<String>, DbError> {
         let rows = self.fetch_rows(Statement { sql, params: vec![user_id.into()] }).await?;
         rows.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Takes somebody's id out of the history of the schema.
+    /// Removes a user's id from the history of the schema.
     pub async fn forget_schema_author(&mut self, user_id: &str) -> Result<u64, DbError> {
         self.run("UPDATE svc_schema_changes SET applied_by = NULL WHERE applied_by = $1", vec![user_id.into()]).await
     }
@@ -300,13 +299,13 @@ impl Connection {
         Ok(!rows.is_empty())
     }
 
-    /// Takes the mark away. `true` for the one who did.
+    /// Ends an account's wait for its claim. `true` for the caller who ended it.
     pub async fn end_claim(&mut self, user_id: &str) -> Result<bool, DbError> {
         Ok(self.run("DELETE FROM svc_pending_claims WHERE user_id = $1", vec![user_id.into()]).await? == 1)
     }
 
-    /// Makes the rows of an object that `from` created or updated those of `to`, or of nobody. It is no update of them: neither
-    /// their time nor the outbox shows it.
+    /// Replaces `from` by `to`, or by nobody, in the stamps of an object's rows. This does not count as an update: it changes no times
+    /// and writes no events.
     pub async fn restamp(&mut self, sql: [String; 2], from: &str, to: Option<&str>) -> Result<u64, DbError> {
         let mut changed = 0;
         for sql in sql {
@@ -315,14 +314,15 @@ impl Connection {
         Ok(changed)
     }
 
-    /// Remembers that records which the guest made are still to become the user's.
+    /// Stores that the guest's records have yet to become the user's.
     pub async fn insert_carry_over(&mut self, guest_id: &str, user_id: &str) -> Result<(), DbError> {
         let sql = "INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ($1, $2)";
         self.run(sql, vec![guest_id.into(), user_id.into()]).await?;
         Ok(())
     }
 
-    /// At most `limit` guests whose records are still to become a user's, each with the user: those of this user or guest, or of anybody.
+    /// At most `limit` pairs of a guest and a user who has yet to get the guest's records. With `user_id`, only pairs with this user or
+    /// guest.
     pub async fn carry_overs(&mut self, user_id: Option<&str>, limit: i64) -> Result<Vec<(String, String)>, DbError> {
         let rows = match user_id {
             Some(user_id) => {
@@ -337,7 +337,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?))).collect()
     }
 
-    /// Whether records of the guest are still to become a user's. Nobody else changes that until the transaction ends.
+    /// Whether the guest's records have yet to become a user's. Nobody else changes that until the transaction ends.
     pub async fn held_carry_over(&mut self, guest_id: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT guest_id FROM svc_carry_overs WHERE guest_id = $1",
@@ -346,7 +346,7 @@ impl Connection {
         Ok(!self.fetch(sql, vec![guest_id.into()]).await?.is_empty())
     }
 
-    /// Forgets a guest all of whose records are the user's.
+    /// Forgets a guest once all records belong to the user.
     pub async fn delete_carry_over(&mut self, guest_id: &str) -> Result<(), DbError> {
         self.run("DELETE FROM svc_carry_overs WHERE guest_id = $1", vec![guest_id.into()]).await?;
         Ok(())

@@ -7,7 +7,7 @@ use crate::error::DbError;
 use crate::makers::{Maker, Suspension, maker, suspension};
 use crate::row::Row;
 
-/// An installed block with the manifest of the version that serves. `config` and `manifest` are JSON text.
+/// An installed block with the manifest of its active version. `config` and `manifest` are JSON text.
 #[derive(Clone, Debug)]
 pub struct BlockRow {
     pub name: String,
@@ -16,13 +16,13 @@ pub struct BlockRow {
     pub config: String,
     pub installed_at: i64,
     pub installed_by: Option<String>,
-    /// `sha256:` and the digest of the packed file.
+    /// The digest of the packed file, with the prefix `sha256:`.
     pub digest: String,
     pub manifest: String,
-    /// All versions kept with the digests of their files, newest first.
+    /// All kept versions with the digests of their files, the newest first.
     pub versions: Vec<(String, String)>,
     pub secrets: Vec<BlockSecretRow>,
-    /// Who consented to what it may do.
+    /// The caller who consented to the block's rights.
     pub maker: Maker,
     pub suspension: Option<Suspension>,
 }
@@ -32,7 +32,7 @@ pub struct BlockRow {
 pub struct BlockSecretRow {
     pub name: String,
     pub ciphertext: String,
-    /// Of the key that it is encrypted under.
+    /// The id of the key that it is encrypted under.
     pub key_id: String,
     /// Milliseconds since the epoch.
     pub updated_at: i64,
@@ -63,24 +63,24 @@ pub struct BlockLogRow {
     pub logged_at: i64,
 }
 
-/// A line as it is kept: its number, which grows from line to line, and what was logged.
+/// A log line as stored, with its number. Numbers grow from line to line.
 #[derive(Clone, Debug)]
 pub struct KeptLogLine {
     pub seq: i64,
     pub line: BlockLogRow,
 }
 
-/// Which lines of a block are asked for.
+/// The lines of a block that are requested.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLogFilter {
     pub block: String,
     /// Only lines of these levels. An empty list means all levels.
     pub levels: Vec<&'static str>,
-    /// Whose message or fields contain this, whatever its case.
+    /// Only lines whose message or fields contain this text, ignoring case.
     pub text: Option<String>,
-    /// Logged at this instant or later, in milliseconds since the epoch.
+    /// Only lines that were logged at this instant or later, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// With it, lines with a higher number, the oldest first. Without it, the newest first.
+    /// If given, only lines with a higher number, the oldest first. Otherwise the newest come first.
     pub after: Option<i64>,
     pub limit: i64,
 }
@@ -99,7 +99,7 @@ pub struct BlockLogPage {
 const VERSIONS_KEPT: i64 = 5;
 /// Log lines kept of each block.
 const LOG_LINES_KEPT: i64 = 1000;
-/// The lock under which lines get their numbers on Postgres: "bblog" as a number.
+/// The lock under which lines get their numbers on Postgres. The number is the text "bblog".
 const LOG_LOCK: i64 = 0x62_626c_6f67;
 
 impl Connection {
@@ -109,7 +109,7 @@ impl Connection {
         rows.iter().map(|row| row.text(0)).collect()
     }
 
-    /// In the order of their names.
+    /// All blocks, in the order of their names.
     pub async fn blocks(&mut self) -> Result<Vec<BlockRow>, DbError> {
         let rows = self
             .fetch(
@@ -162,7 +162,7 @@ impl Connection {
         rows.iter().map(read).collect()
     }
 
-    /// The manifest of each version that is kept, as JSON text: `(block, version, manifest)`.
+    /// The manifest of each kept version, as JSON text: `(block, version, manifest)`.
     pub async fn block_manifests(&mut self) -> Result<Vec<(String, String, String)>, DbError> {
         let rows =
             self.fetch("SELECT block, version, manifest FROM svc_block_versions ORDER BY block, version", Vec::new()).await?;
@@ -175,14 +175,14 @@ impl Connection {
         Ok(self.run(sql, vec![block.into(), version.into(), manifest.into()]).await? == 1)
     }
 
-    /// All versions that are kept: `(block, version, digest, manifest)`.
+    /// All kept versions: `(block, version, digest, manifest)`.
     pub async fn block_versions(&mut self) -> Result<Vec<(String, String, String, String)>, DbError> {
         let sql = "SELECT block, version, digest, manifest FROM svc_block_versions ORDER BY block, version";
         let rows = self.fetch(sql, Vec::new()).await?;
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?, row.text(3)?))).collect()
     }
 
-    /// Replaces the file of a stored version by another form of it. `false` if no version has this digest.
+    /// Replaces the file of a stored version by another form of the same file. `false` if no version has this digest.
     pub async fn set_block_component(
         &mut self,
         block: &str,
@@ -204,7 +204,7 @@ impl Connection {
         rows.first().map(|row| row.bytes(0)).transpose()
     }
 
-    /// Enters a block with its first version. `false` if one of this name is installed.
+    /// Stores a block with its first version. `false` if a block with this name is installed.
     pub async fn insert_block(
         &mut self,
         row: BlockVersionRow,
@@ -231,7 +231,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Stores a version; one of the same number is replaced.
+    /// Stores a version. It replaces a version with the same number.
     async fn put_block_version(&mut self, row: BlockVersionRow) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_block_versions (block, version, digest, manifest, component, installed_at) \
@@ -250,7 +250,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Lets a new version serve. Versions that were rolled back from are forgotten, and the oldest past those that are kept.
+    /// Makes a new version the active one. Deletes versions that were rolled back from, and the oldest versions past the limit.
     pub async fn upgrade_block(
         &mut self,
         mut row: BlockVersionRow,
@@ -263,7 +263,7 @@ impl Connection {
         self.run(sql, vec![name.clone().into()]).await?;
         let sql = self.spell("SELECT coalesce(max(installed_at), 0) FROM svc_block_versions WHERE block = $1");
         let newest = self.fetch_integer(Statement { sql, params: vec![name.clone().into()] }).await?;
-        // Their order is by this instant, whatever the clock does.
+        // Versions are ordered by this instant, so it must grow even if the clock goes back.
         row.installed_at = row.installed_at.max(newest + 1);
         let (version, digest, installed_at) = (row.version.clone(), row.digest.clone(), row.installed_at);
         self.put_block_version(row).await?;
@@ -292,7 +292,7 @@ impl Connection {
         Ok(self.run(sql, params).await? == 1)
     }
 
-    /// Stores an encrypted secret; one of the same name is replaced.
+    /// Stores an encrypted secret. It replaces a secret with the same name.
     pub async fn put_block_secret(&mut self, block: &str, row: BlockSecretRow) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_block_secrets (block, name, ciphertext, key_id, updated_at) VALUES ($1, $2, $3, $4, $5) \
@@ -304,7 +304,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// `false` if there is no such secret.
+    /// Deletes a secret. `false` if it does not exist.
     pub async fn delete_block_secret(&mut self, block: &str, name: &str) -> Result<bool, DbError> {
         let sql = "DELETE FROM svc_block_secrets WHERE block = $1 AND name = $2";
         Ok(self.run(sql, vec![block.into(), name.into()]).await? == 1)
@@ -316,7 +316,8 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_blocks WHERE name = $1", vec![name.into()]).await? == 1)
     }
 
-    /// Changes config or enablement; `None` leaves it. `false` if a file of another digest serves, or none.
+    /// Changes the config or whether the block is enabled. `None` changes nothing. `false` if the active version has another digest, or
+    /// the block is gone.
     pub async fn update_block(
         &mut self,
         name: &str,
@@ -334,7 +335,7 @@ impl Connection {
         Ok(updated == 1)
     }
 
-    /// Adds lines in their order and drops the oldest past those that are kept.
+    /// Adds lines in their order and deletes the oldest lines past the limit.
     pub async fn append_block_logs(&mut self, lines: Vec<BlockLogRow>) -> Result<(), DbError> {
         if self.dialect() == Dialect::Postgres {
             // Instances write one after the other, so that lines become visible in the order of their numbers. A client that
@@ -344,7 +345,7 @@ impl Connection {
         let mut blocks: Vec<String> = lines.iter().map(|line| line.block.clone()).collect();
         for line in lines {
             self.run(
-                // Lines of a block that is gone are not a later one's of its name.
+                // Lines of a deleted block must not become lines of a later block with its name.
                 "INSERT INTO svc_block_logs (block, call_id, level, message, fields, logged_at) \
                  SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM svc_blocks WHERE name = $1)",
                 vec![
@@ -371,7 +372,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Deletes the lines that hold a text, whatever its case: how many.
+    /// Deletes the lines that contain a text, ignoring case. Returns their number.
     pub async fn delete_block_logs_with(&mut self, text: &str) -> Result<u64, DbError> {
         let dialect = self.dialect();
         let holds = |column: &str| dialect.contains(column, "$1", true);
@@ -380,7 +381,7 @@ impl Connection {
         self.execute(Statement { sql, params: vec![text.into()] }).await
     }
 
-    /// Lines of a block's log.
+    /// One page of a block's log.
     pub async fn block_logs(&mut self, filter: BlockLogFilter) -> Result<BlockLogPage, DbError> {
         let BlockLogFilter { block, levels, text, since, after, limit } = filter;
         let rows = self

@@ -14,7 +14,7 @@ pub struct ObjectRow {
     pub field_keys: String,
 }
 
-/// What holding an object tells: which state of it, and of the subscriptions, the transaction writes in.
+/// The state of the object and of the subscriptions under which a transaction that holds the object writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     pub revision: i64,
@@ -39,13 +39,13 @@ pub struct SchemaChangeRow {
     pub applied_at: i64,
 }
 
-/// The versions of what instances keep in memory. Each goes up with each change.
+/// The versions of the data that instances keep in memory. Each change raises its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
     pub schema: i64,
     pub blocks: i64,
     pub subscriptions: i64,
-    /// Users, roles, keys and sessions. It is raised only where there are other instances.
+    /// Users, roles, keys and sessions. It is raised only if there are other instances.
     pub accounts: i64,
 }
 
@@ -72,7 +72,7 @@ impl Connection {
         rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
     }
 
-    /// Raises the version of `schema`, `blocks`, `subscriptions` or `accounts`. Until the transaction ends, no other can.
+    /// Raises the version of `schema`, `blocks`, `subscriptions` or `accounts`. No other transaction can raise it until this one ends.
     pub async fn raise_version(&mut self, name: &'static str) -> Result<i64, DbError> {
         let rows = self
             .fetch("UPDATE svc_versions SET version = version + 1 WHERE name = $1 RETURNING version", vec![name.into()])
@@ -84,10 +84,10 @@ impl Connection {
         Ok(version)
     }
 
-    /// Holds an object against being dropped or altered until the transaction ends. `None` if the object is gone.
+    /// Keeps an object from being dropped or altered until the transaction ends. `None` if the object is gone.
     pub async fn hold_object(&mut self, id: i64) -> Result<Option<Held>, DbError> {
         let sql = match self.dialect() {
-            // The one writer runs one transaction after the other.
+            // SQLite's one writer runs one transaction after the other, so there is nothing to lock.
             Dialect::Sqlite => {
                 "SELECT o.revision, v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'subscriptions'"
             }
@@ -119,7 +119,7 @@ impl Connection {
             .collect()
     }
 
-    /// Stores the next revision of an object. `fields_added` is how many field numbers it took.
+    /// Stores the next revision of an object. `fields_added` is the number of field numbers that it used.
     pub async fn update_object(&mut self, row: ObjectRow, fields_added: i64) -> Result<(), DbError> {
         self.run(
             "UPDATE svc_objects SET revision = $2, definition = $3, field_keys = $4, next_field_key = next_field_key + $5 WHERE id = $1",
@@ -135,13 +135,13 @@ impl Connection {
         rows.first().ok_or_else(|| DbError::Other("an object is gone".into()))?.integer(0)
     }
 
-    /// In the order of their numbers.
+    /// All relationships, in the order of their numbers.
     pub async fn relationships(&mut self) -> Result<Vec<RelationshipRow>, DbError> {
         let rows = self.fetch("SELECT id, definition FROM svc_relationships ORDER BY id", Vec::new()).await?;
         rows.iter().map(|row| Ok(RelationshipRow { id: row.integer(0)?, definition: row.text(1)? })).collect()
     }
 
-    /// Enters a relationship and answers its number.
+    /// Stores a relationship and returns its number.
     pub async fn insert_relationship(&mut self, definition: String) -> Result<i64, DbError> {
         let rows =
             self.fetch("INSERT INTO svc_relationships (definition) VALUES ($1) RETURNING id", vec![definition.into()]).await?;
@@ -152,7 +152,7 @@ impl Connection {
         self.run("DELETE FROM svc_relationships WHERE id = $1", vec![id.into()]).await.map(|_| ())
     }
 
-    /// Enters an object and answers its number. Its table is made by the caller, in the same transaction.
+    /// Stores an object and returns its number. The caller creates its table in the same transaction.
     pub async fn insert_object(
         &mut self,
         name: &str,
@@ -176,7 +176,7 @@ impl Connection {
         self.run("DELETE FROM svc_objects WHERE id = $1", vec![id.into()]).await.map(|_| ())
     }
 
-    /// Whether a table or index of this name exists, made by whomever.
+    /// Whether a table or index with this name exists. Somebody else may have created it.
     pub async fn table_exists(&mut self, name: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT 1 FROM sqlite_master WHERE name = $1",
@@ -185,7 +185,7 @@ impl Connection {
         Ok(!self.fetch(sql, vec![name.into()]).await?.is_empty())
     }
 
-    /// Stores an entry of the history, and which objects it touched.
+    /// Stores an entry of the history, and the objects that it changed.
     pub async fn record_schema_change(
         &mut self,
         row: SchemaChangeRow,
@@ -208,7 +208,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Entries of the history below the version `before`, the newest first: those of one object, where one is named.
+    /// Entries of the history below the version `before`, the newest first. If an object is named, only its entries.
     pub async fn schema_changes(
         &mut self,
         object: Option<String>,

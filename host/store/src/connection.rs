@@ -1,4 +1,4 @@
-//! One connection of either engine: the executor that every body runs on.
+//! One connection of either engine. Every operation's body runs its statements on it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{Commit, postgres, sqlite};
 /// Pages of SQLite's search index, of 4 KB, that one step of a merge writes. It takes some tens of milliseconds.
 const MERGED_PAGES: i64 = 500;
 
-/// A connection. Its methods are async for Postgres; on SQLite they never wait.
+/// A connection. Its methods are async for Postgres. On SQLite they never wait.
 pub struct Connection {
     pub(crate) inner: Inner,
     pub(crate) effects: Effects,
@@ -28,26 +28,27 @@ pub(crate) enum Inner {
     Postgres(postgres::Session),
 }
 
-/// What a transaction does beside its rows, applied when it commits.
+/// The effects of a transaction besides its rows. They are applied when it commits.
 #[derive(Default)]
 pub(crate) struct Effects {
-    /// Events to hand to the feed.
+    /// Events that the feed gets.
     pub(crate) events: Vec<Arc<CommittedEvent>>,
     /// The topics of all events.
     pub(crate) topics: Vec<String>,
-    /// Events of the transaction that runs, and the bytes of their payloads. On SQLite a commit may have several.
+    /// The events that the running transaction emitted, and the bytes of their payloads. On SQLite one commit may have several
+    /// transactions.
     pub(crate) emitted: Emitted,
-    /// The consumer groups that get something of them.
+    /// The consumer groups that get some of the events.
     pub(crate) consumers: BTreeSet<String>,
     /// Changes of the kept counts: object and difference.
     pub(crate) counts: Vec<(i64, i64)>,
-    /// What SQLite's search indexes are to hold. Postgres keeps its own.
+    /// Changes of SQLite's search indexes. Postgres maintains its own.
     pub(crate) search: Vec<SearchChange>,
-    /// The version that the schema gets.
+    /// The new version of the schema.
     pub(crate) schema_version: Option<i64>,
 }
 
-/// What a transaction has emitted so far.
+/// The number and the size of the events that a transaction has emitted so far.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Emitted {
     pub(crate) events: usize,
@@ -55,7 +56,7 @@ pub(crate) struct Emitted {
 }
 
 impl Effects {
-    /// The events that a commit announces; `None` if it left nothing in the outbox.
+    /// The events that a commit announces. `None` if it wrote nothing to the outbox.
     pub(crate) fn commit(self) -> Option<Commit> {
         let Effects { events, topics, consumers, .. } = self;
         (!topics.is_empty() || !consumers.is_empty()).then_some(Commit { events, topics, consumers })
@@ -67,11 +68,11 @@ pub(crate) struct SearchChange {
     pub(crate) object_id: i64,
     pub(crate) row: i64,
     pub(crate) is_new: bool,
-    /// `None` for a row that is gone or has no text.
+    /// `None` if the row was deleted or has no text.
     pub(crate) document: Option<String>,
 }
 
-/// Logs which statements run if `SVC_LOG=info,blockbase_store::sql=trace` asks for it: their text, never their values.
+/// Logs the text of statements, never their values, if `SVC_LOG=info,blockbase_store::sql=trace` asks for it.
 pub(crate) fn show(statement: &Statement) {
     let text = statement.sql.as_str();
     tracing::trace!(target: "blockbase_store::sql", statement = text, "a statement runs");
@@ -89,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// Runs a statement and answers how many rows it changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
         show(&statement);
         match &mut self.inner {
@@ -98,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// Runs a statement of fixed text with `$1`, `$2` … on a system table and answers how many rows it changed.
+    /// Runs a statement of fixed text with `$1`, `$2` … on a system table, and returns the number of rows that it changed.
     pub async fn run(&mut self, sql: &'static str, params: Vec<Param>) -> Result<u64, DbError> {
         self.execute(Statement { sql: self.spell(sql), params }).await
     }
@@ -109,7 +110,7 @@ impl Connection {
         self.fetch_rows(statement).await
     }
 
-    /// Runs a query of any text whose rows hold the types of system tables.
+    /// Runs a query of any text. Its columns have the types of system tables.
     pub async fn fetch_rows(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
         show(&statement);
         match &mut self.inner {
@@ -118,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// The one integer that a statement answers with.
+    /// The one integer that a statement returns.
     pub async fn fetch_integer(&mut self, statement: Statement) -> Result<i64, DbError> {
         match self.fetch_rows(statement).await?.first() {
             Some(row) => row.integer(0),
@@ -126,10 +127,10 @@ impl Connection {
         }
     }
 
-    /// At most `rows_max` rows as JSON; `columns` are those selected, in their order.
+    /// At most `rows_max` rows as JSON. `columns` are the selected columns in their order.
     ///
     /// # Errors
-    /// [`DbError::AnswerTooLarge`] as soon as they have more than `bytes_max` bytes: what comes then is not read.
+    /// [`DbError::AnswerTooLarge`] as soon as the rows have more than `bytes_max` bytes. The rest is not read.
     pub async fn fetch_json(
         &mut self,
         statement: Statement,
@@ -144,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// All rows; the last `hidden` of `columns` are read but not shown.
+    /// All rows. The last `hidden` of `columns` are read but not shown.
     ///
     /// # Errors
     /// As [`Connection::fetch_json`].
@@ -162,12 +163,12 @@ impl Connection {
         }
     }
 
-    /// Puts `head` and all rows into a spool, each row as `render` writes it. Few rows are in memory at a time, and none waits for long before it
-    /// is put.
+    /// Puts `head` and all rows into a spool. `render` writes each row. Only few rows are in memory at a time, and each is put soon
+    /// after it was read.
     ///
     /// # Errors
-    /// [`DbError::AnswerTooLarge`] for a row of more than `row_bytes_max` bytes, [`DbError::Interrupted`] if nobody takes the
-    /// rows any more.
+    /// [`DbError::AnswerTooLarge`] if a row has more than `row_bytes_max` bytes, [`DbError::Interrupted`] if nobody reads the rows any
+    /// more.
     pub async fn spool_rows(
         &mut self,
         statement: Statement,
@@ -185,11 +186,11 @@ impl Connection {
         }
     }
 
-    /// Runs one insert with several sets of values, each as long as the statement's own; `documents` are what the search index
-    /// of the object is to know of the new rows.
+    /// Runs one insert with several sets of values, each as long as the statement's own. `documents` are the new rows' texts for the
+    /// object's search index.
     ///
     /// # Errors
-    /// The first failure with the place of its values.
+    /// The first failure, with the position of its values.
     pub async fn insert_each(
         &mut self,
         sql: String,
@@ -211,8 +212,8 @@ impl Connection {
         Ok(())
     }
 
-    /// A step of a merge of SQLite's search index: whether there is more to do. A merge that `begins` takes in the whole index, where
-    /// that has anything of deleted rows.
+    /// Runs one step of a merge of SQLite's search index, and returns whether there is more to do. `begins` starts a merge of the whole
+    /// index, unless that has no leftovers of deleted rows.
     pub async fn merge_search(&mut self, merge: SearchMerge, begins: bool) -> Result<bool, DbError> {
         let SearchMerge { leftovers, merge } = merge;
         if begins && self.fetch_rows(Statement { sql: leftovers, params: Vec::new() }).await?.is_empty() {
@@ -222,11 +223,11 @@ impl Connection {
         let changes = || Statement { sql: "SELECT total_changes()".to_owned(), params: Vec::new() };
         let before = self.fetch_integer(changes()).await?;
         self.execute(Statement { sql: merge, params: vec![pages.into()] }).await?;
-        // FTS5 says so: a step that finds nothing to merge counts as one change.
+        // FTS5 reports the end this way: a step that finds nothing to merge counts as one change.
         Ok(self.fetch_integer(changes()).await? - before > 1)
     }
 
-    /// Tells SQLite's search index what the row that was just inserted contains.
+    /// Adds the text of the row that was just inserted to SQLite's search index.
     pub fn index_new_row(&mut self, object_id: i64, document: Option<String>) {
         if let (Inner::Sqlite(driver), Some(document)) = (&self.inner, document) {
             let row = driver.last_insert_rowid();
@@ -234,19 +235,19 @@ impl Connection {
         }
     }
 
-    /// Tells SQLite's search index what a row contains now; `row` is the tail of its record.
+    /// Stores a row's new text in SQLite's search index. `row` is the tail of its record.
     pub fn index_row(&mut self, object_id: i64, row: Option<i64>, document: Option<String>) {
         if let (Inner::Sqlite(_), Some(row)) = (&self.inner, row) {
             self.effects.search.push(SearchChange { object_id, row, is_new: false, document });
         }
     }
 
-    /// Marks a place to come back to, on Postgres, where an error spoils the transaction.
+    /// Sets a savepoint on Postgres, because an error there breaks the transaction.
     pub async fn savepoint(&mut self) -> Result<(), DbError> {
         self.on_postgres("SAVEPOINT svc_step").await
     }
 
-    /// Undoes what was done since [`Connection::savepoint`].
+    /// Undoes everything since [`Connection::savepoint`].
     pub async fn back_to_savepoint(&mut self) -> Result<(), DbError> {
         self.on_postgres("ROLLBACK TO SAVEPOINT svc_step").await
     }
@@ -258,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// The first row; `columns` are those selected, in their order.
+    /// The first row. `columns` are the selected columns in their order.
     pub async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
         show(&statement);
         match &mut self.inner {
@@ -277,7 +278,7 @@ impl Connection {
         self.effects.counts.push((object_id, difference));
     }
 
-    /// The kept count of an object: exact in this transaction's view, and free of any scan.
+    /// The kept count of an object. It is exact in this transaction's snapshot and needs no scan.
     pub async fn kept_count(&mut self, object_id: i64) -> Result<i64, DbError> {
         let rows = self
             .fetch("SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = $1", vec![object_id.into()])
@@ -285,7 +286,7 @@ impl Connection {
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// `$1` is written `?1` for SQLite. System statements hold no other dollar sign.
+    /// Writes `$1` as `?1` for SQLite. System statements contain no other dollar sign.
     pub(crate) fn spell(&self, sql: impl Into<String>) -> String {
         let sql = sql.into();
         match self.inner {

@@ -1,7 +1,7 @@
-//! The delivery ledger: what each consumer group has of each event. Claims are leases with a token, by the database's clock.
+//! The delivery ledger: the state of each event for each consumer group. Claims are leases with a token, by the database's clock.
 //!
-//! A delivery is `pending` until its first attempt has ended, then `delivered` or `failed`; a failed one is tried again when its
-//! time comes, or is dead.
+//! A delivery is `pending` until its first attempt has ended, and then `delivered` or `failed`. A failed delivery is retried when its
+//! time comes, or it is dead.
 
 mod attempts;
 mod counts;
@@ -24,22 +24,22 @@ pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, VisibleEvents};
 pub use resets::DeadWindow;
 pub(crate) use topic_match::{condition as topic_condition, register as register_topic_match};
 
-/// Which deliveries somebody wants to work on.
+/// A request to claim deliveries.
 #[derive(Clone, Debug)]
 pub struct Claim {
     pub consumer: String,
-    /// What the claim is known by from now on.
+    /// The token that identifies the claim.
     pub token: String,
     /// Deliveries claimed at most.
     pub limit: usize,
-    /// Deliveries of the group that are claimed already, by this instance at least.
+    /// Deliveries of the group that are claimed already. At least those of this instance are counted.
     pub in_flight: usize,
-    /// Nothing that is new is looked for up to this number: the group had all that before, as far as the claimer knows.
+    /// New deliveries are looked for only above this number. As far as the claimer knows, the group had everything below.
     pub after: i64,
     pub lease_ms: i64,
-    /// Bytes of payloads claimed at most. The first event is claimed whatever its size.
+    /// Bytes of payloads claimed at most. The first event is claimed even if it is larger.
     pub bytes_max: i64,
-    /// A delivery that was claimed so often without an outcome is not claimed any more.
+    /// After so many claims without an outcome, a delivery is not claimed any more.
     pub claims_max: i64,
 }
 
@@ -49,11 +49,11 @@ pub struct ClaimedDelivery {
     pub seq: i64,
     /// Attempts that have ended.
     pub attempts: i64,
-    /// The number of the last attempt that is kept.
+    /// The number of the last kept attempt.
     pub last_attempt: Option<i64>,
     /// Events of one record are delivered one after the other.
     pub record_id: Option<String>,
-    /// `None` where the event cannot be read.
+    /// `None` if the event cannot be read.
     pub event: Option<ClaimedEvent>,
 }
 
@@ -66,44 +66,44 @@ pub struct ClaimedEvent {
     pub payload: String,
     pub occurred_at: i64,
     pub depth: i64,
-    /// The object of its record, and who created that: what decides who may see it.
+    /// The object of the event's record. With the record's creator in `owner`, it decides who may see the event.
     pub object: Option<String>,
     pub owner: Option<String>,
 }
 
-/// What a claim gave.
+/// The result of a claim.
 #[derive(Clone, Debug, Default)]
 pub struct Claimed {
     pub deliveries: Vec<ClaimedDelivery>,
-    /// Deliveries that were claimed so often without an outcome that they are dead now.
+    /// Deliveries that are dead now, because they were claimed too often without an outcome.
     pub given_up: u64,
-    /// Whether more is due than was claimed, at once or when what is claimed has ended.
+    /// Whether more deliveries are due than were claimed, now or once the claimed ones have ended.
     pub has_more: bool,
-    /// The first of the group's deliveries that are new, claimed or not.
+    /// The first new delivery of the group, claimed or not.
     pub first_pending: Option<FirstPending>,
-    /// Whether another instance claims for the group at this moment.
+    /// Whether another instance is claiming for the group at this moment.
     pub is_contended: bool,
 }
 
-/// The first delivery of a group that is new, as one look at the database found it.
+/// The first new delivery of a group, as one query found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstPending {
     pub seq: i64,
-    /// Every transaction below was over at this look.
+    /// At the query, every transaction below this number was over.
     pub over_below: i64,
-    /// Every transaction that was under way at this look is below.
+    /// At the query, every open transaction was below this number.
     pub under_way_below: i64,
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,
-    /// Settled without an attempt, and why.
+    /// Settled without an attempt, for this reason.
     Skipped {
         error: String,
     },
-    /// To be tried again after so many milliseconds.
+    /// The attempt failed and is retried after so many milliseconds.
     Failed {
         error: String,
         retry_ms: i64,
@@ -111,11 +111,11 @@ pub enum Outcome {
     Dead {
         error: String,
     },
-    /// It was not begun.
+    /// The attempt was not begun.
     Released,
 }
 
-/// The first key of the lock under which a group's deliveries are claimed; the group's name is the second.
+/// The first key of the lock under which a group's deliveries are claimed. The second key is the group's name.
 const CLAIM_LOCK: i32 = 0x6262_6463;
 
 /// Milliseconds since the epoch by the engine's clock.
@@ -126,7 +126,7 @@ pub(crate) fn database_now(dialect: Dialect) -> &'static str {
     }
 }
 
-/// `column` being one of the list that is bound as `$place`.
+/// The condition that `column` is in the list that is bound as `$place`.
 pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     match dialect {
         Dialect::Sqlite => format!("{column} IN (SELECT value FROM json_each(${place}))"),
@@ -134,8 +134,8 @@ pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     }
 }
 
-/// The two queues of a group. Each has an index that its statements are forced to use, because any other index would lead through
-/// everything that was delivered before.
+/// The two queues of a group. The statements are forced to use each queue's index. Any other index would lead through everything that
+/// was delivered before.
 #[derive(Clone, Copy)]
 enum Queue {
     Pending,
@@ -152,7 +152,7 @@ impl Queue {
         }
     }
 
-    /// The table, with the index where the engine lets one be named.
+    /// The table, with its index if the engine lets a statement name one.
     fn table(self, dialect: Dialect) -> &'static str {
         match (dialect, self) {
             (Dialect::Sqlite, Queue::Pending) => "svc_deliveries INDEXED BY svc_deliveries_pending",
@@ -161,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// The order that only this index has, on Postgres.
+    /// On Postgres, an order that only this index has.
     fn order(self, dialect: Dialect) -> &'static str {
         match (dialect, self) {
             (_, Queue::Retries) => "next_attempt_at, event_seq",
@@ -171,23 +171,23 @@ impl Queue {
     }
 }
 
-/// Rows that a claim looks at, at least.
+/// The smallest number of rows that a claim looks at.
 const WINDOW_MIN: usize = 64;
-/// Windows that a claim looks at beyond the first, each so many times as large as the one before.
+/// Windows that a claim looks at after the first. Each is `WINDOW_GROWTH` times as large as the one before.
 const WINDOWS_MAX: usize = 4;
 const WINDOW_GROWTH: usize = 4;
-/// Share of a claim that one record may have: they go one after the other, and others are to go beside them.
+/// A record may have one of so many parts of a claim. Its events go one after the other, and other records should run beside it.
 const ONE_RECORD_SHARE: usize = 4;
-/// A row that was claimed so often without an outcome may be what ends the server: of such, one a claim.
+/// A row with so many claims without an outcome may be the one that ends the server. A claim takes at most one such row.
 const CLAIMS_SUSPECT: i64 = 2;
 
-/// A row that could be claimed, or is.
+/// A row that could be claimed, or is claimed.
 struct Candidate {
     seq: i64,
     record_id: Option<String>,
     is_leased: bool,
     claims: i64,
-    /// As the claim that found the delivery saw it: see [`FirstPending`].
+    /// The numbers of the claim that found the delivery: see [`FirstPending`].
     over_below: i64,
     under_way_below: i64,
 }
@@ -205,11 +205,11 @@ impl Candidate {
     }
 }
 
-/// What a claim takes of the rows that it looks at.
+/// Chooses the rows that a claim takes from those that it looks at.
 struct Choice {
-    /// Records that are under way, or of which an earlier event was passed over.
+    /// Records with a delivery in progress, or with an earlier event that was not chosen.
     busy: HashSet<String>,
-    /// How many of each record were chosen.
+    /// The number of chosen rows of each record.
     of_records: HashMap<String, usize>,
     one_record_max: usize,
     claims_max: i64,
@@ -233,12 +233,12 @@ impl Choice {
         }
     }
 
-    /// Takes note of what is under way.
+    /// Notes the records with a delivery in progress.
     fn know(&mut self, rows: &[Candidate]) {
         self.busy.extend(rows.iter().filter(|row| row.is_leased).filter_map(|row| row.record_id.clone()));
     }
 
-    /// Chooses of rows in their order, until so many are chosen in all.
+    /// Chooses rows in their order, until `most` rows are chosen in all.
     fn choose(&mut self, rows: &[Candidate], most: usize) {
         for row in rows.iter().filter(|row| !row.is_leased) {
             if row.claims >= self.claims_max {
@@ -268,10 +268,10 @@ impl Choice {
 }
 
 impl Connection {
-    /// Claims what is due for a group: retries whose time has come, then what is new, each in its order.
+    /// Claims the due deliveries of a group: first retries whose time has come, then new ones, each in their order.
     ///
-    /// A record's events are not claimed while an earlier one of the record is. So they reach the group in the order of their
-    /// commits, whichever instances deliver them, unless one waits for a retry.
+    /// A record's event is not claimed while an earlier event of the record is. So events reach the group in the order of their commits,
+    /// even over several instances, unless one waits for a retry.
     pub async fn claim_deliveries(&mut self, claim: &Claim) -> Result<Claimed, DbError> {
         if !self.lock_claims(&claim.consumer).await? {
             return Ok(Claimed { is_contended: true, ..Claimed::default() });
@@ -288,11 +288,11 @@ impl Connection {
         });
         choice.know(&retries);
         choice.know(&pending);
-        // If there are enough new deliveries, retries get at most half of the places. So new ones continue however many fail.
+        // If there are enough new deliveries, retries get at most half of the places. So new ones continue even if many fail.
         let free = pending.iter().filter(|row| !row.is_leased).count();
         choice.choose(&retries, claim.limit.saturating_sub(free).max(claim.limit.div_ceil(2)));
         choice.choose(&pending, claim.limit);
-        // A window full of records that are under way hides what comes behind it.
+        // If all records of a window are in progress, the rows behind the window have to be looked at too.
         for _ in 0..WINDOWS_MAX {
             let Some(last) = pending.last().filter(|_| pending.len() == size && choice.chosen.len() < claim.limit) else { break };
             (after, size) = (last.seq, size * WINDOW_GROWTH);
@@ -313,7 +313,7 @@ impl Connection {
         Ok(claimed)
     }
 
-    /// The first of the rows, up to so many bytes of payloads, and whether there are more. A row's record has none before it.
+    /// The first rows, up to so many bytes of payloads, and whether there are more. If a row fits, so do the earlier rows of its record.
     async fn fitting(&mut self, mut chosen: Vec<i64>, bytes_max: i64) -> Result<(Vec<i64>, bool), DbError> {
         chosen.sort_unstable();
         let sql = format!("SELECT seq, {} FROM svc_events WHERE {}", payload_bytes!(), among(self.dialect(), "seq", 1));
@@ -333,7 +333,7 @@ impl Connection {
         Ok((chosen, is_cut))
     }
 
-    /// Of several instances, one claims for a group at a time. On SQLite there is one alone.
+    /// Lets only one instance claim for a group at a time. SQLite has only one instance.
     async fn lock_claims(&mut self, consumer: &str) -> Result<bool, DbError> {
         if self.dialect() == Dialect::Sqlite {
             return Ok(true);
@@ -343,7 +343,7 @@ impl Connection {
         rows.first().map_or(Ok(false), |row| row.boolean(0))
     }
 
-    /// The first rows of a queue behind a number.
+    /// The first rows of a queue after a number.
     async fn window(&mut self, claim: &Claim, queue: Queue, after: i64, size: usize) -> Result<Vec<Candidate>, DbError> {
         let dialect = self.dialect();
         let now = database_now(dialect);
@@ -355,7 +355,7 @@ impl Connection {
             "SELECT event_seq, record_id, lease_until IS NOT NULL AND lease_until > {now}, claims, {} FROM {} \
              WHERE consumer = $1 AND {} {due} ORDER BY {} LIMIT $2",
             match dialect {
-                // There is one writer.
+                // SQLite has only one writer, so these numbers are not needed.
                 Dialect::Sqlite => "0, 0",
                 Dialect::Postgres =>
                     "pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
@@ -403,7 +403,7 @@ impl Connection {
         Ok(deliveries)
     }
 
-    /// The events that can be read, by their numbers.
+    /// The readable events, by their numbers.
     async fn claimed_events(&mut self, seqs: Vec<i64>) -> Result<HashMap<i64, ClaimedEvent>, DbError> {
         let sql = format!(
             "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner FROM svc_events WHERE {}",
@@ -438,7 +438,7 @@ impl Connection {
         Ok(given_up)
     }
 
-    /// Stores how attempts ended, of those whose claim still holds: how many did not hold any more.
+    /// Stores the outcomes of attempts whose claim is still valid. Returns how many claims were not.
     pub async fn settle_deliveries(
         &mut self,
         consumer: &str,
@@ -447,7 +447,7 @@ impl Connection {
     ) -> Result<u64, DbError> {
         let count = outcomes.len() as u64;
         let (mut delivered, mut released, mut settled) = (Vec::new(), Vec::new(), 0);
-        // By what is said of them.
+        // Skipped deliveries, grouped by their error.
         let mut skipped: HashMap<String, Vec<i64>> = HashMap::new();
         for (attempted, outcome) in outcomes {
             let seq = attempted.seq;
@@ -499,7 +499,7 @@ impl Connection {
         self.execute(Statement { sql: self.spell(sql), params }).await
     }
 
-    /// Settles deliveries that nobody gets.
+    /// Settles deliveries that no receiver gets.
     async fn skip(&mut self, consumer: &str, token: &str, seqs: Vec<i64>, error: String) -> Result<u64, DbError> {
         let dialect = self.dialect();
         let sql = format!(
@@ -513,7 +513,7 @@ impl Connection {
         self.execute(Statement { sql: self.spell(sql), params }).await
     }
 
-    /// Dead where there is no time of a retry.
+    /// Stores a failed attempt. Without a time for a retry, the delivery is dead.
     async fn fail(
         &mut self,
         consumer: &str,
@@ -544,7 +544,7 @@ impl Connection {
         Ok(is_held)
     }
 
-    /// Those of the deliveries whose claim still holds, which nobody takes before the transaction ends.
+    /// The deliveries whose claim is still valid. Nobody else takes them before the transaction ends.
     pub async fn held_claims(&mut self, consumer: &str, token: &str, seqs: Vec<i64>) -> Result<HashSet<i64>, DbError> {
         let dialect = self.dialect();
         let hold = if dialect == Dialect::Postgres { " FOR UPDATE" } else { "" };
@@ -556,7 +556,7 @@ impl Connection {
         self.fetch_rows(Statement { sql: self.spell(sql), params }).await?.iter().map(|row| row.integer(0)).collect()
     }
 
-    /// Ends all claims. They are those of a process that is gone, on a database that no other process uses.
+    /// Ends all claims. A process that is gone made them, and no other process uses this database.
     pub async fn release_claims(&mut self) -> Result<u64, DbError> {
         let mut released = 0;
         for queue in Queue::BOTH {
@@ -569,7 +569,7 @@ impl Connection {
         Ok(released)
     }
 
-    /// The groups among `consumers` that have something due.
+    /// The groups among `consumers` that have due deliveries.
     pub async fn groups_with_work(&mut self, consumers: Vec<String>) -> Result<Vec<String>, DbError> {
         let dialect = self.dialect();
         let now = database_now(dialect);
@@ -577,7 +577,7 @@ impl Connection {
             Dialect::Sqlite => "SELECT value AS consumer FROM json_each($1)",
             Dialect::Postgres => "SELECT consumer FROM unnest($1) AS g (consumer)",
         };
-        // A subselect with an order and a limit stays one: it reads an entry or two of the index of each group.
+        // Postgres keeps a subselect with an order and a limit. It reads an entry or two of the index for each group.
         let found = |queue: Queue, due: &str| {
             format!(
                 "(SELECT 1 FROM {} WHERE consumer = g.consumer AND {} {due} \
@@ -594,7 +594,7 @@ impl Connection {
         self.fetch_rows(statement).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// The groups that still have something to get. The index is read with one step for each group.
+    /// The groups that still have deliveries. The index is read with one step for each group.
     pub async fn groups_unsettled(&mut self) -> Result<Vec<String>, DbError> {
         let mut groups = Vec::new();
         for queue in Queue::BOTH {
@@ -616,7 +616,7 @@ impl Connection {
         Ok(groups)
     }
 
-    /// Drops up to `limit` deliveries of events numbered up to `up_to` that a group does not get any more.
+    /// Drops up to `limit` deliveries that a group does not get any more, of events up to the number `up_to`.
     pub async fn drop_deliveries(&mut self, consumer: &str, up_to: i64, limit: i64) -> Result<u64, DbError> {
         let mut dropped = 0;
         for queue in Queue::BOTH {

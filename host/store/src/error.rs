@@ -1,19 +1,20 @@
-//! Engine errors by what they mean, and their way to domain errors. One table per engine fills this; nothing else reads driver errors.
+//! Engine errors by their meaning, and the domain errors that they become. Each engine has one table that makes them. Nothing else reads
+//! driver errors.
 
 use blockbase_query::ddl::unique_index_columns;
 use blockbase_schema::{Code, Column, Error, Object, Retry};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the engine refused, by meaning.
+/// The reason why the engine refused a statement.
 #[derive(Debug)]
 pub enum DbError {
-    /// The columns of the violated unique index, as far as the engine tells; else its name.
+    /// The columns of the violated unique index if the engine names them, otherwise the index's name.
     Unique {
         columns: Vec<String>,
         index: Option<String>,
     },
-    /// The number of the violated relationship, where the engine tells.
+    /// The number of the violated relationship, if the engine names it.
     ForeignKey {
         relationship: Option<i64>,
     },
@@ -24,25 +25,25 @@ pub enum DbError {
     Check {
         name: String,
     },
-    /// A result that the column's type cannot hold.
+    /// A result that does not fit the column's type.
     OutOfRange,
-    /// A table or column that was there when the request began, or that was of another type.
+    /// A table or column is gone or has another type. The schema changed after the request began.
     SchemaMoved(Cause),
-    /// The transaction met another one, and one of the two has to start again.
+    /// The transaction conflicts with another one, and one of the two has to start again.
     Contended(Cause),
-    /// Records that go with others which go with others, further than the engine follows.
+    /// The chain of records that are deleted with others is longer than the engine follows.
     TooDeep,
-    /// Postgres counts columns that were dropped.
+    /// The table has too many columns. Postgres also counts dropped ones.
     TooManyColumns,
-    /// A read went past the budget that it was given.
+    /// A read exceeded its budget.
     Interrupted,
-    /// What the rows are rendered as has more bytes than an answer may have.
+    /// The rendered rows have more bytes than a response may have.
     AnswerTooLarge,
     /// The events of one transaction have more bytes than a commit may have.
     EventsTooLarge,
-    /// No room is left where the database lies.
+    /// The database's disk is full.
     StorageFull(Cause),
-    /// A read would sort in a file, and the disk has too little room for it.
+    /// A read needs a file to sort in, and the disk has too little room for it.
     NoRoomToSort,
     /// Others kept a lock for longer than the statement may wait.
     Locked(Cause),
@@ -63,7 +64,7 @@ impl From<DbError> for Error {
             DbError::Other(cause) => Error::internal(cause),
             DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),
             DbError::Contended(cause) => Error::retry(Retry::Contended, cause),
-            // A row of a system table that another transaction deleted at this moment.
+            // Another transaction deleted the row of a system table at this moment.
             DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "what a system row refers to is gone"),
             DbError::Interrupted => crate::unavailable("a read took too long"),
             DbError::AnswerTooLarge => Error::answer_too_large(),
@@ -91,7 +92,7 @@ impl From<DbError> for Error {
 }
 
 impl DbError {
-    /// The domain error of a data statement on `object`.
+    /// The domain error of a failed data statement on `object`.
     pub fn on(self, object: &Object) -> Error {
         match self {
             DbError::Unique { columns, index } => unique(object, columns, index.as_deref()),
@@ -107,7 +108,7 @@ impl DbError {
     }
 }
 
-/// A reference of the record that was written to one that is not there.
+/// The written record refers to a record that does not exist.
 fn foreign_key(object: &Object, relationship: Option<i64>) -> Error {
     let refers = |column: &&Column| column.reference.as_ref().map(|reference| reference.relationship_id) == relationship;
     let column = object.columns.iter().find(|column| column.reference.is_some() && refers(column));
@@ -135,7 +136,7 @@ fn unique(object: &Object, mut columns: Vec<String>, index: Option<&str>) -> Err
     }
 }
 
-/// The field of a number, padded or not.
+/// The field with this number, which may have leading zeros.
 fn column_of_key<'a>(object: &'a Object, key: &str) -> Option<&'a Column> {
     let key: u32 = key.parse().ok()?;
     object.columns.iter().find(|column| !column.is_system && column.key == key)

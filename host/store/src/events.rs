@@ -1,4 +1,4 @@
-//! The outbox: events and their deliveries, written in the transaction that they tell of, and read by the feed.
+//! The outbox: events and their deliveries. They are written in the transaction of the change that they report. The feed reads them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub struct NewEvent {
     pub record_id: Option<String>,
     /// `created_by` of the record, for row policies on streams.
     pub owner: Option<String>,
-    /// How many handlers' writes led to it.
+    /// The number of handlers in the chain of writes that led to it.
     pub depth: i64,
     /// Milliseconds since the epoch.
     pub occurred_at: i64,
@@ -34,16 +34,16 @@ pub struct NewEvent {
     pub deliveries: Arc<[NewDelivery]>,
 }
 
-/// What a consumer group gets of an event.
+/// The delivery of an event to one consumer group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDelivery {
     pub consumer: String,
     pub handler: String,
-    /// Why it is dead from the beginning.
+    /// The reason, if the delivery is dead from the beginning.
     pub dead: Option<&'static str>,
 }
 
-/// A committed event as the feed's readers need it; its JSON is made once for all of them.
+/// A committed event for the feed's readers. Its JSON is made once for all of them.
 #[derive(Debug)]
 pub struct CommittedEvent {
     /// Its number in the outbox.
@@ -52,11 +52,11 @@ pub struct CommittedEvent {
     pub topic: String,
     pub object: Option<String>,
     pub owner: Option<String>,
-    /// How many handlers' writes led to it.
+    /// The number of handlers in the chain of writes that led to it.
     pub depth: i64,
     /// Milliseconds since the epoch.
     pub occurred_at: i64,
-    /// A frame of a stream: an `id:` line, a `data:` line with the envelope, an empty one.
+    /// A frame of a stream: an `id:` line, a `data:` line with the envelope, and an empty line.
     frame: Bytes,
     envelope: Range<usize>,
     payload: Range<usize>,
@@ -117,7 +117,7 @@ impl CommittedEvent {
     }
 }
 
-/// What an envelope is made of.
+/// The parts of an envelope.
 #[derive(Clone, Copy, Debug)]
 pub struct EventText<'a> {
     pub id: &'a str,
@@ -129,7 +129,7 @@ pub struct EventText<'a> {
 }
 
 impl EventText<'_> {
-    /// Appends `{ id, topic, payload, occurredAt }`, and returns where the payload is in it.
+    /// Appends `{ id, topic, payload, occurredAt }`, and returns the payload's range in it.
     pub fn write_envelope(&self, out: &mut Vec<u8>) -> Range<usize> {
         out.extend_from_slice(b"{\"id\":");
         json::write_string(out, self.id);
@@ -146,40 +146,40 @@ impl EventText<'_> {
     }
 }
 
-/// A place in the outbox of Postgres that is settled when everything before a transaction has ended.
+/// A number in the outbox of Postgres. It is settled once every transaction before a certain one has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedMark {
     /// The last number that was given to an event, committed or not.
     pub last_seq: i64,
-    /// A transaction that began after the number was given. Each transaction that drew a number up to it had begun before.
+    /// A transaction that began after the number was given. Every transaction that drew this number, or an earlier one, began before it.
     pub xid: u64,
 }
 
-/// Events read at once by the feed: less than a reader may be behind.
+/// Events that the feed reads at once. It is less than a reader may be behind.
 const FEED_PAGE: i64 = 500;
-/// Bytes of payloads read at once. The first event is read whatever its size.
+/// Bytes of payloads that are read at once. The first event is read even if it is larger.
 const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 
 /// A page of the outbox.
 #[derive(Debug, Default)]
 pub struct EventPage {
-    /// Those that can be read.
+    /// The events that could be read.
     pub events: Vec<Arc<CommittedEvent>>,
-    /// The number of the last event that was looked at. `None` if no event was.
+    /// The number of the last event that was looked at, if any.
     pub last: Option<i64>,
 }
 
-/// Events numbered one after another that are looked at in one statement, whatever is found among them.
+/// Consecutive events that one statement looks at, even if few of them match.
 const LOOKED_AT_ONCE: i64 = 10_000;
 
-/// Which events somebody reads who begins in the past.
+/// The events that a reader gets who starts in the past.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayFilter {
     /// Events with one of these topics, or with any topic if the list is empty.
     pub topics: Vec<TopicFilter>,
     /// Only events of records of this object.
     pub object: Option<String>,
-    /// `None` where every event is visible.
+    /// `None` if every event is visible.
     pub visible: Option<VisibleEvents>,
 }
 
@@ -198,7 +198,7 @@ impl ReplayFilter {
     }
 }
 
-/// What decides whether somebody is shown an event.
+/// The parts of an event that decide who may see it.
 #[derive(Clone, Debug)]
 pub struct EventHead {
     pub seq: i64,
@@ -207,15 +207,15 @@ pub struct EventHead {
     pub owner: Option<String>,
 }
 
-/// Whose events are looked at.
+/// The record or object whose events are looked at.
 #[derive(Clone, Debug, Default)]
 pub struct HeadFilter {
     pub object: Option<String>,
-    /// In the spelling that events store: a record's id in lower case.
+    /// In the form that events store: a record's id is in lower case.
     pub record_id: Option<String>,
 }
 
-/// Of a row with `seq, topic, object, owner`.
+/// Reads the head from a row with `seq, topic, object, owner`.
 fn event_head(row: &Row) -> Result<EventHead, DbError> {
     Ok(EventHead { seq: row.integer(0)?, topic: row.text(1)?, object: row.optional_text(2)?, owner: row.optional_text(3)? })
 }
@@ -233,7 +233,7 @@ fn transaction_number(row: &Row, index: usize) -> Result<u64, DbError> {
 const INSERT_EVENT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at, payload_bytes, packed) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
-/// What [`INSERT_EVENT`] takes.
+/// The parameters of [`INSERT_EVENT`].
 fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
     vec![
         event.id.to_string().into(),
@@ -249,17 +249,17 @@ fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
     ]
 }
 
-/// Bytes up to which a payload is packed on the calling thread.
+/// Payloads up to this size are packed on the calling thread.
 const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of the payloads of one commit's events.
 const COMMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of the payloads of events past which a commit of SQLite takes no further transaction.
+/// If a commit of SQLite has more bytes of payloads than this, it takes no further transaction.
 pub(crate) const COMMIT_BYTES_FULL: usize = 8 * 1024 * 1024;
-/// Bytes of the payloads of one transaction's events. A single event may have more, since nothing could be written of its record otherwise.
+/// Bytes of the payloads of one transaction's events. A single event may have more, because otherwise its record could not be written.
 const TRANSACTION_BYTES_MAX: usize = COMMIT_BYTES_MAX - COMMIT_BYTES_FULL;
 
-/// Payloads of several events as lists of their columns.
+/// Payloads of several events, with a list for each column.
 #[derive(Default)]
 struct StoredList {
     payloads: Vec<Option<String>>,
@@ -267,7 +267,7 @@ struct StoredList {
     packed: Vec<Option<Vec<u8>>>,
 }
 
-/// Packs what is large, off the threads that serve requests.
+/// Packs large payloads on a thread that serves no requests.
 async fn pack_all(events: Vec<NewEvent>) -> Result<(Vec<NewEvent>, StoredList), DbError> {
     let is_small = events.iter().map(|event| event.payload.len()).sum::<usize>() <= INLINE_PACK_BYTES_MAX;
     let pack = move || {
@@ -355,14 +355,14 @@ impl Connection {
         Ok(())
     }
 
-    /// One round trip, whatever the number of events and of groups.
+    /// Takes one round trip for any number of events and groups.
     async fn emit_on_postgres(&mut self, mut events: Vec<NewEvent>) -> Result<(), DbError> {
         let Some(first) = events.first() else { return Ok(()) };
         let (depth, occurred_at) = (first.depth, first.occurred_at);
         if events.len() == 1
             && let Some(event) = events.pop_if(|event| event.deliveries.is_empty())
         {
-            // Small ones are not worth a hop; large ones are work for another thread than the one that serves requests.
+            // A small payload is packed here. A large one is packed on another thread, because this one serves requests.
             let params = match event.payload.len() > INLINE_PACK_BYTES_MAX {
                 true => on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await?,
                 false => event_params(&event, pack(&event.payload)?),
@@ -423,20 +423,20 @@ impl Connection {
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// A mark of this moment, on Postgres. It uses up a transaction number.
+    /// A mark for this moment, on Postgres. It uses up a transaction number.
     pub async fn feed_mark(&mut self) -> Result<FeedMark, DbError> {
         let rows = self.fetch("SELECT last_seq, xid FROM svc_feed_mark()", Vec::new()).await?;
         let row = rows.first().ok_or_else(|| DbError::Other("no mark of the feed".into()))?;
         Ok(FeedMark { last_seq: row.integer(0)?, xid: transaction_number(row, 1)? })
     }
 
-    /// The oldest transaction that is under way on Postgres. If no transaction is, the next one to come.
+    /// The oldest open transaction on Postgres. If none is open, the number of the next one.
     pub async fn oldest_transaction(&mut self) -> Result<u64, DbError> {
         let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
         transaction_number(rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?, 0)
     }
 
-    /// The events numbered in `(after, up_to]`, in their order: a page at most, by number and by bytes.
+    /// The events numbered in `(after, up_to]`, in their order. The page is bounded in number and bytes.
     pub async fn events_between(&mut self, after: i64, up_to: i64) -> Result<EventPage, DbError> {
         let heads =
             concat!("SELECT seq, ", payload_bytes!(), " FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3");
@@ -456,15 +456,15 @@ impl Connection {
         Ok(EventPage { events, last: Some(last) })
     }
 
-    /// Those events of a filter that are numbered in `(after, up_to]`, in their order: a page at most, by number and by bytes. What is
-    /// looked at for it is bounded too, so a page may be empty although there is more.
+    /// The events of a filter that are numbered in `(after, up_to]`, in their order. The page is bounded in number and bytes. The events
+    /// looked at are bounded too, so a page may be empty although more events follow.
     pub async fn events_of(&mut self, filter: &ReplayFilter, after: i64, up_to: i64) -> Result<EventPage, DbError> {
         if after >= up_to {
             return Ok(EventPage::default());
         }
         let (table, number) = match (self.dialect(), &filter.object) {
             (Dialect::Sqlite, Some(_)) => ("svc_events e INDEXED BY svc_events_object", "e.seq"),
-            // The expression that the index of objects has.
+            // The expression of the index of objects.
             (Dialect::Postgres, Some(_)) => ("svc_events e", "(e.seq + 0)"),
             (_, None) => ("svc_events e", "e.seq"),
         };
@@ -545,7 +545,7 @@ impl Connection {
                          WHERE (e.seq >> 13) = runs.run AND e.record_id = $3 AND e.seq < $1 AND e.object = coalesce($4, e.object) \
                          ORDER BY e.seq DESC LIMIT $2"
                     }
-                    // `OFFSET 0` keeps the planner from joining in another way: it would walk through all events.
+                    // `OFFSET 0` keeps the planner from a join that would walk through all events.
                     Dialect::Postgres => {
                         "SELECT e.seq, e.topic, e.object, e.owner FROM \
                            (SELECT generate_series(min(seq) >> 13, least(max(seq), $1) >> 13) AS run FROM svc_events) AS runs \
@@ -593,7 +593,7 @@ impl Connection {
         Ok(Some((last.integer(0)?, earliest)))
     }
 
-    /// Adds up the differences that writers on Postgres stored, into one row per object. Readers see the same sum before and
+    /// Sums up the differences that writers on Postgres stored, into one row for each object. Readers get the same total before and
     /// after.
     pub async fn fold_counts(&mut self) -> Result<(), DbError> {
         if matches!(self.inner, Inner::Sqlite(_)) {

@@ -1,6 +1,6 @@
-//! The processes that serve one Postgres, each with a row that it brings up to date every few seconds.
+//! The processes that serve one Postgres database. Each has a row that it updates every few seconds.
 //!
-//! A SQLite file has one process, and no such table.
+//! Only one process uses a SQLite file, so there is no such table.
 
 use blockbase_query::Dialect;
 
@@ -12,19 +12,19 @@ use crate::error::DbError;
 pub struct InstanceRow {
     pub id: String,
     pub version: String,
-    /// Milliseconds since the epoch by the database's clock, as `seen_at`.
+    /// Milliseconds since the epoch, by the database's clock. The same holds for `seen_at`.
     pub started_at: i64,
     pub seen_at: i64,
-    /// How long ago that was, in milliseconds.
+    /// Milliseconds since `seen_at`.
     pub silent_ms: i64,
 }
 
-/// How long a process that ended without a word is shown, in milliseconds. After that, the next sign of life of any other deletes
-/// its row.
+/// How long a process that ended without a report is still shown, in milliseconds. After that, the next report of another process
+/// deletes its row.
 const SHOWN_MS: i64 = 600_000;
 
 impl Connection {
-    /// Says that a process lives. One short statement. `age_ms` is how long it has lived.
+    /// Reports that a process is alive, with one short statement. `age_ms` is the time since its start.
     pub async fn note_instance(&mut self, id: &str, version: &str, age_ms: i64) -> Result<(), DbError> {
         if self.dialect() == Dialect::Sqlite {
             return Ok(());
@@ -36,7 +36,7 @@ impl Connection {
         self.run(SQL, vec![id.into(), version.into(), age_ms.into(), SHOWN_MS.into()]).await.map(|_| ())
     }
 
-    /// Says that a process ends.
+    /// Reports that a process ends.
     pub async fn forget_instance(&mut self, id: &str) -> Result<(), DbError> {
         match self.dialect() {
             Dialect::Sqlite => Ok(()),
@@ -44,7 +44,7 @@ impl Connection {
         }
     }
 
-    /// At most `limit` processes, the oldest first. None on SQLite.
+    /// At most `limit` processes, the oldest first. The list is empty on SQLite.
     pub async fn instances(&mut self, limit: i64) -> Result<Vec<InstanceRow>, DbError> {
         if self.dialect() == Dialect::Sqlite {
             return Ok(Vec::new());
@@ -65,7 +65,7 @@ impl Connection {
             .collect()
     }
 
-    /// The version of the engine as it names itself.
+    /// The engine's version in its own words.
     pub async fn engine_version(&mut self) -> Result<String, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT sqlite_version()",

@@ -1,10 +1,9 @@
 //! The one crate that knows databases: SQLite and Postgres behind one executor.
 //!
-//! [`Store::read_rows`] and [`Store::write`] run a body, an async function over a [`Connection`], on either engine. On SQLite a
-//! body never waits: reads run where they are called (or on the blocking pool when they may scan), writes run on the one
-//! writer thread, which commits many callers' writes at once. On Postgres a body runs on a pooled connection, a write in
-//! a transaction of its own. This crate must not know of HTTP, permissions or blocks; it maps driver errors to domain
-//! errors and lets none of them out.
+//! [`Store::read_rows`] and [`Store::write`] run a body, an async function over a [`Connection`], on either engine. On SQLite a body
+//! never waits. Reads run on the calling thread, or on the blocking pool if they may scan. Writes run on the one writer thread, which
+//! commits the writes of many callers at once. On Postgres, a body runs on a pooled connection, and each write has its own transaction.
+//! This crate must not know HTTP, permissions or blocks. It maps driver errors to domain errors, and returns no driver error.
 #![forbid(unsafe_code)]
 
 mod accounts;
@@ -64,32 +63,33 @@ pub use webhooks::{PreviousSecret, WebhookRow};
 /// What a commit reports about its events in the outbox.
 #[derive(Debug, Default)]
 pub struct Commit {
-    /// Its events in commit order. Only on SQLite, where this process is the only writer; a feed of Postgres reads the outbox.
+    /// Its events in commit order, only on SQLite, where this process is the only writer. On Postgres, the feed reads the outbox
+    /// instead.
     pub events: Vec<Arc<CommittedEvent>>,
     /// The topics of its events.
     pub topics: Vec<String>,
-    /// The consumer groups that have something to get.
+    /// The consumer groups that have new deliveries.
     pub consumers: BTreeSet<String>,
 }
 
-/// Called after each commit that left something in the outbox.
+/// Called after each commit that wrote to the outbox.
 pub type OnCommit = Arc<dyn Fn(Commit) + Send + Sync>;
 
-/// What a read may cost, so that SQLite runs it in the right place.
+/// The cost of a read. It decides where SQLite runs the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadCost {
-    /// A few rows by index: on the calling thread, without a hop.
+    /// A few rows by index. They are read on the calling thread.
     Rows,
-    /// Possibly a scan: on the blocking pool, a bounded number at a time.
+    /// Possibly a scan. It runs on the blocking pool, a bounded number at a time.
     Scan,
 }
 
-/// What a read by a caller costs, as far as its plan tells.
+/// The cost of a caller's read, as far as its plan shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Perhaps little: it begins at once, and needs a permit when it turns out to be a scan.
+    /// Possibly small. The read begins at once, and needs a permit if it turns out to be a scan.
     Unknown,
-    /// It goes through rows or texts: it needs a permit to begin.
+    /// The read looks through many rows or texts, so it needs a permit to begin.
     Scan,
 }
 
@@ -99,7 +99,7 @@ pub struct Read {
     /// The version of the schema that its statements were planned on.
     pub schema: i64,
     pub cost: Cost,
-    /// The tables of a read with several statements, which have to see the same moment; `None` for a single statement.
+    /// The tables of a read whose several statements have to see the same moment. `None` for a single statement.
     pub tables_of_one_moment: Option<Vec<String>>,
 }
 
@@ -116,19 +116,19 @@ pub struct Snapshot {
     pub time_max: Duration,
 }
 
-/// The room that the database takes and has, in bytes.
+/// The disk space that the database uses and has, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// On SQLite the file with its write-ahead log.
+    /// On SQLite, the file and its write-ahead log.
     pub size_bytes: i64,
-    /// Of the file system, where it is known: on SQLite.
+    /// Free space of the file system, if known: only on SQLite.
     pub free_bytes: Option<i64>,
     pub total_bytes: Option<i64>,
-    /// Whether writes are taken, as far as this process knows.
+    /// Whether writes are accepted, as far as this process knows.
     pub is_enough: bool,
 }
 
-/// Which database, and with how many connections.
+/// The database's location, and its number of connections.
 #[derive(Clone, Debug)]
 pub enum Location {
     Sqlite { file: PathBuf },
@@ -136,10 +136,10 @@ pub enum Location {
 }
 
 impl Location {
-    /// Whether the URL of a database can be read at all. It says nothing of what answers there.
+    /// Checks that the URL of a database can be parsed. It does not connect.
     ///
     /// # Errors
-    /// A sentence for the operator. It shows nothing of the URL, which may hold a password.
+    /// A sentence for the operator. It shows no part of the URL, which may contain a password.
     pub fn check_url(url: &str) -> std::result::Result<(), String> {
         postgres::options(url).map(|_| ())
     }
@@ -180,8 +180,8 @@ impl Store {
         }
     }
 
-    /// Runs `body` on a connection that reads, for the service itself: it waits for no caller, and nobody's rights are asked for. What
-    /// callers ask for names its [`Reader`] instead.
+    /// Runs `body` on a connection that reads for the service itself. It waits for no caller, and checks nobody's rights. A read for a
+    /// caller names its [`Reader`] instead.
     pub async fn read_as_service<T, F>(&self, cost: ReadCost, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -195,8 +195,8 @@ impl Store {
         }
     }
 
-    /// Reads a few rows for a caller, who uses their share of connections: of objects by statements that were planned on version `schema`
-    /// of the schema, or of system tables alone.
+    /// Reads a few rows for a caller, within the caller's share of connections. The statements read system tables only, or objects in
+    /// version `schema` of the schema.
     ///
     /// # Errors
     /// An error to retry if the schema has changed.
@@ -208,19 +208,19 @@ impl Store {
         let (owner, body) = (reader.owner(), asked(reader, body));
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, schema, body).await,
-            // Its statements name columns, and rows are checked for their types.
+            // The statements name their columns, and the rows' types are checked.
             Engine::Postgres(postgres) => postgres.read(&owner, None, body).await,
         }
     }
 
     /// As [`Store::read_rows`], for a body that may be a scan.
     ///
-    /// A scan needs what `permit` resolves to, and holds it as long as it runs. A read of unknown cost begins without one: on
-    /// SQLite on the calling thread, where most reads end within their budget, on Postgres on a connection. One that goes on is
-    /// given up and run again as a scan, which is why `body` may be called twice.
+    /// A scan needs the permit that `permit` resolves to, and keeps it while it runs. A read of unknown cost begins without one: on
+    /// SQLite on the calling thread, where most reads end within their budget, on Postgres on a connection. If it takes longer, it is
+    /// stopped and run again as a scan. So `body` may be called twice.
     ///
     /// # Errors
-    /// What `permit` failed with, beside the body's own.
+    /// The error of `permit`, in addition to the body's own.
     pub async fn read_metered<T, F, P, W>(&self, reader: impl Reader, read: Read, permit: W, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -235,8 +235,8 @@ impl Store {
         }
     }
 
-    /// Runs `body` as a caller's scan of system tables. It holds `permit` as long as it runs, and none of the places that the service
-    /// has for its own scans.
+    /// Runs `body` as a caller's scan of system tables. It keeps `permit` while it runs, and uses none of the service's own places for
+    /// scans.
     pub async fn scan<T, F, P>(&self, reader: impl Reader, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -253,11 +253,11 @@ impl Store {
         }
     }
 
-    /// Runs `body` on one snapshot of the database, on a connection that does nothing else. `permit` is held as long as
-    /// it runs. A body that goes on until a client takes its rows puts them into a [`Spool`].
+    /// Runs `body` on one snapshot of the database, on a connection that does nothing else. `permit` is kept while it runs. If a client
+    /// takes the rows slowly, the body puts them into a [`Spool`].
     ///
     /// # Errors
-    /// An error to retry if the schema has changed: nothing of the body has run then. `unavailable` past `time_max`.
+    /// An error to retry if the schema has changed before the body ran. `unavailable` after `time_max`.
     pub async fn read_snapshot<T, F, P>(&self, snapshot: Snapshot, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -273,7 +273,7 @@ impl Store {
         }
     }
 
-    /// How many scans of callers the engine has places for. What is left of its connections is for everything else.
+    /// The number of callers' scans that the engine runs at a time. The remaining connections are for everything else.
     pub fn callers_scans_max(&self) -> usize {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.callers_scans_max(),
@@ -281,12 +281,12 @@ impl Store {
         }
     }
 
-    /// Runs `body` in a transaction and commits it if it answers `Ok`. An answer means that the commit is durable.
+    /// Runs `body` in a transaction and commits if it returns `Ok`. When this function returns, the commit is durable.
     ///
-    /// `writer` is asked in that transaction, before the body runs. A caller that goes away before its turn leaves nothing behind.
+    /// `writer` is checked in that transaction, before the body runs. If the caller disconnects before its turn, nothing is written.
     ///
     /// # Errors
-    /// `storage_full`, beside the writer's and the body's own.
+    /// `storage_full`, in addition to the errors of the writer and the body.
     pub async fn write<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -296,10 +296,10 @@ impl Store {
         self.write_in_reserve(writer, body).await
     }
 
-    /// Whether there is room for more.
+    /// Whether there is room for more data.
     ///
     /// # Errors
-    /// `storage_full`. Postgres says so itself, when a statement finds no room.
+    /// `storage_full`, on SQLite. On Postgres, the statement itself fails when there is no room.
     pub fn check_room(&self) -> Result<()> {
         match &self.engine {
             Engine::Sqlite(sqlite) if !sqlite.has_room() => Err(storage_full(None)),
@@ -307,8 +307,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::write`], also while there is too little room: for what frees room, and for the small writes without which
-    /// nobody could free any or an outcome would be lost.
+    /// As [`Store::write`], but also while there is too little room. It is for writes that free room, and for small writes that are
+    /// needed to free room or to store an outcome.
     pub async fn write_in_reserve<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -321,8 +321,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::write`], for a change of the schema: alone in its commit on SQLite, and with foreign keys off, so that a
-    /// table can be replaced by its next version. On Postgres it waits a few seconds at most for what runs on the table.
+    /// As [`Store::write`], for a change of the schema. On SQLite the commit has no other transaction, and foreign keys are off, so that
+    /// a table can be replaced by its next version. On Postgres it waits a few seconds at most for other transactions on the table.
     pub async fn write_schema<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -335,7 +335,7 @@ impl Store {
         }
     }
 
-    /// Whether the engine can keep search indexes. SQLite always can; Postgres where it has, or may have, pg_trgm.
+    /// Whether the engine can keep search indexes. SQLite always can. Postgres can if pg_trgm is installed or may be installed.
     pub fn can_index_search(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(_) => true,
@@ -343,7 +343,7 @@ impl Store {
         }
     }
 
-    /// Hears of what other instances have for the dispatchers. Only Postgres has other instances.
+    /// Listens for the hints of other instances to the dispatchers. Only Postgres has other instances.
     ///
     /// # Errors
     /// The database does not answer.
@@ -354,8 +354,8 @@ impl Store {
         }
     }
 
-    /// Takes what was deleted out of files where the engine can do so by itself. On SQLite the write-ahead log still holds it
-    /// until it is copied back and cut; on Postgres the vacuum is the server's own.
+    /// Removes deleted data from files, if this process can. On SQLite the write-ahead log still contains it until the log is copied
+    /// back and cut. On Postgres, the server's own vacuum does this.
     pub async fn forget_deleted(&self) -> Result<()> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
@@ -375,12 +375,12 @@ impl Store {
         .unwrap_or(false)
     }
 
-    /// How much room the database takes, and how much there is.
+    /// The disk space that the database uses, and the space that is left.
     pub async fn room(&self) -> Result<Room> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
                 let sqlite = Arc::clone(sqlite);
-                // File systems of other machines may take their time.
+                // A file system on another machine may be slow.
                 tokio::task::spawn_blocking(move || sqlite.room()).await.map_err(Error::internal)
             }
             Engine::Postgres(_) => {
@@ -397,7 +397,7 @@ impl Store {
         }
     }
 
-    /// Ends the writer after what is queued, and closes the connections.
+    /// Ends the writer after its queued writes, and closes the connections.
     pub async fn close(&self) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.close().await,
@@ -406,24 +406,24 @@ impl Store {
     }
 }
 
-/// Who a read is for. It is asked on the connection: after all that the read has waited for, and before anything else of it runs.
+/// The caller of a read. The check runs on the connection after all waits, and before any other statement of the read.
 pub trait Reader: Send + Sync + 'static {
-    /// The owner whose share it uses, and in whose turn it runs.
+    /// The owner whose share the read uses, and in whose turn it runs.
     fn owner(&self) -> QuotaOwner;
 
-    /// A check that has to pass, or `None` if nothing can have changed since the caller was judged.
+    /// The check that has to pass. `None` if nothing can have changed since the caller's rights were judged.
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 }
 
-/// Who a transaction writes for. It is asked in the transaction, as the reader of a read is.
+/// The caller of a write. The check runs in the transaction, like the reader's check on its connection.
 ///
-/// Every write names its writer, so that none can be written that does not ask whether its caller may still do it.
+/// Every write names its writer, so no write can forget to check whether its caller still has the right.
 pub trait Writer: Reader {
-    /// The same check before the commit, on an engine where others commit while the transaction runs.
+    /// The same check before the commit, for an engine on which others commit while the transaction runs.
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 }
 
-/// The service itself writes, which nobody can take a right from.
+/// The service itself writes. Nobody can take a right from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Service;
 
@@ -443,7 +443,7 @@ impl Writer for Service {
     }
 }
 
-/// Asks `reader` on the connection that it has got.
+/// Checks `reader` on its connection.
 async fn admit(reader: &impl Reader, connection: &mut Connection) -> Result<()> {
     match reader.check(connection) {
         Some(check) => check.await,
@@ -451,7 +451,7 @@ async fn admit(reader: &impl Reader, connection: &mut Connection) -> Result<()> 
     }
 }
 
-/// The body of a read behind the check of its reader.
+/// The body of a read, after the check of its reader.
 fn asked<T, F>(
     reader: impl Reader,
     body: F,
@@ -468,7 +468,7 @@ where
     }
 }
 
-/// The same of a body that may run again.
+/// The same for a body that may run again.
 fn asked_again<T, F>(
     reader: impl Reader,
     body: F,
@@ -488,7 +488,7 @@ where
     }
 }
 
-/// The body of a transaction behind the check of its writer.
+/// The body of a transaction, after the check of its writer.
 fn admitted<T, F>(
     writer: impl Writer,
     body: F,
@@ -501,7 +501,7 @@ where
         Box::pin(async move {
             admit(&writer, connection).await?;
             let answer = body(connection).await?;
-            // SQLite has one writer, so nothing came in between.
+            // SQLite has one writer, so nothing was committed in the meantime.
             if connection.dialect() == Dialect::Postgres
                 && let Some(check) = writer.check_before_commit(connection)
             {
@@ -512,7 +512,7 @@ where
     }
 }
 
-/// The answer while the database has no room for more.
+/// The error while the database has no room for more data.
 pub(crate) fn storage_full(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let mut error = Error::new(
         blockbase_schema::Code::StorageFull,
@@ -522,7 +522,7 @@ pub(crate) fn storage_full(cause: Option<Box<dyn std::error::Error + Send + Sync
     error
 }
 
-/// The answer while the database cannot be used.
+/// The error while the database cannot be used.
 pub(crate) fn unavailable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let mut error =
         Error::new(blockbase_schema::Code::Unavailable, "The database cannot be reached at the moment. Try again shortly.");

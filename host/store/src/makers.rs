@@ -1,8 +1,8 @@
-//! Who made what: API keys, webhooks, subscriptions, tasks and blocks keep their maker beside them.
+//! Makers: API keys, webhooks, subscriptions, tasks and blocks store who made them.
 //!
-//! A table of such things has four columns: the user who made it, the API key that they used for it (both null where nobody is
-//! recorded), `suspended_reason` and `suspended_at`. The statements here are the same for every kind; [`Made::KEPT`] lists the
-//! kinds whose tables have the columns. What a maker may do is for `app` to judge.
+//! A table of such things has four columns: the user who made it, the API key that they used, `suspended_reason` and `suspended_at`.
+//! User and key are both null if no maker is stored. The statements here are the same for every kind. [`Made::KEPT`] lists the kinds
+//! whose tables have the columns. `app` judges what a maker may do.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
 
-/// Who made something: the principal of the request. With neither there is no maker, and the thing keeps its rights.
+/// The user and the key that made something. If both are missing, there is no maker, and the thing keeps its rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Maker {
     pub user_id: Option<String>,
-    /// The key that the user's request presented, where it was one.
+    /// The key that the user's request presented, if any.
     pub api_key_id: Option<String>,
 }
 
 impl Maker {
-    /// Stands for the user where the request had no credential. No user has this id.
+    /// Stands in place of a user if the request had no credential. No user has this id.
     pub const PUBLIC: &'static str = "public";
 
-    /// The maker of what a request without a credential made.
+    /// The maker of things that a request without a credential made.
     pub fn public() -> Maker {
         Maker { user_id: Some(Maker::PUBLIC.to_owned()), api_key_id: None }
     }
@@ -34,7 +34,7 @@ impl Maker {
     }
 }
 
-/// Why something has no power at the moment.
+/// The reason why something has no rights at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SuspensionReason {
     /// The user who made it was deleted.
@@ -47,11 +47,11 @@ pub enum SuspensionReason {
     KeyExpired,
     /// The API key that it was made with is itself suspended.
     KeySuspended,
-    /// The maker no longer holds the rights that it needs.
+    /// The maker has lost rights that the thing needs.
     RightsLost,
 }
 
-/// The reasons that follow from the maker alone, as a list for SQL. `rights_lost` depends on what the thing needs.
+/// The reasons that depend only on the maker, as a list for SQL. `rights_lost` also depends on the thing's needs.
 const OF_MAKER: &str = "'maker_gone', 'maker_banned', 'key_gone', 'key_expired', 'key_suspended'";
 
 impl SuspensionReason {
@@ -64,7 +64,7 @@ impl SuspensionReason {
         SuspensionReason::RightsLost,
     ];
 
-    /// As it is stored, shown and told in events.
+    /// The name that is stored, shown and written into events.
     pub fn as_str(self) -> &'static str {
         match self {
             SuspensionReason::MakerGone => "maker_gone",
@@ -84,7 +84,7 @@ impl SuspensionReason {
     }
 }
 
-/// That something has no power, and since when.
+/// Since when and why something has no rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspension {
     pub reason: SuspensionReason,
@@ -115,7 +115,7 @@ pub enum Made {
     Block,
 }
 
-/// Where a kind is stored.
+/// The table and the columns of a kind.
 struct Place {
     table: &'static str,
     id: &'static str,
@@ -125,10 +125,10 @@ struct Place {
 }
 
 impl Made {
-    /// The kinds whose tables have the four columns. The migration that gives them to another table adds its kind here.
+    /// The kinds whose tables have the four columns. A migration that adds the columns to another table adds its kind here.
     pub const KEPT: [Made; 5] = [Made::ApiKey, Made::Webhook, Made::Subscription, Made::Task, Made::Block];
 
-    /// `resource` in lists of things. Topics of suspensions begin with it.
+    /// The value of `resource` in lists of things. Topics of suspensions begin with it.
     pub fn name(self) -> &'static str {
         match self {
             Made::ApiKey => "api_keys",
@@ -159,7 +159,7 @@ impl Made {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thing {
     pub kind: Made,
-    /// What its routes name it by: a subscription's consumer group, a block's name, the id of the others.
+    /// Its name in routes: a subscription's consumer group, a block's name, or the id of other things.
     pub id: String,
     pub name: Option<String>,
 }
@@ -169,27 +169,27 @@ pub struct Thing {
 pub enum MakerPart {
     User(String),
     ApiKey(String),
-    /// Several at once, [`MakerPart::KEYS_MAX`] at most.
+    /// Several keys, at most [`MakerPart::KEYS_MAX`].
     ApiKeys(Vec<String>),
 }
 
 impl MakerPart {
-    /// Most keys of one [`MakerPart::ApiKeys`]: each is a parameter of a statement.
+    /// Most keys of one [`MakerPart::ApiKeys`]. Each is a parameter of a statement.
     pub const KEYS_MAX: usize = 500;
 }
 
-/// A thing whose stored suspension is not what its maker's state makes of it.
+/// A thing whose stored suspension does not match its maker's state.
 #[derive(Clone, Debug)]
 pub struct Unsettled {
     pub thing: Thing,
     pub stored: Option<SuspensionReason>,
     pub actual: Option<SuspensionReason>,
-    /// When the key that made it expired, where that is the reason.
+    /// When the maker's key expired, if that is the reason.
     pub expired_at: Option<i64>,
 }
 
 impl Connection {
-    /// What a user made, with a session or with any API key.
+    /// The things that a user made, with a session or with any API key.
     pub async fn things_made_by(&mut self, user_id: &str) -> Result<Vec<Thing>, DbError> {
         let mut things = Vec::new();
         for kind in Made::KEPT {
@@ -214,7 +214,7 @@ impl Connection {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        // `$1` is the time.
+        // `$1` is the time, so the ids begin at `$2`.
         let places: Vec<String> = (0..ids.len()).map(|index| format!("${}", index + 2)).collect();
         let places = places.join(", ");
         let params: Vec<Param> = std::iter::once(Param::from(now)).chain(ids.iter().map(|id| id.as_str().into())).collect();
@@ -246,8 +246,8 @@ impl Connection {
             .collect()
     }
 
-    /// Suspends a thing and stores the reason. Returns whether it was active until now. A thing that is suspended already gets
-    /// the new reason and keeps its time.
+    /// Suspends a thing and stores the reason. Returns whether it was active before. A thing that is already suspended gets the new
+    /// reason and keeps its time.
     pub async fn suspend(&mut self, kind: Made, id: &str, suspension: Suspension) -> Result<bool, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let params = vec![id.into(), suspension.reason.as_str().into(), suspension.since.into()];
@@ -270,7 +270,7 @@ impl Connection {
         Ok(self.execute(Statement { sql, params: vec![id.into()] }).await? == 1)
     }
 
-    /// The suspended things of a kind, by the id that their routes take.
+    /// The suspended things of a kind, by their id in routes.
     pub async fn suspensions(&mut self, kind: Made) -> Result<HashMap<String, Suspension>, DbError> {
         let Place { table, id, .. } = kind.place();
         let sql = format!("SELECT {id}, suspended_reason, suspended_at FROM {table} WHERE suspended_at IS NOT NULL");
@@ -282,7 +282,7 @@ impl Connection {
         Ok(suspensions)
     }
 
-    /// Why a thing is suspended; `None` if it is not, or does not exist.
+    /// The suspension of a thing. `None` if it is not suspended or does not exist.
     pub async fn suspension_of(&mut self, kind: Made, id: &str) -> Result<Option<Suspension>, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let sql = format!("SELECT suspended_reason, suspended_at FROM {table} WHERE {column} = $1");
@@ -300,14 +300,14 @@ impl Connection {
         Ok(self.execute(Statement { sql, params }).await? == 1)
     }
 
-    /// Makes `to` the maker of what `from` made, of one kind.
+    /// Makes `to` the maker of all things of a kind that `from` made.
     pub async fn move_makership(&mut self, kind: Made, from: &str, to: &str) -> Result<u64, DbError> {
         let Place { table, user, .. } = kind.place();
         let sql = self.spell(format!("UPDATE {table} SET {user} = $2 WHERE {user} = $1"));
         self.execute(Statement { sql, params: vec![from.into(), to.into()] }).await
     }
 
-    /// API keys that have expired and made something that still counts as having power, at most `limit`.
+    /// At most `limit` expired API keys that made something that is not suspended yet.
     pub async fn expired_makers(&mut self, now: i64, limit: i64) -> Result<Vec<String>, DbError> {
         let mut keys = Vec::new();
         for kind in Made::KEPT {
@@ -324,7 +324,7 @@ impl Connection {
         Ok(keys)
     }
 
-    /// Whether a key is there; neither it nor its suspension changes until the transaction ends.
+    /// Whether a key exists. Neither the key nor its suspension changes until the transaction ends.
     pub async fn keep_api_key(&mut self, id: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT id FROM svc_api_keys WHERE id = $1",

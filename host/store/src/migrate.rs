@@ -1,7 +1,6 @@
 //! System tables: numbered statements of `migrations/`, applied in order at boot.
 //!
-//! Our own forty lines and not sqlx's migrator, because that one drives SQLite through sqlx's SQLite driver, which the
-//! store does without.
+//! This is a small runner of our own. sqlx's migrator would need sqlx's SQLite driver, which the store does not use.
 
 use rusqlite::{Connection as Driver, TransactionBehavior};
 use sqlx::{AssertSqlSafe, PgPool, Row};
@@ -42,17 +41,17 @@ const MIGRATIONS: &[Migration] = &[
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
 
-/// The lock that instances booting at the same time queue for: "blockbase" as a number.
+/// The lock for which instances queue that boot at the same time. The number is the text "blockbase".
 const POSTGRES_LOCK: i64 = 0x626c_6f63_6b62;
 
-/// The placeholder for the name of an object in a migration. Such a migration runs once for the table of each object, because a
-/// file does not know the objects.
+/// The placeholder for an object's name in a migration. A file does not know the objects, so a migration with it runs once for each
+/// object's table.
 const OBJECT: &str = "{object}";
 
-/// The statements of a migration, for the objects that there are.
+/// The statements of a migration, for the existing objects.
 fn statements<'a>(sql: &'static str, objects: &'a [String]) -> impl Iterator<Item = String> + 'a {
     let for_each = sql.contains(OBJECT);
-    // Names of objects are lower-case letters, digits and underscores, so that they cannot end the quotes around them.
+    // Names of objects consist of lower-case letters, digits and underscores, so they cannot end the quotes around them.
     let each = objects.iter().filter(move |_| for_each).map(move |object| sql.replace(OBJECT, object));
     let once = (!for_each).then(|| sql.to_owned());
     once.into_iter().chain(each)
@@ -102,7 +101,8 @@ pub(crate) fn sqlite(driver: &mut Driver) -> Result<(), String> {
 pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
     let explain = |error: sqlx::Error| format!("The system tables cannot be migrated: {error}");
     let mut transaction = pool.begin().await.map_err(explain)?;
-    // Held to the end of the transaction: of several instances that boot at once, one migrates and the others then find it done.
+    // The lock is held to the end of the transaction. If several instances boot at once, one migrates, and the others then find the work
+    // done.
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(POSTGRES_LOCK).execute(&mut *transaction).await.map_err(explain)?;
     sqlx::raw_sql(TABLE).execute(&mut *transaction).await.map_err(explain)?;
     let applied: i64 = sqlx::query("SELECT coalesce(max(version), 0) FROM svc_migrations")
@@ -128,10 +128,10 @@ pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
     transaction.commit().await.map_err(explain)
 }
 
-/// Makes the extension that search indexes need, in a separate transaction, because not every role may make it.
+/// Installs the extension that search indexes need, in a separate transaction, because not every role may do so.
 ///
-/// Of several `CREATE EXTENSION IF NOT EXISTS` at once one wins and the others fail, so that instances which boot at the same time
-/// queue for it as they do for the migrations.
+/// If several instances run `CREATE EXTENSION IF NOT EXISTS` at once, one succeeds and the others fail. So they queue for it, as for the
+/// migrations.
 pub(crate) async fn postgres_trigrams(pool: &PgPool) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(POSTGRES_LOCK).execute(&mut *transaction).await?;

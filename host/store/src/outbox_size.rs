@@ -1,4 +1,4 @@
-//! How much the outbox takes of the disk: counted on, event by event, and brought down by deleting what is settled.
+//! The outbox's size on disk. Each event is counted once, and settled events are deleted to reduce the size.
 
 use blockbase_query::Dialect;
 
@@ -7,18 +7,18 @@ use crate::error::DbError;
 use crate::packing::stored_bytes;
 use crate::row::Row;
 
-/// What is known of the outbox's size.
+/// The counted size of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxSize {
-    /// The events that were counted.
+    /// The number of counted events.
     pub events: i64,
-    /// Their bytes.
+    /// The bytes of the counted events.
     pub bytes: i64,
-    /// Whether there are events that were not counted yet.
+    /// Whether there are events that are not counted yet.
     pub has_more: bool,
 }
 
-/// The events up to the number `to`, and their bytes.
+/// The number and the bytes of the events up to the number `to`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     to: i64,
@@ -33,7 +33,7 @@ macro_rules! settled {
 }
 
 impl Connection {
-    /// The kept size, and whether events were added since it was counted. One short statement.
+    /// The stored size, and whether events were added since. One short statement.
     pub async fn outbox_size(&mut self) -> Result<OutboxSize, DbError> {
         let sql = "SELECT events, bytes, coalesce((SELECT max(seq) FROM svc_events), 0) > counted_to FROM svc_outbox";
         let rows = self.fetch(sql, Vec::new()).await?;
@@ -41,7 +41,7 @@ impl Connection {
         Ok(OutboxSize { events: row.integer(0)?, bytes: row.integer(1)?, has_more: row.boolean(2)? })
     }
 
-    /// Counts up to `events_max` events on; `None` if another instance is at it.
+    /// Counts up to `events_max` further events. `None` if another instance is counting.
     pub async fn count_outbox(&mut self, events_max: i64) -> Result<Option<OutboxSize>, DbError> {
         let Some(counted) = self.hold_outbox(true).await? else { return Ok(None) };
         let sql = concat!(
@@ -59,13 +59,14 @@ impl Connection {
         Ok(Some(OutboxSize { events, bytes, has_more: more == events_max }))
     }
 
-    /// Has all events counted again. The new count includes events that committed late, and no events that were deleted by hand.
+    /// Starts the count again. The new count includes events that committed late, and excludes events that were deleted by hand.
     pub async fn forget_outbox_size(&mut self) -> Result<(), DbError> {
         self.hold_outbox(false).await?;
         self.store_outbox(Counted::default()).await
     }
 
-    /// Deletes the events in `(after, up_to]` that happened before `before` and that no consumer group still has to get: how many.
+    /// Deletes the events in `(after, up_to]` that happened before `before` and that no consumer group still needs. Returns their
+    /// number.
     pub async fn purge_events(&mut self, after: i64, up_to: i64, before: i64) -> Result<u64, DbError> {
         let counted = self.hold_outbox(false).await?.unwrap_or_default();
         const SIZE: &str = concat!(
@@ -89,8 +90,8 @@ impl Connection {
         Ok(deleted)
     }
 
-    /// Deletes the events of these numbers that no consumer group still has to get: how many, and how many are left. Events that
-    /// others have deleted meanwhile are neither.
+    /// Deletes those of the numbered events that no consumer group still needs. Returns how many were deleted, and how many are left.
+    /// Events that others deleted meanwhile count as neither.
     pub async fn delete_settled_events(&mut self, seqs: &[i64]) -> Result<(u64, u64), DbError> {
         let (mut deleted, mut left) = (0, 0);
         for seq in seqs {
@@ -103,7 +104,7 @@ impl Connection {
         Ok((deleted, left))
     }
 
-    /// Up to which number the settled events of `(after, up_to]` have to be deleted for `bytes` to become free.
+    /// The number up to which the settled events of `(after, up_to]` have to be deleted to free `bytes`.
     pub async fn purge_goal(&mut self, after: i64, up_to: i64, before: i64, bytes: i64) -> Result<i64, DbError> {
         const SIZES: &str = concat!(
             "SELECT seq, CAST(",
@@ -122,7 +123,7 @@ impl Connection {
         Ok(up_to)
     }
 
-    /// What was counted, held until the transaction ends; `None` if another holds it and `skips`.
+    /// The stored count, locked until the transaction ends. `None` if another transaction has the lock and `skips` is set.
     async fn hold_outbox(&mut self, skips: bool) -> Result<Option<Counted>, DbError> {
         let sql = match (self.dialect(), skips) {
             (Dialect::Sqlite, _) => "SELECT counted_to, events, bytes FROM svc_outbox",

@@ -1,22 +1,22 @@
-//! Payloads of events as the outbox stores them: small ones as text, large ones compressed. The only place that knows how.
+//! Payloads of events as the outbox stores them: small ones as text, large ones compressed. Only this file knows the format.
 
 use std::borrow::Cow;
 
 use crate::error::DbError;
 use crate::row::Row;
 
-/// Payloads of more bytes are compressed. Below it, rows of most records are stored as readable text and cost no work.
+/// Larger payloads are compressed. Payloads of most records are smaller, so they stay readable text and cost no work.
 const PLAIN_BYTES_MAX: usize = 8 * 1024;
-/// The fastest level that looks at whole texts.
+/// The fastest level that finds repetitions in whole texts.
 const LEVEL: i32 = 1;
-/// Past so many bytes, matches are looked for over the whole payload: `before` and `after` are nearly the same text, far apart.
+/// Above this size, matches are searched over the whole payload, because `before` and `after` are nearly the same text, far apart.
 const LONG_BYTES_MIN: usize = 128 * 1024;
 /// The largest window, as a power of two: 128 MiB.
 const WINDOW_LOG_MAX: u32 = 27;
-/// Bytes of the largest payload that is unpacked: several times what one write can make. A damaged row cannot claim more.
+/// Bytes of the largest payload that is unpacked. It is several times what one write can make. A damaged row cannot demand more memory.
 const UNPACKED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// What a page of the outbox is measured by: the bytes of the payload itself.
+/// The size by which pages of the outbox are measured: the bytes of the payload itself.
 macro_rules! payload_bytes {
     () => {
         "coalesce(payload_bytes, octet_length(payload))"
@@ -24,8 +24,7 @@ macro_rules! payload_bytes {
 }
 pub(crate) use payload_bytes;
 
-/// About how much disk an event takes: its payload as it is stored, and a fixed number of bytes for its row, its indexes and its
-/// deliveries.
+/// The approximate disk space of an event: its stored payload, and a fixed number of bytes for its row, its indexes and its deliveries.
 macro_rules! stored_bytes {
     () => {
         "octet_length(payload) + coalesce(octet_length(packed), 0) + 500"
@@ -33,16 +32,16 @@ macro_rules! stored_bytes {
 }
 pub(crate) use stored_bytes;
 
-/// A payload as its columns hold it.
+/// A payload as its columns store it.
 pub(crate) struct Stored<'a> {
-    /// The text, or an empty one where it is packed.
+    /// The text, or an empty text if it is packed.
     pub(crate) payload: Cow<'a, str>,
-    /// Bytes of the text, where it is packed.
+    /// Bytes of the text, if it is packed.
     pub(crate) payload_bytes: Option<i64>,
     pub(crate) packed: Option<Vec<u8>>,
 }
 
-/// Packs a payload that is large.
+/// Packs a payload if it is large.
 pub(crate) fn pack(payload: &str) -> Result<Stored<'_>, DbError> {
     let plain = Stored { payload: Cow::Borrowed(payload), payload_bytes: None, packed: None };
     if payload.len() <= PLAIN_BYTES_MAX {
@@ -65,7 +64,7 @@ fn compress(payload: &[u8]) -> std::io::Result<Vec<u8>> {
     compressor.compress(payload)
 }
 
-/// The payload of a row: `text` is the place of `payload`, behind which stand `payload_bytes` and `packed`.
+/// The payload of a row. `text` is the index of `payload`; `payload_bytes` and `packed` follow it.
 ///
 /// # Errors
 /// The row is damaged.
@@ -74,7 +73,7 @@ pub(crate) fn payload_of(row: &Row, text: usize) -> Result<String, DbError> {
         None => row.text(text)?,
         Some(bytes) => unpack(&row.bytes(text + 2)?, bytes)?,
     };
-    // Only valid JSON is handed on, even if the stored row is damaged.
+    // The stored row may be damaged, so only valid JSON is returned.
     serde_json::from_str::<serde::de::IgnoredAny>(&payload).map_err(|error| DbError::Other(error.into()))?;
     Ok(payload)
 }
@@ -92,7 +91,7 @@ fn unpack(packed: &[u8], bytes: i64) -> Result<String, DbError> {
 mod tests {
     use super::*;
 
-    /// Text that no compressor makes much smaller.
+    /// Text that a compressor can hardly shrink.
     fn noise(bytes: usize) -> String {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut text = String::with_capacity(bytes);
@@ -112,7 +111,7 @@ mod tests {
         let payload = format!(r#"{{"before":{{"n":1,"text":"{image}"}},"after":{{"n":2,"text":"{image}"}}}}"#);
         let stored = pack(&payload).expect("packed");
         let packed = stored.packed.expect("a large payload is packed");
-        // Hexadecimal digits have four bits, so one image alone takes half its bytes.
+        // Hexadecimal digits carry four bits, so one image takes half its bytes.
         assert!(packed.len() < image.len() * 6 / 10, "{} bytes of {}", packed.len(), payload.len());
         let back = unpack(&packed, stored.payload_bytes.expect("its bytes")).expect("unpacked");
         assert!(back == payload);

@@ -1,7 +1,7 @@
-//! Postgres: connections of the service and of callers; a write is a transaction on one of them.
+//! Postgres: connections of the service and of callers. A write is a transaction on one of them.
 //!
-//! The service's own reads and writes never wait behind those of callers. Callers share the other connections: each caller takes
-//! a place first, and waiting callers are served in turn.
+//! The service's own reads and writes never wait behind those of callers. Callers share the other connections. Each caller first takes a
+//! place, and waiting callers are served in turn.
 
 mod statement;
 
@@ -27,61 +27,61 @@ use crate::spool::{Spool, Unwanted};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
-/// How many of eight connections belong to the service, at least one. Deliveries take four at a time.
+/// How many of eight connections belong to the service. It has at least one. Deliveries use four at a time.
 const OWN_OF_EIGHT: u32 = 3;
-/// Callers' reads and writes that wait for a connection, of one caller and of all, and how long.
+/// Reads and writes that wait for a connection: at most so many of one caller, and of all callers.
 const WAITING_OF_A_CALLER_MAX: usize = 1_000;
 const WAITING_MAX: usize = 10_000;
 const PLACE_WAIT: Duration = Duration::from_secs(5);
-/// How long a statement of a caller waits for a lock, so that callers who need the same rows do not keep connections from others.
+/// How long a caller's statement waits for a lock. Callers who need the same rows must not keep connections from others.
 const LOCK_TIMEOUT: &str = "5s";
-/// How long one statement may run, so that abandoned ones do not hold the pool.
+/// How long one statement may run, so that abandoned statements do not occupy the pool.
 const STATEMENT_TIMEOUT: &str = "60s";
-/// How long a transaction may wait for its instance, so that an instance that stopped in the middle does not hold a lock forever.
+/// How long a transaction may wait for its instance. An instance that stopped in the middle must not keep a lock forever.
 const IDLE_IN_TRANSACTION: &str = "30s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
 
-/// How soon Postgres notices that the client of a running statement has left.
+/// How soon Postgres notices that the client of a running statement has disconnected.
 const CLIENT_CHECK: &str = "50ms";
 /// How long a read of unknown cost may run before it counts as a scan.
 const CHEAP_READ: Duration = Duration::from_millis(25);
-/// One view of the database for all statements of a read.
+/// One snapshot of the database for all statements of a read.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Bytes of rows that are rendered before other tasks of the thread have their turn.
+/// Bytes of rows that are rendered before other tasks of the thread get their turn.
 const BYTES_A_TURN: usize = 256 * 1024;
 
-/// How long a change of the schema waits for what runs on its table, and runs itself.
+/// How long a change of the schema waits for other transactions on its table, and how long it may run.
 const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
 
 #[derive(Clone)]
 pub(crate) struct Postgres {
     /// Connections of the service itself.
     own: PgPool,
-    /// Connections for callers, and the places that share them out.
+    /// Connections for callers. The places below share them out.
     callers: PgPool,
     places: Arc<Places>,
     callers_connections_max: u32,
-    /// For connections that are not of the pool. It may hold a password.
+    /// The URL for connections outside the pools. It may contain a password.
     url: Arc<str>,
     on_commit: OnCommit,
     has_trigrams: bool,
 }
 
-/// What a body runs on: a connection of the pool, in a transaction or not.
+/// The connection that a body runs on: one of a pool, with or without a transaction.
 pub(crate) struct Session {
     /// `None` once it was given back or closed.
     connection: Option<PoolConnection<Driver>>,
-    /// Whether a statement is under way or has rows left that nobody read.
+    /// Whether a statement is running or has rows left that nobody read.
     is_busy: bool,
     in_transaction: bool,
-    /// The caller's place, which is free again when the connection is.
+    /// The caller's place. It becomes free with the connection.
     _place: Option<Place>,
 }
 
 /// Reads the URL of a database.
 pub(crate) fn options(url: &str) -> Result<PgConnectOptions, String> {
-    // The parser's own words may show a part of the URL, and so a password.
+    // The parser's own message may show a part of the URL, and so a password.
     PgConnectOptions::from_str(url)
         .map_err(|_| "SVC_DATABASE_URL is not a Postgres URL like postgres://user:password@host:5432/name.".to_owned())
 }
@@ -93,7 +93,7 @@ impl Postgres {
             ("statement_timeout", STATEMENT_TIMEOUT),
             ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
         ]);
-        // Once by itself first: a pool would try again until its time is over before it says what is wrong.
+        // The first connection is made without the pool. A pool would retry until its timeout before it reports the error.
         let explain = |error: String| format!("Postgres (SVC_DATABASE_URL) cannot be reached: {error}.");
         match tokio::time::timeout(ACQUIRE_WAIT, sqlx::PgConnection::connect_with(&options)).await {
             Ok(Ok(mut connection)) => {
@@ -118,7 +118,7 @@ impl Postgres {
             PgPoolOptions::new()
                 .max_connections(connections_max)
                 .acquire_timeout(ACQUIRE_WAIT)
-                // A dead connection shows at its first statement; a ping before each would cost a round trip a request.
+                // The first statement shows whether a connection is dead. A ping before each statement would cost a round trip.
                 .test_before_acquire(false)
                 .connect_lazy_with(options)
         };
@@ -151,12 +151,12 @@ impl Postgres {
         self.has_trigrams
     }
 
-    /// Half of the callers' connections: the rest is for short reads, and writes.
+    /// Half of the callers' connections. The rest is for short reads and for writes.
     pub(crate) fn callers_scans_max(&self) -> usize {
         (self.callers_connections_max as usize / 2).max(1)
     }
 
-    /// A connection of the service's own, or a caller's.
+    /// One of the service's own connections, or one for a caller.
     async fn session(&self, owner: &QuotaOwner) -> Result<Session> {
         let (pool, place) = match owner.is_service() {
             true => (&self.own, None),
@@ -198,13 +198,13 @@ impl Postgres {
                 let _permit = permit?;
                 return attempt.await;
             }
-            // Too many scans run, so this one gives up its connection and starts again when it gets a permit.
+            // Too many scans run. This read gives up its connection, and starts again when it gets a permit.
         }
         let _permit = permit.await?;
         self.read(owner, one_moment, body).await
     }
 
-    /// Runs a body on one snapshot for as long as it may take. Its tables are locked against changes of the schema before the
+    /// Runs a body on one snapshot, without the usual time limit. Its tables are locked against changes of the schema before the
     /// snapshot is taken.
     pub(crate) async fn read_snapshot<T, F>(&self, snapshot: Snapshot, body: F) -> Result<T>
     where
@@ -235,7 +235,7 @@ impl Postgres {
         let mut session = self.session(owner).await?;
         session.begin("BEGIN").await?;
         if is_schema {
-            // While it waits for a table, everybody else waits behind it.
+            // While this waits for a table, all others wait behind it, so the wait is short.
             session.run(SCHEMA_LOCK_TIMEOUT).await?;
         }
         let mut connection = Connection::new(Inner::Postgres(session));
@@ -257,7 +257,7 @@ impl Postgres {
         Ok(answer)
     }
 
-    /// On a connection of its own: it is kept as long as the server runs.
+    /// Listens on a connection of its own, which stays open as long as the server runs.
     pub(crate) async fn listen(&self) -> Result<Hints> {
         let mut listener = PgListener::connect(&self.url).await.map_err(statement::db_error)?;
         listener.listen(HINTS).await.map_err(statement::db_error)?;
@@ -269,16 +269,16 @@ impl Postgres {
     }
 }
 
-/// The channel on which instances tell each other that there is something to deliver.
+/// The channel on which instances announce new deliveries.
 const HINTS: &str = "svc_deliveries";
 
-/// What instances tell each other. A hint may be lost, so an instance that waits for one also looks by itself.
+/// The hints between instances. A hint may be lost, so a waiting instance also polls.
 pub struct Hints {
     listener: PgListener,
 }
 
 impl Hints {
-    /// The next hint: the name of the instance that gave it. After a lost connection it goes on with a new one.
+    /// The name of the instance that gave the next hint. If the connection is lost, this continues on a new one.
     ///
     /// # Errors
     /// The database does not answer.
@@ -289,7 +289,7 @@ impl Hints {
 }
 
 impl Connection {
-    /// Tells the other instances that there is something to deliver.
+    /// Announces new deliveries to the other instances.
     pub async fn hint(&mut self, instance: &str) -> Result<(), DbError> {
         let sql = "SELECT 1::bigint FROM (SELECT pg_notify($1, $2)) AS hint";
         self.fetch(sql, vec![HINTS.into(), instance.into()]).await.map(|_| ())
@@ -311,11 +311,11 @@ where
     answer
 }
 
-/// Begins a view of the database. The tables are locked against changes of the schema before the view is taken, in the same round
-/// trip: a table that is rewritten after a view was taken looks empty in it.
+/// The statement that begins a snapshot. It locks the tables against changes of the schema before it takes the snapshot, in the same
+/// round trip. A table that is rewritten after a snapshot was taken looks empty in it.
 fn begin_snapshot(tables: &[String]) -> String {
     let mut names: Vec<String> = tables.iter().map(|name| format!("\"{name}\"")).collect();
-    // In one order, so that two that lock the same tables wait for each other less often.
+    // The order is fixed, so that two transactions that lock the same tables deadlock less often.
     names.sort();
     names.dedup();
     match names.is_empty() {
@@ -334,7 +334,7 @@ where
         *differences.entry(object_id).or_insert(0) += difference;
     }
     for (object_id, difference) in differences {
-        // A row of its own, so that writers of one object never wait for each other; `fold_counts` adds them up.
+        // Each difference is a row, so that writers of one object never wait for each other. `fold_counts` adds them up.
         connection
             .run("INSERT INTO svc_counts (object_id, rows) VALUES ($1, $2)", vec![object_id.into(), i64::into(difference)])
             .await?;
@@ -342,8 +342,8 @@ where
     Ok(answer)
 }
 
-/// Closes a connection that was left in the middle: Postgres then ends its statement and its transaction. Giving it back to the
-/// pool would mean to wait for both.
+/// Closes a connection that was left in the middle. Postgres then ends its statement and its transaction. Returning it to the pool would
+/// mean waiting for both.
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()
@@ -381,7 +381,7 @@ impl Session {
         self.run(sql).await
     }
 
-    /// Ends the transaction, if there is one, and gives the connection back, without making the caller wait for it.
+    /// Ends the transaction, if there is one, and returns the connection to the pool. The caller does not wait for it.
     fn end_later(mut self, sql: &'static str) {
         if self.in_transaction && !self.is_busy {
             tokio::spawn(async move { self.end(sql).await });
@@ -393,7 +393,7 @@ impl Session {
         let arguments = statement::arguments(statement.params)?;
         self.is_busy = true;
         let answer: Result<PgQueryResult, sqlx::Error> = match is_plain {
-            // Definitions are sent plain: a prepared one would only fill the cache.
+            // Definitions are not prepared, because they would only fill the statement cache.
             true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()?).await,
             false => sqlx::query_with(AssertSqlSafe(statement.sql), arguments).execute(self.driver()?).await,
         };
@@ -401,8 +401,8 @@ impl Session {
         Ok(answer.map_err(statement::db_error)?.rows_affected())
     }
 
-    /// Hands each row to `take` as it comes. Nothing holds the rows together, so that few of them are in memory. Where `take`
-    /// fails, the rest is not read and the connection is closed.
+    /// Gives each row to `take` when it arrives, so that only few rows are in memory. If `take` fails, the rest is not read and the
+    /// connection is closed.
     async fn each_row(
         &mut self,
         statement: Statement,
@@ -463,7 +463,7 @@ impl Session {
         Ok(writer.finish())
     }
 
-    /// Puts rows into a spool. While the spool is full no row is read, and the server waits.
+    /// Puts rows into a spool. While the spool is full, no row is read, and the database server waits.
     pub(crate) async fn spool_rows(
         &mut self,
         statement: Statement,
@@ -472,7 +472,7 @@ impl Session {
         spool: &Spool,
     ) -> Result<(), DbError> {
         let arguments = statement::arguments(statement.params)?;
-        // Until all rows were read: a failure in between closes the connection.
+        // It stays busy until all rows are read, so a failure in between closes the connection.
         self.is_busy = true;
         let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
         let mut is_first = true;
@@ -483,7 +483,7 @@ impl Session {
             spooled.row(|index, out| statement::write_cell(out, columns[index].ty, &row, index))?;
             if let Some(bytes) = spooled.due() {
                 spool.put(bytes).await.map_err(|Unwanted| DbError::Interrupted)?;
-                // Rows may come faster than the runtime looks at anything else.
+                // Rows may arrive so fast that the runtime would run no other task.
                 tokio::task::yield_now().await;
             }
         }

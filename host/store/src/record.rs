@@ -1,4 +1,4 @@
-//! A record as the JSON bytes that callers get, with the place of each column's value in them.
+//! A record as the JSON bytes that callers get, with the position of each column's value in them.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -8,22 +8,22 @@ use bytes::Bytes;
 
 use crate::error::DbError;
 
-/// One record's JSON object. Cells are in the order of the columns that were selected.
+/// One record's JSON object. Cells are in the order of the selected columns.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// The object, and behind it the cells that it does not show.
+    /// The JSON object, followed by the cells that it does not show.
     text: Vec<u8>,
     json_bytes: usize,
     cells: Vec<Range<usize>>,
     beyond: Beyond,
 }
 
-/// What a statement selected behind its columns.
+/// The values that a statement selects after its columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beyond {
-    /// The row's version comes first, where it is asked for.
+    /// The row's version, if the statement selects it. It comes first.
     pub(crate) version: Option<i64>,
-    /// Behind it SQLite's rowid, or a flag as 0 or 1.
+    /// The value after it: SQLite's rowid, or a flag as 0 or 1.
     pub(crate) tail: Option<i64>,
 }
 
@@ -43,20 +43,20 @@ impl Record {
         &self.text[self.cells[index].clone()]
     }
 
-    /// The row's version: it goes up with each change of the row.
+    /// The row's version, which goes up with each change of the row.
     ///
     /// # Errors
-    /// The statement did not ask for it.
+    /// The statement did not select it.
     pub fn version(&self) -> Result<i64, DbError> {
         self.beyond.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
     }
 
-    /// SQLite's rowid, or the flag of an upsert on Postgres; `None` if the statement selected neither.
+    /// SQLite's rowid, or the flag of an upsert on Postgres. `None` if the statement selected neither.
     pub fn tail(&self) -> Option<i64> {
         self.beyond.tail
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Its approximate size in memory.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
@@ -85,11 +85,11 @@ pub(crate) struct RecordWriter {
 pub struct Page {
     /// The records' JSON objects, separated by commas.
     pub rows: Vec<u8>,
-    /// How many they are.
+    /// The number of records.
     pub count: usize,
-    /// Whether the statement gave more rows than were asked for.
+    /// Whether the statement returned more rows than were requested.
     pub has_more: bool,
-    /// The integer that the statement selected behind its columns, the same in each row.
+    /// The integer that the statement selected after its columns. It is the same in each row.
     pub tail: Option<i64>,
 }
 
@@ -109,10 +109,10 @@ impl RecordWriter {
         RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0, rows_max, bytes_max, has_more: false, tail: None }
     }
 
-    /// Appends one row, unless there are enough, and answers its bytes; `cell` appends the JSON of one column.
+    /// Appends one row, unless there are enough, and returns its bytes. `cell` appends the JSON of one column.
     ///
     /// # Errors
-    /// The rows have more bytes than their bound by now.
+    /// The rows have more bytes than their bound.
     pub(crate) fn row(&mut self, mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
         if self.rows == self.rows_max {
             self.has_more = true;
@@ -134,12 +134,12 @@ impl RecordWriter {
         Ok(self.out.len() - begun)
     }
 
-    /// Notes what the statement selected behind its columns.
+    /// Stores the value that the statement selected after its columns.
     pub(crate) fn tail(&mut self, tail: Option<i64>) {
         self.tail = tail;
     }
 
-    /// A row as a [`Record`] that shows all columns but the last `hidden`.
+    /// A row as a [`Record`] that shows all columns except the last `hidden`.
     pub(crate) fn record<E>(
         &self,
         hidden: usize,
@@ -173,10 +173,10 @@ impl RecordWriter {
 
 /// Bytes of rows that are put into a spool at once.
 const SPOOLED_BYTES: usize = 64 * 1024;
-/// How long a row waits for others that are put with it.
+/// How long a row waits for further rows before it is put.
 const SPOOLED_WAIT: Duration = Duration::from_millis(500);
 
-/// Rows on their way into a spool: rendered one by one, put several at a time.
+/// Rows on their way into a spool. Each is rendered by itself, and several are put at a time.
 pub(crate) struct SpooledRows<'r> {
     writer: RecordWriter,
     row_bytes_max: usize,
@@ -196,7 +196,7 @@ impl<'r> SpooledRows<'r> {
         SpooledRows { writer, row_bytes_max, render, out: head, put_at: Instant::now() }
     }
 
-    /// Renders one row and returns its bytes; `cell` appends the JSON of one column.
+    /// Renders one row and returns its bytes. `cell` appends the JSON of one column.
     pub(crate) fn row(&mut self, cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
         let record = self.writer.record(0, Beyond::default(), cell)?;
         if record.bytes() > self.row_bytes_max {
@@ -206,12 +206,12 @@ impl<'r> SpooledRows<'r> {
         Ok(record.bytes())
     }
 
-    /// What is to be put now.
+    /// The rows that have to be put now, if any.
     pub(crate) fn due(&mut self) -> Option<Bytes> {
         (self.out.len() >= SPOOLED_BYTES || (!self.out.is_empty() && self.put_at.elapsed() >= SPOOLED_WAIT)).then(|| self.take())
     }
 
-    /// What is left at the end.
+    /// The remaining rows at the end.
     pub(crate) fn rest(mut self) -> Option<Bytes> {
         (!self.out.is_empty()).then(|| self.take())
     }

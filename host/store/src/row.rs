@@ -1,4 +1,4 @@
-//! A row of a system table, in the few types that those use.
+//! A row of a system table. System tables use few types.
 
 use crate::error::DbError;
 

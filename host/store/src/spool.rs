@@ -1,7 +1,7 @@
-//! Bytes on their way from a snapshot of the database to a client that may be slower.
+//! Carries bytes from a snapshot of the database to a client that may be slower.
 //!
-//! A client must not decide how long a snapshot is held. So the reader of the database never waits for the client while there is
-//! room: a little in memory, more in a file that has no name. Only when both are full does the database wait.
+//! A client must not decide how long a snapshot lasts. So the reader of the database does not wait for the client while there is room: a
+//! little in memory, and more in a file without a name. The database waits only when both are full.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -15,19 +15,19 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
-/// Bytes that wait in memory before a file takes them.
+/// Bytes that wait in memory before further bytes go to the file.
 const MEMORY_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes that one spool has in its file at most.
+/// Bytes of one spool's file at most.
 const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// The same of all spools together.
+/// Bytes of all spools' files together.
 const FILES_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-/// Files grow by steps of so many bytes. Each step looks at the disk once.
+/// Bytes by which a file grows at a time. Each step checks the disk once.
 const STEP_BYTES: u64 = 8 * 1024 * 1024;
-/// Bytes of the disk that spools leave to everything else.
+/// Bytes of the disk that spools leave free for everything else.
 const DISK_BYTES_LEFT: u64 = 1024 * 1024 * 1024;
-/// Bytes read from the file at once.
+/// Bytes that are read from the file at once.
 const READ_BYTES: u64 = 256 * 1024;
-/// How long a writer sleeps before it looks again whether somebody still wants its bytes.
+/// How long a writer sleeps before it checks again whether a client still wants its bytes.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The disk space that all spools share.
@@ -40,7 +40,7 @@ pub struct SpoolRoom {
 }
 
 impl SpoolRoom {
-    /// `directory` takes the files. They have no name there, so nothing is left behind by a crash.
+    /// The files are in `directory`. They have no name there, so a crash leaves nothing behind.
     pub fn new(directory: PathBuf) -> Arc<SpoolRoom> {
         let (file_bytes_max, files_bytes_max) = (FILE_BYTES_MAX, FILES_BYTES_MAX);
         Arc::new(SpoolRoom { directory, used: AtomicU64::new(0), file_bytes_max, files_bytes_max })
@@ -53,7 +53,7 @@ impl SpoolRoom {
         Ok(file)
     }
 
-    /// Takes one more step of the disk, if there is one.
+    /// Takes one more step of disk space, if there is enough.
     fn grow(&self) -> bool {
         let free = rustix::fs::statvfs(&self.directory).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
         let within = |used: u64| (used + STEP_BYTES <= self.files_bytes_max).then_some(used + STEP_BYTES);
@@ -65,11 +65,11 @@ impl SpoolRoom {
     }
 }
 
-/// Where bytes are put.
+/// The end into which bytes are put.
 #[derive(Clone)]
 pub struct Spool(Arc<Shared>);
 
-/// Where the client takes them.
+/// The end from which the client takes them.
 pub struct SpoolReader(Arc<Shared>);
 
 /// Some bytes are missing. Code that sends the bytes on must not end the response as if it were complete.
@@ -77,16 +77,17 @@ pub struct SpoolReader(Arc<Shared>);
 #[error("the rows could not be read to their end")]
 pub struct Incomplete;
 
-/// Nobody wants the bytes any more.
+/// No client wants the bytes any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unwanted;
 
 struct Shared {
     room: Arc<SpoolRoom>,
     state: Mutex<State>,
-    /// There is something to take, or the end is known.
+    /// There are bytes to take, or the end is known.
     something: Notify,
-    /// There is room again, or nobody wants more: for a writer on a thread of its own, and for one on the runtime.
+    /// There is room again, or the client wants no more. `freed` is for a writer on a thread of its own, `freed_async` for one on the
+    /// runtime.
     freed: Condvar,
     freed_async: Notify,
     /// The reader is gone.
@@ -95,22 +96,22 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Older than everything in the file.
+    /// These bytes come before everything in the file.
     memory: VecDeque<Bytes>,
     memory_bytes: usize,
     file: Option<Arc<File>>,
     /// Bytes of the disk that the file may use.
     file_bytes: u64,
-    /// Bytes put into the file, and taken out of it. It is written round and round.
+    /// Bytes written to the file and read from it so far. The file is a ring.
     written: u64,
     read: u64,
     end: Option<Result<(), Incomplete>>,
     is_closed: bool,
-    /// Since when there has been something that the client did not take.
+    /// Since when there have been bytes that the client did not take.
     waiting_since: Option<Instant>,
 }
 
-/// What became of bytes.
+/// The result of putting bytes.
 enum Put {
     Done,
     Full,
@@ -150,7 +151,7 @@ impl State {
 }
 
 impl Shared {
-    /// Puts bytes into memory where they fit there.
+    /// Puts bytes into memory if they fit.
     fn put_in_memory(&self, bytes: &Bytes) -> Put {
         let mut state = self.state.lock();
         if state.is_unwanted() {
@@ -167,7 +168,7 @@ impl Shared {
         Put::Done
     }
 
-    /// The same with the file. One writer calls it at a time.
+    /// Puts bytes into memory or into the file. Only one writer may call it at a time.
     fn put(&self, bytes: &Bytes) -> Put {
         match self.put_in_memory(bytes) {
             Put::Full => {}
@@ -177,7 +178,7 @@ impl Shared {
         let (file, written) = {
             let mut state = self.state.lock();
             if state.written == state.read && state.written > 0 {
-                // The client has caught up, so the file is truncated and its room is given back.
+                // The client has caught up, so the file is truncated and its space is freed.
                 let kept = state.file.as_ref().is_some_and(|file| file.set_len(0).is_ok());
                 if kept {
                     self.room.shrink(std::mem::take(&mut state.file_bytes));
@@ -206,12 +207,12 @@ impl Shared {
             let Some(file) = &state.file else { return Put::Full };
             (Arc::clone(file), state.written)
         };
-        // The reader takes nothing from here until `written` says so.
+        // The reader takes nothing from here until `written` is raised.
         let place = written % self.room.file_bytes_max;
         let before_end = usize::try_from(self.room.file_bytes_max - place).unwrap_or(usize::MAX).min(bytes.len());
         let (head, tail) = bytes.split_at(before_end);
         if file.write_all_at(head, place).and_then(|()| file.write_all_at(tail, 0)).is_err() {
-            // The disk is full. What is there goes to the client first.
+            // The disk is full. The client has to take the existing bytes first.
             return Put::Full;
         }
         let mut state = self.state.lock();
@@ -229,7 +230,7 @@ impl Shared {
 }
 
 impl Spool {
-    /// Puts bytes on a thread that may wait.
+    /// Puts bytes, on a thread that may wait.
     pub(crate) fn put_blocking(&self, bytes: Bytes) -> Result<(), Unwanted> {
         loop {
             match self.0.put(&bytes) {
@@ -245,7 +246,7 @@ impl Spool {
         }
     }
 
-    /// Puts bytes on a thread of the runtime. The file is written to elsewhere.
+    /// Puts bytes, on a thread of the runtime. Another thread writes the file.
     pub(crate) async fn put(&self, bytes: Bytes) -> Result<(), Unwanted> {
         loop {
             let put = match self.0.put_in_memory(&bytes) {
@@ -265,14 +266,14 @@ impl Spool {
         }
     }
 
-    /// Says that all bytes were put, or that the rest does not come. The latter is final.
+    /// Ends the spool: all bytes were put, or the rest does not come. An incomplete end is final.
     pub fn end(&self, end: Result<(), Incomplete>) {
         let mut state = self.0.state.lock();
         if state.end != Some(Err(Incomplete)) {
             state.end = Some(end);
         }
         if end.is_err() {
-            // The client learns at once that the file is incomplete, and takes no more of it.
+            // The client learns at once that the data is incomplete, and gets no more of it.
             (state.memory, state.memory_bytes) = (VecDeque::new(), 0);
             state.read = state.written;
         }
@@ -281,12 +282,12 @@ impl Spool {
         self.0.tell_writers();
     }
 
-    /// How long the client has not taken what it could have.
+    /// How long the client has left available bytes untaken.
     pub fn stalled_for(&self) -> Duration {
         self.0.state.lock().waiting_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Waits until the client has everything, or is gone.
+    /// Waits until the client has everything or has disconnected.
     pub async fn closed(&self) {
         loop {
             let closed = self.0.closed.notified();
@@ -299,7 +300,7 @@ impl Spool {
 }
 
 impl SpoolReader {
-    /// Waits until there is something to take, or the end is known: whether there is something, or the end is a good one.
+    /// Waits until there are bytes to take or the end is known. Fails if the end is incomplete.
     pub async fn first(&self) -> Result<(), Incomplete> {
         loop {
             let something = self.0.something.notified();
@@ -318,7 +319,7 @@ impl SpoolReader {
     /// The next bytes; `None` at the end.
     ///
     /// # Errors
-    /// What came before is not all, and nothing follows.
+    /// The bytes so far are not all, and nothing follows.
     pub async fn next(&mut self) -> Option<Result<Bytes, Incomplete>> {
         loop {
             let something = self.0.something.notified();
@@ -354,7 +355,7 @@ impl SpoolReader {
                 return Some(Err(Incomplete));
             };
             let mut state = self.0.state.lock();
-            // The spool ended in between, and its bytes were dropped.
+            // The spool ended meanwhile, and its bytes were dropped.
             if let Some(Err(incomplete)) = state.end {
                 return Some(Err(incomplete));
             }
@@ -371,7 +372,7 @@ impl Drop for SpoolReader {
     fn drop(&mut self) {
         self.0.state.lock().is_closed = true;
         self.0.tell_writers();
-        // `notify_one` keeps the notice for a task that waits later.
+        // `notify_one` also wakes a task that waits later.
         self.0.closed.notify_one();
     }
 }
@@ -390,7 +391,7 @@ mod tests {
         Arc::new(SpoolRoom { directory: std::env::temp_dir(), used: AtomicU64::new(0), file_bytes_max, files_bytes_max })
     }
 
-    /// Bytes that tell their place, so that none can be lost or come twice unseen.
+    /// Bytes that depend on their position, so that a lost or repeated byte is noticed.
     fn chunk(number: usize, length: usize) -> Bytes {
         (0..length).map(|place| ((number * 31 + place) % 251) as u8).collect::<Vec<_>>().into()
     }
@@ -400,7 +401,7 @@ mod tests {
         const CHUNKS: usize = 400;
         const LENGTH: usize = 64 * 1024 - 7;
         for is_blocking in [true, false] {
-            // A ring of 3 MiB for 25 MiB: the writer waits again and again, and chunks lie across its end.
+            // A ring of 3 MiB for 25 MiB. So the writer waits again and again, and chunks cross the ring's end.
             let room = room(3 * 1024 * 1024, FILES_BYTES_MAX);
             let (spool, mut reader) = spool(Arc::clone(&room));
             let writer = spool.clone();

@@ -1,4 +1,4 @@
-//! SQLite: a pool of readers on WAL and the one writer.
+//! SQLite: a pool of readers on the write-ahead log, and the one writer.
 
 mod contains;
 mod functions;
@@ -31,9 +31,9 @@ use crate::{Cost, OnCommit, Read, ReadCost, Room, Row, Snapshot, migrate};
 use meter::{Meter, STEPS_A_REPORT};
 pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
 
-/// Scans of the service's own tables, at a time. Callers' scans have their own places, so that these never wait for them.
+/// The service's own scans that run at a time. Callers' scans have separate places, so the service never waits for them.
 const OWN_SCANS_MAX: usize = 4;
-/// Callers' scans, at a time.
+/// Callers' scans that run at a time.
 const CALLERS_SCANS_MAX: usize = 8;
 /// Prepared statements kept by each connection.
 const STATEMENTS_KEPT: usize = 256;
@@ -41,8 +41,8 @@ const STATEMENTS_KEPT: usize = 256;
 const READER_CACHE_KIB: i64 = 4 * 1024;
 /// Page cache of the writer, in KiB.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
-/// How much of the file a connection maps, the most that SQLite maps: reads then come from the cache of the system, which all
-/// connections share. docs/benchmarks.md has what less of it costs.
+/// Bytes of the file that a connection maps, which is SQLite's maximum. Mapped reads come from the system's cache, which all connections
+/// share. docs/benchmarks.md shows the cost of a smaller value.
 const MAPPED_BYTES: i64 = 2 * 1024 * 1024 * 1024 - 64 * 1024;
 /// How long a connection waits for a lock that a foreign process (a backup, a shell) holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
@@ -59,9 +59,9 @@ pub(crate) struct Sqlite {
     schema: Arc<SchemaState>,
 }
 
-/// The version of the schema, so that a read learns whether it changed under it.
+/// The version of the schema. It shows a read whether the schema changed meanwhile.
 ///
-/// Twice the version, and one less while it is being committed.
+/// The number is twice the version, or one less while that version is being committed.
 pub(crate) struct SchemaState(AtomicI64);
 
 impl SchemaState {
@@ -83,7 +83,7 @@ impl Sqlite {
         let mut session = Session::open(file, true).map_err(|error| explain(statement::db_error(error)))?;
         let sort_room = space::SortRoom::new(file)
             .map_err(|error| format!("The directory for sorts beside {} cannot be used: {error}", file.display()))?;
-        // It counts for the whole process, so it is set before there is another connection. SQLite takes no name that is not UTF-8.
+        // The setting holds for the whole process, so it is set before there is another connection. SQLite only takes a path in UTF-8.
         if let Some(directory) = sort_room.directory().to_str() {
             let set = session.pragma_update(None, "temp_store_directory", directory);
             set.map_err(|error| explain(statement::db_error(error)))?;
@@ -121,8 +121,8 @@ impl Sqlite {
         }
     }
 
-    /// Runs a body that reads, in one view of the database, and makes sure that it was on the expected schema all the time.
-    /// Also returns whether the body went past its budget.
+    /// Runs a reading body on one snapshot, and checks that it saw the expected schema all the time. Also returns whether the body
+    /// exceeded its budget.
     fn read_on<T, F>(&self, mut connection: Connection, schema: Option<i64>, body: F) -> (Result<T>, bool)
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
@@ -132,7 +132,7 @@ impl Sqlite {
             return (Err(error.into()), connection.meter().end());
         }
         let answer = run_now(body(&mut connection));
-        // The meter ends before the connection goes back: the next thread that takes the connection begins on the same meter.
+        // The meter ends before the connection is given back, because the next thread that takes the connection uses the same meter.
         let is_spent = connection.meter().end();
         // A connection whose transaction cannot be ended is dropped, not reused.
         if statement::batch(&mut connection, "COMMIT").is_ok() {
@@ -159,7 +159,7 @@ impl Sqlite {
         }
     }
 
-    /// Runs a caller's scan, once the log lets it begin. The service's own scans never wait for callers'.
+    /// Runs a caller's scan, once the log gate lets it begin. The service's own scans never wait for callers' scans.
     pub(crate) async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -171,8 +171,8 @@ impl Sqlite {
         self.scan_now((permit, entered), Some(ends), schema, body).await
     }
 
-    /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is held as long as it runs, which may be
-    /// a moment longer than its caller is there. `log_ends_it` ends it before its time.
+    /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is kept while it runs, which may be a moment
+    /// longer than the caller waits. `log_ends_it` makes it end early.
     async fn scan_now<T, F, P>(
         self: &Arc<Self>,
         permit: P,
@@ -187,7 +187,7 @@ impl Sqlite {
     {
         let sqlite = Arc::clone(self);
         let abandoned = Arc::new(AtomicBool::new(false));
-        // Raised when this future is dropped: nobody waits for the scan any more.
+        // The flag is set when this future is dropped, because nobody waits for the scan any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
         let scan = move || {
             let _permit = permit;
@@ -195,8 +195,8 @@ impl Sqlite {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
             let connection = sqlite.take()?;
-            // Only reads of records need room for sorts, because records may be many and large. Lists of system tables are
-            // bounded, and people who have to free room need them.
+            // Only reads of records need room for sorts, because records may be many and large. Lists of system tables are bounded, and
+            // people need them to free room.
             let sort_room = schema.is_some().then(|| Arc::clone(&sqlite.sort_room));
             connection.meter().begin_scan(abandoned, log_ends_it, sort_room);
             sqlite.read_on(connection, schema, body).0
@@ -224,8 +224,8 @@ impl Sqlite {
         self.scan(permit, Some(read.schema), move |connection| body(connection)).await
     }
 
-    /// Runs a body on one snapshot, on the blocking pool and on a separate connection. Nothing bounds how many rows it has, so
-    /// sorts go to a file and not to memory.
+    /// Runs a body on one snapshot, on the blocking pool and a separate connection. It may have any number of rows, so sorts use a file
+    /// and not memory.
     pub(crate) async fn read_snapshot<T, F, P>(self: &Arc<Self>, snapshot: Snapshot, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -234,31 +234,31 @@ impl Sqlite {
     {
         let sqlite = Arc::clone(self);
         let abandoned = Arc::new(AtomicBool::new(false));
-        // Raised when this future is dropped: nobody waits for the read any more.
+        // The flag is set when this future is dropped, because nobody waits for the read any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
         let exporting = self.log.beside();
         let read = move || {
             let _held = (permit, exporting);
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;
-            // Mapped pages count as memory of the process, and this may read the whole file.
+            // Mapped pages count as memory of the process, and this read may map the whole file.
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
             connection.meter().begin_snapshot(abandoned, Arc::clone(&sqlite.sort_room), snapshot.time_max);
             statement::batch(&mut connection, "BEGIN")?;
-            // The first read takes the snapshot, so the version is that of its tables, and a later change does not matter.
+            // The first read takes the snapshot, so this version belongs to the snapshot's tables. A later change does not matter.
             run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;
             run_now(body(&mut connection))
         };
         tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
     }
 
-    /// Whether there is room for more. Pages of the file that are free count: a deletion leaves them, and the file keeps its size.
+    /// Whether there is room for more data. Free pages of the file count, because a deletion leaves them and the file keeps its size.
     pub(crate) fn has_room(&self) -> bool {
         self.space.has_room(&self.file, || {
             let Ok(connection) = self.take() else { return 0 };
             let free = match &connection.inner {
                 Inner::Sqlite(session) => {
-                    // What the log has given to the file already is free again once the log is cut. Readers are not waited for.
+                    // Log pages that were copied into the file become free once the log is cut. This does not wait for readers.
                     let _ = session.busy_timeout(Duration::ZERO);
                     let _ = session.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
                     let _ = session.busy_timeout(BUSY_WAIT);
@@ -272,7 +272,7 @@ impl Sqlite {
         })
     }
 
-    /// How much room the file and its log take, and what the file system has. It may wait for the file system.
+    /// The disk space of the file and its log, and that of the file system. It may wait for the file system.
     pub(crate) fn room(&self) -> Room {
         let bytes = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let mut log = self.file.clone().into_os_string();
@@ -295,7 +295,7 @@ impl Sqlite {
         self.writer.write(owner, is_schema, body).await
     }
 
-    /// Copies the write-ahead log into the file and cuts it. Where readers are in the way, the log is cut at a later checkpoint.
+    /// Copies the write-ahead log into the file and cuts it. If readers prevent that, a later checkpoint cuts the log.
     pub(crate) fn cut_log(&self) -> Result<()> {
         let driver = Session::open(&self.file, false).map_err(statement::db_error)?;
         driver.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(statement::db_error)?;
@@ -308,7 +308,7 @@ impl Sqlite {
     }
 }
 
-/// Makes sure that a snapshot has the tables that its statements were planned on.
+/// Checks that a snapshot has the tables that its statements were planned on.
 async fn check_version(connection: &mut Connection, expected: i64) -> Result<()> {
     match connection.version("schema").await? == expected {
         true => Ok(()),
@@ -316,7 +316,7 @@ async fn check_version(connection: &mut Connection, expected: i64) -> Result<()>
     }
 }
 
-/// Raises a flag when it is dropped.
+/// Sets a flag when it is dropped.
 struct RaiseOnDrop(Arc<AtomicBool>);
 
 impl Drop for RaiseOnDrop {
@@ -325,12 +325,12 @@ impl Drop for RaiseOnDrop {
     }
 }
 
-/// Runs a body's future to its end. On SQLite none ever waits, so one poll is all.
+/// Runs a body's future to its end. On SQLite a body never waits, so one poll is enough.
 fn run_now<T>(future: BoxFuture<'_, Result<T>>) -> Result<T> {
     future.now_or_never().unwrap_or_else(|| Err(Error::internal("a body waited for something other than its connection")))
 }
 
-/// A connection of the driver, and the meter of what reads on it.
+/// A connection of the driver, and the meter of its reads.
 pub(crate) struct Session {
     driver: Driver,
     pub(super) meter: Arc<Meter>,
@@ -361,11 +361,11 @@ impl DerefMut for Session {
 }
 
 impl Connection {
-    /// Runs a query that looks for the rows of a write, after the write has begun. On SQLite every other write waits meanwhile, so it
-    /// ends after a second.
+    /// Runs a query that looks for the rows of a write, after the write has begun. On SQLite all other writes wait meanwhile, so the
+    /// query ends after a second.
     ///
     /// # Errors
-    /// [`DbError::Interrupted`] if it takes longer; else those of the query.
+    /// [`DbError::Interrupted`] if the query takes longer, otherwise the query's own errors.
     pub async fn look(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
         let meter = self.meter();
         meter.begin_look();
@@ -374,7 +374,7 @@ impl Connection {
         rows
     }
 
-    /// The meter of a connection of SQLite.
+    /// The meter of a SQLite connection.
     fn meter(&self) -> Arc<Meter> {
         match &self.inner {
             Inner::Sqlite(session) => Arc::clone(&session.meter),
@@ -395,15 +395,15 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     driver.pragma_update(None, "synchronous", "FULL")?;
     driver.pragma_update(None, "foreign_keys", true)?;
     driver.pragma_update(None, "trusted_schema", false)?;
-    // Deleted content is overwritten with zeros, so that nobody can read it out of the file.
+    // Deleted content is overwritten with zeros, so that nobody can read it from the file.
     driver.pragma_update(None, "secure_delete", true)?;
-    // A reader may sort as much as the whole database, so its sorts go to files, which bounds its memory. SQLite makes a file
-    // only if the cache is too small. The writer's temporary data are bounded by what one call may touch.
+    // A reader may sort as much as the whole database, so its sorts use files. That bounds its memory. SQLite makes a file only if the
+    // cache is too small. The writer's temporary data is bounded by what one call may change.
     driver.pragma_update(None, "temp_store", if is_writer { "MEMORY" } else { "FILE" })?;
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;
-    // Without it a value bound to LIMIT expires the prepared statement, and every list is parsed and planned again.
+    // Without this, a value bound to LIMIT expires the prepared statement, and every list is parsed and planned again.
     driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(&driver, meter)?;
     Ok(driver)

@@ -5,7 +5,7 @@ use crate::error::DbError;
 use crate::makers::{Maker, Suspension, maker, suspension};
 use crate::row::Row;
 
-/// A stored subscription: which events a consumer group gets, and what handles them.
+/// A stored subscription: the events that a consumer group gets, and their handler.
 #[derive(Clone, Debug)]
 pub struct SubscriptionRow {
     pub consumer: String,
@@ -15,9 +15,9 @@ pub struct SubscriptionRow {
     /// JSON text.
     pub config: String,
     pub per_instance: bool,
-    /// `block:<name>` where a block declared it.
+    /// `block:<name>` if a block declared it.
     pub source: Option<String>,
-    /// Stored when it is made, and changed by [`Connection::set_maker`].
+    /// Stored when the subscription is created, and changed by [`Connection::set_maker`].
     pub maker: Maker,
     pub suspension: Option<Suspension>,
 }
@@ -42,7 +42,7 @@ fn subscription(row: &Row) -> Result<SubscriptionRow, DbError> {
 }
 
 impl Connection {
-    /// In the order of their groups' names.
+    /// All subscriptions, in the order of their groups' names.
     pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {
         let sql = concat!("SELECT ", subscription_columns!(), " FROM svc_subscriptions ORDER BY consumer");
         self.fetch(sql, Vec::new()).await?.iter().map(subscription).collect()
@@ -54,7 +54,7 @@ impl Connection {
         self.fetch(ONE, vec![consumer.into()]).await?.first().map(subscription).transpose()
     }
 
-    /// Whether a group gets events, and not a disabled webhook or block has it; `None` if there is no such group.
+    /// Whether a group gets events: it does not if its webhook or block is disabled. `None` if there is no such group.
     pub async fn group_is_active(&mut self, consumer: &str) -> Result<Option<bool>, DbError> {
         let sql = "SELECT coalesce((SELECT b.enabled FROM svc_blocks b WHERE 'block:' || b.name = s.source), TRUE) \
                    FROM svc_subscriptions s WHERE s.consumer = $1 \
@@ -63,7 +63,7 @@ impl Connection {
         rows.first().map(|row| row.boolean(0)).transpose()
     }
 
-    /// `false` if the group exists.
+    /// Stores a subscription. `false` if the group exists.
     pub async fn insert_subscription(&mut self, row: SubscriptionRow) -> Result<bool, DbError> {
         let inserted = self
             .run(
@@ -90,7 +90,7 @@ impl Connection {
         Ok(self.run(sql, vec![consumer.into()]).await? == 1)
     }
 
-    /// Removes what a block subscribed to.
+    /// Removes the subscriptions that a block declared.
     pub async fn delete_subscriptions_of(&mut self, source: &str) -> Result<(), DbError> {
         self.run("DELETE FROM svc_subscriptions WHERE source = $1", vec![source.into()]).await.map(|_| ())
     }

@@ -1,7 +1,7 @@
 //! Scheduled tasks and their runs.
 //!
-//! The instance that sets a task's next run gets the run that is due. A run has a lease by the database's clock. So a run whose
-//! instance died can be distinguished from one that takes long.
+//! A due run belongs to the instance that moves the task's next run on. A run has a lease by the database's clock. So a run whose
+//! instance died can be told from one that takes long.
 
 use blockbase_query::Dialect;
 
@@ -20,7 +20,7 @@ pub struct TaskRow {
     pub enabled: bool,
     pub schedule: String,
     pub config: String,
-    /// The user who made the task; it runs with their rights. The service's own tasks have none.
+    /// The user who made the task. It runs with their rights. The service's own tasks have no user.
     pub user_id: Option<String>,
     /// The API key that made the task, if the request used one.
     pub api_key_id: Option<String>,
@@ -33,7 +33,7 @@ pub struct TaskRow {
 }
 
 impl TaskRow {
-    /// The maker, with whose rights it runs.
+    /// The maker, whose rights the task runs with.
     pub fn maker(&self) -> Maker {
         Maker { user_id: self.user_id.clone(), api_key_id: self.api_key_id.clone() }
     }
@@ -107,7 +107,7 @@ impl Connection {
         rows.first().map(task).transpose()
     }
 
-    /// As [`Connection::task`]; nobody else changes it until the transaction ends.
+    /// As [`Connection::task`], but nobody else changes the task until the transaction ends.
     pub async fn held_task(&mut self, id_or_name: &str) -> Result<Option<TaskRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.task(id_or_name).await,
@@ -140,7 +140,7 @@ impl Connection {
         Ok(inserted == 1)
     }
 
-    /// Stores what can be changed of a task.
+    /// Stores the columns of a task that can change.
     pub async fn update_task(&mut self, task: &TaskRow) -> Result<(), DbError> {
         self.run(
             "UPDATE svc_tasks SET enabled = $2, schedule = $3, config = $4, user_id = $5, api_key_id = $6, next_run_at = $7, \
@@ -178,7 +178,7 @@ impl Connection {
         rows.iter().map(task).collect()
     }
 
-    /// Moves a task's next run on from `due` to `next`. Of all that try, on any number of instances, one succeeds.
+    /// Moves a task's next run from `due` to `next`. If several callers or instances try, one succeeds.
     pub async fn win_run(&mut self, id: &str, due: i64, next: Option<i64>) -> Result<bool, DbError> {
         let won = self
             .run(
@@ -189,7 +189,7 @@ impl Connection {
         Ok(won == 1)
     }
 
-    /// Begins a run that holds its lease for `lease_ms`. `false` if one is under way.
+    /// Begins a run with a lease of `lease_ms`. `false` if a run is in progress.
     pub async fn begin_run(&mut self, run: &TaskRunRow, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "INSERT INTO svc_task_runs (id, task_id, trigger_kind, status, lease_until, started_at) \
@@ -215,7 +215,7 @@ impl Connection {
         Ok(begun)
     }
 
-    /// Says that a run is still under way. `false` if its lease was lost.
+    /// Renews the lease of a run in progress. `false` if the lease was lost.
     pub async fn renew_run(&mut self, id: &str, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "UPDATE svc_task_runs SET lease_until = {} + $2 WHERE id = $1 AND status = 'running'",
@@ -250,7 +250,7 @@ impl Connection {
         Ok(ended == 1)
     }
 
-    /// Ends the runs whose lease is over, or `all` that are under way: the runs, each with its task's name.
+    /// Ends the runs whose lease has expired, or all runs in progress if `all` is set. Returns the runs, each with its task's name.
     pub async fn fail_abandoned_runs(&mut self, now: i64, error: &str, all: bool) -> Result<Vec<(TaskRunRow, String)>, DbError> {
         let sql = format!(
             "UPDATE svc_task_runs SET status = 'failed', finished_at = $1, error = $2 WHERE status = 'running' \
@@ -285,7 +285,7 @@ impl Connection {
         Ok((runs, total))
     }
 
-    /// Clears what runs that have ended left, where it holds a text, whatever its case: of how many.
+    /// Clears the stored results of ended runs that contain a text, ignoring case. Returns the number of runs.
     pub async fn clear_task_runs_with(&mut self, text: &str) -> Result<u64, DbError> {
         let dialect = self.dialect();
         let holds = |column: &str| dialect.contains(column, "$1", true);
@@ -298,7 +298,7 @@ impl Connection {
         self.execute(blockbase_query::Statement { sql, params: vec![text.into()] }).await
     }
 
-    /// Forgets all runs of a task but the newest `kept`.
+    /// Deletes all runs of a task except the newest `kept`.
     pub async fn trim_task_runs(&mut self, task_id: &str, kept: i64) -> Result<u64, DbError> {
         self.run(
             "DELETE FROM svc_task_runs WHERE task_id = $1 AND status <> 'running' AND id NOT IN \

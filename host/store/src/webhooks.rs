@@ -16,20 +16,20 @@ pub struct WebhookRow {
     pub topics: String,
     pub headers: String,
     pub enabled: bool,
-    /// `block:<name>` where a block declared it.
+    /// `block:<name>` if a block declared it.
     pub source: Option<String>,
     /// Ciphertext and the id of its key.
     pub secret: (String, String),
-    /// The secret before it, and until when it signs as well.
+    /// The previous secret, and the time until which it also signs.
     pub previous: Option<PreviousSecret>,
     pub created_at: i64,
     pub updated_at: i64,
-    /// Stored when it is made, and changed by [`Connection::set_maker`].
+    /// Stored when the webhook is created, and changed by [`Connection::set_maker`].
     pub maker: Maker,
     pub suspension: Option<Suspension>,
 }
 
-/// A secret that was replaced, and still signs for a while.
+/// A replaced secret, which still signs for some time.
 #[derive(Clone, Debug)]
 pub struct PreviousSecret {
     /// Ciphertext and the id of its key.
@@ -79,7 +79,7 @@ impl Connection {
         self.fetch(ONE, vec![id.into()]).await?.first().map(webhook).transpose()
     }
 
-    /// A webhook that nobody else changes until the transaction ends.
+    /// A webhook. Nobody else changes it until the transaction ends.
     pub async fn held_webhook(&mut self, id: &str) -> Result<Option<WebhookRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => concat!("SELECT ", webhook_columns!(), " FROM svc_webhooks WHERE id = $1"),
@@ -117,7 +117,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Stores what can be changed of a webhook.
+    /// Stores the columns of a webhook that can change.
     pub async fn update_webhook(&mut self, row: &WebhookRow) -> Result<(), DbError> {
         let previous = row.previous.as_ref();
         self.run(
@@ -142,7 +142,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Removes what a block declared.
+    /// Removes the webhooks that a block declared.
     pub async fn delete_webhooks_of(&mut self, source: &str) -> Result<u64, DbError> {
         self.run("DELETE FROM svc_webhooks WHERE source = $1", vec![source.into()]).await
     }

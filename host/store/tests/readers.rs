@@ -1,5 +1,4 @@
-//! A reader's rights are checked on the connection: after everything that the read waits for, and before any other part of it
-//! runs.
+//! A reader's rights are checked on the connection: after all waits of the read, and before any other part of it runs.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-/// A store on an engine, with one connection for callers on Postgres, and what has to outlive it.
+/// A store on an engine. On Postgres it has one connection for callers. The directory has to outlive the store.
 async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
     let place = tempfile::tempdir().unwrap();
     let location = match engine {
@@ -26,7 +25,7 @@ async fn store(engine: Engine) -> (Store, tempfile::TempDir) {
     (Store::open(location, Some(2), Arc::new(|_| ())).await.unwrap(), place)
 }
 
-/// Somebody whose rights can be taken while they wait.
+/// A reader who can lose her rights while she waits.
 #[derive(Clone, Default)]
 struct Eve {
     is_banned: Arc<AtomicBool>,
@@ -43,7 +42,7 @@ impl Eve {
         self.checks.load(Ordering::SeqCst)
     }
 
-    /// What she wants to read.
+    /// The body of her read.
     fn body(&self) -> impl for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<&'static str>> + Send + Sync + 'static {
         let reads = Arc::clone(&self.reads);
         move |connection| {
@@ -52,7 +51,7 @@ impl Eve {
         }
     }
 
-    /// Her read was refused, and nothing of it ran.
+    /// Checks that her read was refused, and that nothing of it ran.
     fn expect_refused(&self, answer: Result<&'static str>) {
         let error = answer.expect_err("she read what she may not read any more");
         assert_eq!(error.code, Code::Forbidden, "{error}");
@@ -68,21 +67,21 @@ impl Reader for Eve {
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         self.checks.fetch_add(1, Ordering::SeqCst);
         Some(Box::pin(async move {
-            // It is the connection of the read.
+            // The check runs on the connection of the read.
             connection.versions().await?;
             if self.is_banned.load(Ordering::SeqCst) { Err(Error::new(Code::Forbidden, "banned")) } else { Ok(()) }
         }))
     }
 }
 
-/// A read of the records of the schema that a new database has.
+/// A read of records, planned on the schema of a new database.
 async fn read(store: &Store) -> Read {
     let schema =
         store.read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.version("schema").await?) }));
     Read { schema: schema.await.unwrap(), cost: Cost::Scan, tables_of_one_moment: None }
 }
 
-/// Polls a read once, which therefore has begun, and makes sure that it waits.
+/// Polls a read once, so that it begins, and checks that it waits.
 fn begin<F: Future<Output = Result<&'static str>> + ?Sized>(read: Pin<&mut F>) {
     assert!(read.now_or_never().is_none(), "it did not wait");
 }
@@ -122,7 +121,7 @@ async fn a_reader_is_asked_after_the_wait_for_a_permit(engine: Engine) {
 async fn a_reader_is_asked_after_the_wait_for_a_connection() {
     let (store, _place) = store(Engine::Postgres).await;
     for surface in ["rows", "scan", "metered"] {
-        // Somebody else has the only connection of callers.
+        // Another caller has the only connection for callers.
         let (begun, has_begun) = oneshot::channel::<()>();
         let (end, may_end) = oneshot::channel::<()>();
         let holding = tokio::spawn({

@@ -25,18 +25,18 @@ pub struct RequestStart<'a> {
     pub path: &'a str,
     pub request_id: &'a str,
     pub client: IpAddr,
-    /// The headers with the trace of the caller.
+    /// The headers that name the caller's trace.
     pub traceparent: Option<&'a str>,
     pub tracestate: Option<&'a str>,
 }
 
-/// The method as an attribute: made-up ones count as one.
+/// The method as an attribute. All unknown methods share one value.
 fn known_method(method: &str) -> &'static str {
     const KNOWN: [&str; 9] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", "TRACE", "CONNECT"];
     KNOWN.into_iter().find(|known| *known == method).unwrap_or("_OTHER")
 }
 
-/// The span of a request, in its caller's trace where it names one.
+/// The span of a request. It belongs to the caller's trace if the request names one.
 pub fn request_span(start: &RequestStart<'_>) -> Span {
     if !exports_traces() {
         return Span::none();
@@ -65,7 +65,7 @@ pub fn request_span(start: &RequestStart<'_>) -> Span {
     span
 }
 
-/// Records an answer: its status in the span, and the time it took.
+/// Records a response: its status in the span, and its duration.
 pub fn request_answered(span: &Span, method: &str, route: Option<&str>, status: u16, took: Duration) {
     let Some(instruments) = instruments() else { return };
     let mut attributes = Vec::with_capacity(5);
@@ -84,7 +84,7 @@ pub fn request_answered(span: &Span, method: &str, route: Option<&str>, status: 
     instruments.request_duration.record(took.as_secs_f64(), &attributes);
 }
 
-/// What a request says of its caller's trace.
+/// The part of a request that names its caller's trace.
 struct Caller<'a>(&'a RequestStart<'a>);
 
 impl Extractor for Caller<'_> {

@@ -8,7 +8,7 @@ use opentelemetry::metrics::{Counter, Histogram, MeterProvider, ObservableGauge,
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use parking_lot::Mutex;
 
-/// The instrumentation scope of everything that is recorded.
+/// The instrumentation scope of all metrics and spans.
 pub(crate) const SCOPE: &str = "blockbase";
 /// Upper bounds of durations in milliseconds.
 const MILLISECONDS: [f64; 14] =
@@ -41,7 +41,7 @@ impl Outcome {
     }
 }
 
-/// What the dispatcher last saw of the ledger.
+/// The queue, as the dispatcher last saw it in the ledger.
 struct Queue {
     pending: Vec<(String, u64)>,
     oldest_age_seconds: f64,
@@ -67,7 +67,7 @@ pub(crate) struct Instruments {
     pub(crate) request_duration: Histogram<f64>,
     queue: Arc<Mutex<Option<Queue>>>,
     _observed: (ObservableGauge<u64>, ObservableGauge<f64>),
-    /// Dropping the last one would flush, and hold up a process that is to end at once.
+    /// Kept, because dropping the last provider flushes, and would delay a process that has to end at once.
     _provider: SdkMeterProvider,
 }
 
@@ -144,7 +144,7 @@ impl Instruments {
             queue,
             _provider: provider,
         };
-        // A series that begins at nought, so that its first increase is seen as one.
+        // The series begins at zero, so that a scraper sees the first increase.
         for counter in [&instruments.undecodable, &instruments.leases_lost] {
             counter.add(0, &[]);
         }
@@ -152,28 +152,28 @@ impl Instruments {
         instruments
     }
 
-    /// Makes the instruments those of the process; the first call counts.
+    /// Installs the instruments for the process. Only the first call has an effect.
     pub(crate) fn install(self) {
         let _ = INSTRUMENTS.set(self);
     }
 }
 
-/// The instruments, while telemetry is on.
+/// The instruments; `None` if telemetry is off.
 pub(crate) fn instruments() -> Option<&'static Instruments> {
     INSTRUMENTS.get()
 }
 
-/// Whether anything is recorded.
+/// Whether anything records.
 pub fn is_on() -> bool {
     INSTRUMENTS.get().is_some()
 }
 
-/// Whether spans go anywhere.
+/// Whether spans are exported.
 pub(crate) fn exports_traces() -> bool {
     INSTRUMENTS.get().is_some_and(|instruments| instruments.exports_traces)
 }
 
-/// What a topic counts as: those that are made up for each webhook count as one.
+/// The topic as an attribute. The topics that are made for each webhook share one value.
 pub fn topic_family(topic: &str) -> &str {
     if topic.starts_with("webhook.test.") { "webhook.test" } else { topic }
 }
@@ -220,7 +220,7 @@ pub fn action(block: &str, name: &str, outcome: Outcome, took: Duration) {
     }
 }
 
-/// A request that a hook's handler received.
+/// Counts a request that a hook's handler received.
 pub fn hook(block: &str, name: &str, outcome: Outcome, took: Duration) {
     let Some(instruments) = instruments() else { return };
     let attributes = [
@@ -232,20 +232,20 @@ pub fn hook(block: &str, name: &str, outcome: Outcome, took: Duration) {
     instruments.hook_duration.record(milliseconds(took), &attributes);
 }
 
-/// What one call of a block used of the machine, and what stopped it.
+/// The resources that one call of a block used, and what stopped it.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockUse<'a> {
     pub block: &'a str,
     /// Time on a processor.
     pub busy: Duration,
     pub memory_bytes: usize,
-    /// The kind of the trap that ended it.
+    /// The kind of the trap that ended the call.
     pub trap: Option<&'a str>,
-    /// The limit that it ran into.
+    /// The limit that the call exceeded.
     pub limit: Option<&'a str>,
 }
 
-/// A call of a block that ended.
+/// Counts a call of a block that ended.
 pub fn block_used(used: &BlockUse<'_>) {
     let Some(instruments) = instruments() else { return };
     let block = KeyValue::new("svc.block", used.block.to_owned());
@@ -260,37 +260,37 @@ pub fn block_used(used: &BlockUse<'_>) {
     }
 }
 
-/// Counts a delivery whose lease ran out under its handler.
+/// Counts a delivery whose lease expired while its handler ran.
 pub fn lease_lost() {
     if let Some(instruments) = instruments() {
         instruments.leases_lost.add(1, &[]);
     }
 }
 
-/// Counts an event that could not be read back.
+/// Counts an event that could not be decoded.
 pub fn undecodable() {
     if let Some(instruments) = instruments() {
         instruments.undecodable.add(1, &[]);
     }
 }
 
-/// Records how many writes one commit of SQLite holds.
+/// Records the number of writes in one commit of SQLite.
 pub fn commit_batch(jobs: usize) {
     if let Some(instruments) = instruments() {
         instruments.batch_size.record(jobs as u64, &[]);
     }
 }
 
-/// Sets the queue: the pending deliveries of each consumer group, and the age of the oldest one, which is 0 if none waits.
+/// Sets the queue: the pending deliveries of each consumer group, and the age of the oldest one (0 if none waits).
 ///
-/// Each call replaces the values of the one before. Before the first call the metrics have no queue.
+/// Each call replaces the previous values. Before the first call the metrics have no queue.
 pub fn set_queue(pending: Vec<(String, u64)>, oldest_age_seconds: f64) {
     if let Some(instruments) = instruments() {
         *instruments.queue.lock() = Some(Queue { pending, oldest_age_seconds });
     }
 }
 
-/// Counts an event stream as open until what it returns is dropped.
+/// Counts an event stream as open until the result is dropped.
 pub fn stream_opened() -> OpenStream {
     if let Some(instruments) = instruments() {
         instruments.streams.add(1, &[]);
@@ -298,7 +298,7 @@ pub fn stream_opened() -> OpenStream {
     OpenStream(())
 }
 
-/// An event stream among those that are open.
+/// An open event stream.
 #[must_use = "the stream counts as open while this lives"]
 #[derive(Debug)]
 pub struct OpenStream(());

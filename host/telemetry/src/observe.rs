@@ -1,4 +1,4 @@
-//! A call with its span and its metrics around it, whichever way it ends.
+//! Runs a call in its span and records its metrics, however it ends.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use tracing::{Instrument, Span};
 use crate::instruments::{Outcome, action, delivery, hook, is_on};
 use crate::spans::{action_span, end_span, event_span, hook_span};
 
-/// The `error.type` of a call whose caller went away before it ended.
+/// The `error.type` of a call whose caller disconnected before its end.
 const CANCELLED: &str = "cancelled";
 
 /// Runs a call of an action's handler in its span, and counts it. `error_type` gives an error's stable code.
@@ -66,7 +66,7 @@ async fn observe<T, E>(
     result
 }
 
-/// Counts when it is dropped, so that a call counts whose future is dropped before its end.
+/// Counts the call when it is dropped. So a call counts even if its future is dropped before the end.
 struct Running<C: Fn(Outcome, Duration)> {
     span: Span,
     count: C,

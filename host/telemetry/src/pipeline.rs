@@ -1,6 +1,6 @@
 //! The pipelines: recorded values go to scrapers of `/metrics`, and to an OTLP collector.
 //!
-//! The SDK reads its own variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, …) and warns of what it cannot use.
+//! The SDK reads its own variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, …), and warns of values that it cannot use.
 
 use std::time::Duration;
 
@@ -22,24 +22,24 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::instruments::{Instruments, SCOPE};
 use crate::spans::TARGET;
 
-/// How long a collector may take for what is left when the server ends.
+/// How long the last export may take when the server ends.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// The content type of [`Telemetry::render_prometheus`].
 pub const PROMETHEUS_CONTENT_TYPE: &str = TEXT_FORMAT;
 
-/// What telemetry has to know of the configuration.
+/// The settings of telemetry.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The service's version.
     pub version: &'static str,
-    /// Who takes traces.
+    /// The collector of traces.
     pub traces: Option<Collector>,
-    /// Who takes metrics.
+    /// The collector of metrics.
     pub metrics: Option<Collector>,
 }
 
-/// What has to be known of a collector beforehand. Its address and its headers the exporter reads from the environment itself.
+/// The settings of a collector. The exporter reads its address and headers from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collector {
     /// Whether its address is `https`.
@@ -50,19 +50,19 @@ pub struct Collector {
 
 impl Collector {
     fn client(self) -> Result<Client, String> {
-        // The process's provider of cryptography. An error says that there is one already, which is as good.
+        // Installs the process's provider of cryptography. An error means that it has one already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().timeout(self.timeout).redirect(Policy::none());
         let client = match self.is_https {
             true => client,
-            // The system's certificates are not needed then, and a small container image has none.
+            // Without `https` the system's certificates are not needed, and a small container image has none.
             false => client.tls_certs_only([]),
         };
         client.build().map_err(|error| format!("The client of the OTLP collector cannot be made: {}.", causes(&error)))
     }
 }
 
-/// An error with what caused it, on one line.
+/// An error with its causes, on one line.
 fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -76,17 +76,17 @@ pub struct Telemetry {
     tracers: Option<SdkTracerProvider>,
 }
 
-/// Starts the pipelines and turns the recording functions on. To be called once, before the async runtime begins: an exporter's
-/// client has a runtime of its own, and its threads stand outside the service's, so that a slow collector costs the service nothing.
+/// Starts the pipelines, and turns the recording functions on. The caller runs it once, before the async runtime begins. An exporter's
+/// client has its own runtime and threads, so a slow collector does not slow the service.
 ///
 /// # Errors
-/// A line for the operator, where a variable that the SDK reads is malformed.
+/// A sentence for the operator, if a variable that the SDK reads is malformed.
 pub fn init(settings: &Settings) -> Result<Telemetry, String> {
     let resource = resource(settings.version);
     let registry = Registry::new();
     let exporter = opentelemetry_prometheus::exporter()
         .with_registry(registry.clone())
-        // There is one scope, which would be a label that says nothing.
+        // There is only one scope, so its label would say nothing.
         .scope_info_enabled(false)
         .build()
         .map_err(|error| format!("/metrics cannot be set up: {error}."))?;
@@ -110,12 +110,12 @@ pub fn init(settings: &Settings) -> Result<Telemetry, String> {
     Ok(Telemetry { registry, meters, tracers })
 }
 
-/// The error shows the address, which may hold a key.
+/// The error is not shown, because it has the address, which may contain a key.
 fn unusable(_: ExporterBuildError) -> String {
     "OTEL_EXPORTER_OTLP_ENDPOINT, or a signal's own, is no address that the exporter can use.".to_owned()
 }
 
-/// What this process is called; the operator's `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` have the last word.
+/// The attributes of this process. The operator's `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence.
 fn resource(version: &'static str) -> Resource {
     let given = Resource::builder().build();
     let is_given = |key: &Key| given.get(key).is_some_and(|value| !value.as_str().starts_with("unknown_service"));
@@ -129,7 +129,7 @@ fn resource(version: &'static str) -> Resource {
 }
 
 impl Telemetry {
-    /// The layer that exports the spans of this crate; `None` where traces go nowhere. It comes with its filter.
+    /// The layer that exports the spans of this crate, with its filter; `None` if traces are not exported.
     pub fn layer<S>(&self) -> Option<impl Layer<S> + Send + Sync + 'static>
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync + 'static,
@@ -141,7 +141,7 @@ impl Telemetry {
             .with_target(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
-            // Nothing here asks OpenTelemetry for its current context.
+            // Nothing here reads OpenTelemetry's current context.
             .with_context_activation(false);
         Some(layer.with_filter(Targets::new().with_target(TARGET, LevelFilter::INFO)))
     }
@@ -149,12 +149,12 @@ impl Telemetry {
     /// Every metric in Prometheus' text format.
     ///
     /// # Errors
-    /// What the encoder says.
+    /// The encoder's error.
     pub fn render_prometheus(&self) -> Result<String, String> {
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(|error| error.to_string())
     }
 
-    /// Hands the collector what is left, and ends the pipelines. Blocks the thread, for five seconds and a little at most.
+    /// Exports what is left, and ends the pipelines. Blocks the thread for little more than five seconds at most.
     pub fn shutdown(&self) {
         let tracers = self.tracers.clone();
         let traces = std::thread::spawn(move || tracers.map_or(Ok(()), |tracers| tracers.shutdown_with_timeout(FLUSH)));

@@ -1,4 +1,4 @@
-//! What is recorded shows in a scrape. One test, because the instruments are the process's.
+//! A scrape shows what was recorded. There is one test, because the whole process shares the instruments.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use blockbase_telemetry::{Outcome, Settings};
 
 #[tokio::test]
 async fn what_is_recorded_shows() {
-    // Nothing is on yet, and nothing is recorded.
+    // Telemetry is off, so nothing is recorded.
     blockbase_telemetry::lease_lost();
     assert!(!blockbase_telemetry::is_on());
     let settings = Settings { version: "1.2.3", traces: None, metrics: None };
@@ -19,7 +19,7 @@ async fn what_is_recorded_shows() {
     let failed: Result<(), ()> =
         blockbase_telemetry::observe_delivery("t", "c", "h", |()| "handler_failed", async { Err(()) }).await;
     assert!(failed.is_err());
-    // The caller goes away before the call ends.
+    // The caller disconnects before the call ends.
     let pending = blockbase_telemetry::observe_action("echo", "spin", |()| "x", std::future::pending::<Result<(), ()>>());
     assert!(tokio::time::timeout(Duration::from_millis(5), pending).await.is_err());
     blockbase_telemetry::lease_lost();

@@ -1,10 +1,10 @@
-//! The block's configuration, whose schema is `config` in `block.json`.
+//! The block's configuration. `config` in `block.json` is its schema.
 
 use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// The configuration, checked against the manifest's schema, defaults filled in.
+/// The configuration, checked against the manifest's schema and with its defaults.
 pub fn get<T: DeserializeOwned>() -> Result<T, Error> {
     Ok(serde_json::from_str(&crate::bindings::blockbase::block::config::get())?)
 }

@@ -1,25 +1,25 @@
-//! What is true of one call.
+//! The context of one call.
 
 use crate::bindings::blockbase::block::types;
 
-/// What is true of one call.
+/// The context of one call.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The call, as it stands in the log.
+    /// The id of the call, as in the log.
     pub call_id: String,
-    /// Who made the call; nobody for events, for hooks and for callers without a credential.
+    /// The caller. `None` for events, for hooks and for callers without a credential.
     pub actor: Option<Actor>,
     /// The block's own name.
     pub block: String,
 }
 
-/// Who did something.
+/// The user or key behind a call or a change.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Actor {
-    /// The user; none for an API key of the service's own.
+    /// The user. `None` for an API key of the service itself.
     pub user_id: Option<String>,
-    /// The API key, where one was used.
+    /// The API key, if one was used.
     pub api_key_id: Option<String>,
     /// The kind of credential.
     pub via: String,

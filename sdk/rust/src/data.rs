@@ -11,21 +11,21 @@ use crate::bindings::blockbase::block::data;
 pub struct Page<T> {
     /// The records of the page.
     pub data: Vec<T>,
-    /// Where the page lies.
+    /// The position of the page in the list.
     pub pagination: Pagination,
 }
 
-/// Where the page lies in the list.
+/// The position of a page in the list.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
-    /// From 1.
+    /// The number of the page, from 1.
     pub page: u64,
     /// Most records of a page.
     pub page_size: u64,
-    /// `None` where the query said `"count": "none"`.
+    /// `None` if the query has `"count": "none"`.
     pub total_count: Option<u64>,
-    /// `None` where the query said `"count": "none"`.
+    /// `None` if the query has `"count": "none"`.
     pub total_pages: Option<u64>,
     /// Whether there is a page after it.
     pub has_next_page: bool,
@@ -44,33 +44,34 @@ pub fn get<T: DeserializeOwned>(object: &str, id: &str) -> Result<Option<T>, Err
     Ok(data::get(object, id, None).map_err(Error::of_host)?.map(|record| serde_json::from_str(&record)).transpose()?)
 }
 
-/// One record with its related records: `expand` names relation keys as a list does, comma-separated.
+/// One record with its related records. `expand` has relation keys separated by commas, as in a list.
 pub fn get_expanded<T: DeserializeOwned>(object: &str, id: &str, expand: &str) -> Result<Option<T>, Error> {
     let options = serde_json::json!({ "expand": expand }).to_string();
     Ok(data::get(object, id, Some(&options)).map_err(Error::of_host)?.map(|record| serde_json::from_str(&record)).transpose()?)
 }
 
-/// What an aggregate found.
+/// The result of an aggregate.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Aggregate {
-    /// Null where no row matches. Digits beyond 2^53 need `serde_json`'s `arbitrary_precision`.
+    /// Null if no record matches. Digits beyond 2^53 need `serde_json`'s `arbitrary_precision`.
     pub value: serde_json::Value,
-    /// How many records match.
+    /// The number of matching records.
     pub filtered_count: u64,
 }
 
-/// `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters?, where? }` over the records that a list would count.
+/// Computes `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters?, where? }` over the records that a list would
+/// count.
 pub fn aggregate(object: &str, query: impl Serialize) -> Result<Aggregate, Error> {
     Ok(serde_json::from_str(&data::aggregate(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }
 
-/// The new record.
+/// Creates a record and returns it.
 pub fn create<T: DeserializeOwned>(object: &str, values: impl Serialize) -> Result<T, Error> {
     Ok(serde_json::from_str(&data::create(object, &serde_json::to_string(&values)?).map_err(Error::of_host)?)?)
 }
 
-/// Several new records, all or none; their ids in order.
+/// Creates several records, all or none. Returns their ids in order.
 pub fn create_many(object: &str, values: impl Serialize) -> Result<Vec<String>, Error> {
     #[derive(serde::Deserialize)]
     struct Created {
@@ -81,12 +82,12 @@ pub fn create_many(object: &str, values: impl Serialize) -> Result<Vec<String>, 
     Ok(created.ids)
 }
 
-/// The record as it is afterwards. A numeric field takes `{ "$inc": n }` and `{ "$dec": n }`.
+/// Changes a record and returns it. A numeric field also takes `{ "$inc": n }` and `{ "$dec": n }`.
 pub fn update<T: DeserializeOwned>(object: &str, id: &str, changes: impl Serialize) -> Result<T, Error> {
     Ok(serde_json::from_str(&data::update(object, id, &serde_json::to_string(&changes)?).map_err(Error::of_host)?)?)
 }
 
-/// What an upsert did.
+/// The result of an upsert.
 #[derive(Clone, Debug, serde::Deserialize)]
 pub struct Upserted<T> {
     /// Whether the record is new.
@@ -95,33 +96,33 @@ pub struct Upserted<T> {
     pub data: T,
 }
 
-/// Inserts a record, or updates the one with the same values of the unique target `on_conflict`.
+/// Inserts a record, or updates the one with the same values in the unique target `on_conflict`.
 pub fn upsert<T: DeserializeOwned>(object: &str, values: impl Serialize, on_conflict: &[&str]) -> Result<Upserted<T>, Error> {
     let target: Vec<String> = on_conflict.iter().map(|name| (*name).to_owned()).collect();
     Ok(serde_json::from_str(&data::upsert(object, &serde_json::to_string(&values)?, &target).map_err(Error::of_host)?)?)
 }
 
-/// Links a record with others by a many_to_many relation key: how many links are new.
+/// Links a record with others by a many_to_many relation key. Returns the number of new links.
 pub fn link(object: &str, id: &str, relation: &str, ids: &[String]) -> Result<u32, Error> {
     data::link(object, id, relation, ids).map_err(Error::of_host)
 }
 
-/// Removes links: how many there were.
+/// Removes links. Returns the number of removed links.
 pub fn unlink(object: &str, id: &str, relation: &str, ids: &[String]) -> Result<u32, Error> {
     data::unlink(object, id, relation, ids).map_err(Error::of_host)
 }
 
-/// Whether there was one to delete.
+/// Deletes a record. Returns whether it existed.
 pub fn delete(object: &str, id: &str) -> Result<bool, Error> {
     data::delete(object, id).map_err(Error::of_host)
 }
 
-/// The ids of those that were deleted.
+/// Deletes records. Returns the ids of the deleted ones.
 pub fn delete_many(object: &str, ids: &[String]) -> Result<Vec<String>, Error> {
     data::delete_many(object, ids).map_err(Error::of_host)
 }
 
-/// Several writes, all or none: `[{ op, object, id?, values? }]` to their results in order.
+/// Makes several writes, all or none: `[{ op, object, id?, values? }]`. Returns their results in order.
 pub fn batch(operations: impl Serialize) -> Result<Vec<serde_json::Value>, Error> {
     Ok(serde_json::from_str(&data::batch(&serde_json::to_string(&operations)?).map_err(Error::of_host)?)?)
 }

@@ -1,4 +1,4 @@
-//! How long the call may still run.
+//! The time that the call has left.
 
 use crate::bindings::blockbase::block::deadline;
 
@@ -7,7 +7,7 @@ pub fn remaining_ms() -> u64 {
     deadline::remaining_ms()
 }
 
-/// Whether the caller has hung up, so that nobody waits for the result.
+/// Whether the caller has disconnected, so that nobody waits for the result.
 pub fn is_cancelled() -> bool {
     deadline::is_cancelled()
 }

@@ -1,12 +1,12 @@
-//! The error of a handler, and of the service's own operations.
+//! The error of a handler and of the service's own operations.
 
 use crate::bindings::blockbase::block::types;
 
-/// A failure with a code. `not_found`, `invalid_request`, `forbidden`, `conflict` and `unavailable` become the status of their
-/// name; every other code is a failed action.
+/// A failure with a code. `not_found`, `invalid_request`, `forbidden`, `conflict` and `unavailable` become the status with their name.
+/// Any other code makes the action fail.
 ///
-/// Like the errors of anyhow it is no [`std::error::Error`] itself, so that `?` takes every error that is one: such an error
-/// becomes `action_failed` with its message and those of its causes.
+/// Like the errors of anyhow, it does not implement [`std::error::Error`]. So `?` accepts every error that does, and makes it
+/// `action_failed` with its message and those of its causes.
 #[derive(Clone, Debug)]
 pub struct Error {
     /// Lower-case words joined by `_`.
@@ -23,27 +23,27 @@ impl Error {
         Error { code: code.into(), message: message.into(), details: None }
     }
 
-    /// 404: there is no such thing.
+    /// 404: the thing does not exist.
     pub fn not_found(what: &str) -> Error {
         Error::new("not_found", format!("No such {what}."))
     }
 
-    /// 400: the caller has to change something.
+    /// 400: the caller has to change the request.
     pub fn invalid_request(message: impl Into<String>) -> Error {
         Error::new("invalid_request", message)
     }
 
-    /// 403: the caller may not.
+    /// 403: the caller lacks the right.
     pub fn forbidden(message: impl Into<String>) -> Error {
         Error::new("forbidden", message)
     }
 
-    /// 409: it does not fit what is there.
+    /// 409: the request conflicts with the present data.
     pub fn conflict(message: impl Into<String>) -> Error {
         Error::new("conflict", message)
     }
 
-    /// 503: something that is needed is away.
+    /// 503: something that the action needs is not available.
     pub fn unavailable(message: impl Into<String>) -> Error {
         Error::new("unavailable", message)
     }
@@ -53,14 +53,14 @@ impl Error {
         Error::new("action_failed", message)
     }
 
-    /// With details for programs; what does not serialize is left out.
+    /// Adds details for programs. Details that cannot be serialized are left out.
     #[must_use]
     pub fn with_details(mut self, details: impl serde::Serialize) -> Error {
         self.details = serde_json::to_string(&details).ok();
         self
     }
 
-    /// The service's own error, with its code. `?` alone would take it for a foreign one.
+    /// The service's own error with its code. A plain `?` would treat it as a foreign error.
     pub(crate) fn of_host(error: types::Error) -> Error {
         Error { code: error.code, message: error.message, details: error.details }
     }

@@ -5,22 +5,23 @@ use serde_json::Value;
 
 use crate::Actor;
 
-/// Something that happened. It comes at least once, so a handler has to bear a second delivery.
+/// A change that happened. It is delivered at least once, so a handler has to accept a second delivery.
 #[derive(Clone, Debug)]
 pub struct Event<Payload = Value> {
-    /// The same in every delivery of the event.
+    /// The id, which is the same in every delivery of the event.
     pub id: String,
-    /// Where it belongs: `data.task.created`.
+    /// The topic, such as `data.task.created`.
     pub topic: String,
-    /// What it says.
+    /// The event's payload.
     pub payload: Payload,
-    /// RFC 3339, in UTC.
+    /// When it happened: RFC 3339, in UTC.
     pub occurred_at: String,
-    /// 1 for the first delivery.
+    /// The number of the attempt, 1 for the first delivery.
     pub attempt: u32,
 }
 
-/// The payload of `data.<object>.created`, `.updated` and `.deleted`; of `.linked` and `.unlinked` it has the first three.
+/// The payload of `data.<object>.created`, `.updated` and `.deleted`. Those of `.linked` and `.unlinked` have only
+/// `object`, `id`, `op` and `actor` of these members.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RecordChange<Record = Value> {
     /// The object's name.
@@ -29,21 +30,21 @@ pub struct RecordChange<Record = Value> {
     pub id: String,
     /// `created`, `updated` and so on.
     pub op: String,
-    /// The record as it was; none where it is new.
+    /// The record before the change. `None` if it is new.
     #[serde(default = "none")]
     pub before: Option<Record>,
-    /// The record as it is now; none where it was deleted.
+    /// The record after the change. `None` if it was deleted.
     #[serde(default = "none")]
     pub after: Option<Record>,
     /// Each field that an update changed, with `before` and `after`.
     #[serde(default)]
     pub diff: Value,
-    /// Who did it; none for the service itself and for callers without a credential.
+    /// The caller who made the change. `None` for the service itself and for callers without a credential.
     #[serde(default)]
     pub actor: Option<Actor>,
 }
 
-/// Without asking that a record have a default.
+/// The default of an `Option`. It does not demand that the record type has a default.
 fn none<T>() -> Option<T> {
     None
 }

@@ -1,4 +1,4 @@
-//! What the attributes and `block!` expand to. Not for authors: it changes with the macros.
+//! The code to which the attributes and `block!` expand. It is not for authors, because it changes with the macros.
 #![allow(missing_docs)]
 
 use serde::Serialize;
@@ -14,10 +14,10 @@ pub use subscriptions::Event as RawEvent;
 
 pub type HookAnswer = Result<Option<wit::Response>, Error>;
 
-/// A handler's kind, and what makes its entry in the manifest.
+/// A handler's kind, and the function that makes its entry in the manifest.
 pub type Described = (Kind, fn() -> Value);
 
-/// What a handler handles.
+/// The kind of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Action,
@@ -25,12 +25,12 @@ pub enum Kind {
     Subscription,
 }
 
-/// A function with an attribute. Of the three calls, that of its kind is there.
+/// A function with an attribute. Of the three calls, only that of its kind is implemented.
 pub trait Handler {
     const NAME: &'static str;
     const KIND: Kind;
 
-    /// Its entry in the manifest, as far as the code tells.
+    /// Its entry in the manifest, as far as the code shows it.
     fn describe() -> Value;
 
     fn action(_context: &Context, _input: &str) -> Result<String, Error> {
@@ -134,7 +134,7 @@ pub fn describe_action<I: JsonSchema, O, E>(
     rbac: Option<(&str, &str)>,
 ) -> Value {
     let mut settings = schemars::generate::SchemaSettings::draft2020_12();
-    // The manifest has one dialect.
+    // The manifest has only one dialect.
     settings.meta_schema = None;
     let schema = settings.into_generator().into_root_schema_for::<I>().to_value();
     described_action(name, description, timeout_ms, rbac, schema)
@@ -162,8 +162,8 @@ fn described_action(name: &str, description: &str, timeout_ms: Option<u64>, rbac
     Value::Object(entry)
 }
 
-/// The schema of what is an object anyway: an input that may be any value has no type of its own. Rust's name of the type
-/// says nothing to callers.
+/// The schema of a value that is always an object. An input of any value has no type of its own. Rust's name of the type says nothing to
+/// callers.
 fn object_schema(schema: Value) -> Value {
     let mut members = match schema {
         Value::Object(members) => members,
@@ -197,7 +197,7 @@ fn described(key: &str, name: &str, description: &str) -> Map<String, Value> {
     entry
 }
 
-/// What the component says of itself, as `block.json` would.
+/// The component's description of itself, in the form of `block.json`.
 pub fn manifest(handlers: &[Described]) -> String {
     let of = |kind: Kind| handlers.iter().filter(|entry| entry.0 == kind).map(|entry| (entry.1)()).collect::<Vec<Value>>();
     json!({ "actions": of(Kind::Action), "hooks": of(Kind::Hook), "subscriptions": of(Kind::Subscription) }).to_string()

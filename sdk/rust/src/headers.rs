@@ -1,4 +1,4 @@
-//! What requests and responses in both directions have in common.
+//! The headers and bodies that requests and responses share.
 
 use serde::de::DeserializeOwned;
 
@@ -7,12 +7,12 @@ use crate::Error;
 /// Names with their values, which may be any bytes.
 pub(crate) type Headers = Vec<(String, Vec<u8>)>;
 
-/// The first header of a name, whatever its case.
+/// The first header with a name, ignoring case.
 pub(crate) fn bytes<'a>(headers: &'a Headers, name: &str) -> Option<&'a [u8]> {
     headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
 }
 
-/// The same as text; none where it is no UTF-8.
+/// The same as text. `None` if it is not UTF-8.
 pub(crate) fn text<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     std::str::from_utf8(bytes(headers, name)?).ok()
 }
@@ -26,7 +26,7 @@ pub(crate) fn body_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
         .map_err(|error| Error::invalid_request(format!("The body is not the JSON that was expected: {error}.")))
 }
 
-/// Sets a header in the place of the one that is there.
+/// Sets a header, and replaces an existing one with the same name.
 pub(crate) fn set(headers: &mut Headers, name: &str, value: &[u8]) {
     headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     headers.push((name.to_owned(), value.to_vec()));

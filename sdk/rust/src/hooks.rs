@@ -1,7 +1,7 @@
-//! Requests of third parties, and what a hook answers.
+//! Requests of third parties, and a hook's responses to them.
 //!
-//! A hook checks for itself who is calling: the signature over [`Request::body`] with the module `signature`, and a secret
-//! of [`secrets`](crate::secrets).
+//! A hook checks by itself who is calling. It verifies the signature over [`Request::body`] with the module `signature` and a secret of
+//! [`secrets`](crate::secrets).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,30 +10,30 @@ use crate::Error;
 use crate::bindings::exports::blockbase::block::hooks as wit;
 use crate::headers::{self, Headers};
 
-/// A request, as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// In upper case.
+    /// The method in upper case.
     pub method: String,
     /// The path.
     pub path: String,
-    /// What stands after the `?`, still encoded.
+    /// The text after the `?`, still encoded.
     pub query: String,
-    /// In their order.
+    /// The headers in their order.
     pub headers: Headers,
-    /// Byte for byte what was sent, which is what signatures are made of.
+    /// The body, byte for byte as it was sent. Signatures are made of these bytes.
     pub body: Vec<u8>,
     /// The caller's IP address.
     pub remote_address: String,
 }
 
 impl Request {
-    /// The first header of a name, whatever its case; none where it is no text.
+    /// The first header with a name, ignoring case. `None` if it is not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         headers::text(&self.headers, name)
     }
 
-    /// The first header of a name, byte for byte.
+    /// The first header with a name, byte for byte.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         headers::bytes(&self.headers, name)
     }
@@ -60,7 +60,7 @@ impl Request {
     }
 }
 
-/// The text of a form: `+` is a space, `%` begins a byte in hexadecimal, anything else stands for itself.
+/// Decodes the text of a form. `+` is a space, `%` begins a byte in hexadecimal, and any other character stays.
 fn decode(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).map(|digit| digit as u8);
     let bytes = text.as_bytes();
@@ -80,7 +80,7 @@ fn decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// What a hook answers.
+/// The response of a hook.
 ///
 /// ```
 /// # use blockbase_sdk::hooks::Response;
@@ -91,14 +91,14 @@ fn decode(text: &str) -> String {
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// In their order.
+    /// The headers in their order.
     pub headers: Headers,
-    /// Any bytes.
+    /// The body, which may be any bytes.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// A status without a body.
+    /// A response with a status and without a body.
     pub fn status(status: u16) -> Response {
         Response { status, headers: Headers::new(), body: Vec::new() }
     }
@@ -113,21 +113,21 @@ impl Response {
         Ok(Response::status(200).with_header("content-type", "application/json").with_body(serde_json::to_vec(value)?))
     }
 
-    /// With another status.
+    /// Sets another status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Response {
         self.status = status;
         self
     }
 
-    /// With a header, in the place of the one that is there.
+    /// Sets a header, and replaces an existing one with the same name.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl AsRef<[u8]>) -> Response {
         headers::set(&mut self.headers, name, value.as_ref());
         self
     }
 
-    /// With another body.
+    /// Sets another body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Vec<u8>>) -> Response {
         self.body = body.into();
@@ -135,7 +135,7 @@ impl Response {
     }
 }
 
-/// What a hook may return. Nothing answers 200 with `{ "received": true }`.
+/// The values that a hook may return. `None` and `()` send 200 with `{ "received": true }`.
 #[diagnostic::on_unimplemented(
     message = "a hook does not answer with `{Self}`",
     note = "a hook returns `Result` of `Option<Response>`, `Response` or `()`"

@@ -1,4 +1,4 @@
-//! Requests to elsewhere, to the origins in `permissions.http` of `block.json`.
+//! Requests to other servers, at the origins in `permissions.http` of `block.json`.
 //!
 //! ```no_run
 //! # use blockbase_sdk::{Error, http};
@@ -22,15 +22,15 @@ use crate::headers::{self, Headers};
 /// A request to be sent.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// In upper case.
+    /// The method in upper case.
     pub method: String,
-    /// Absolute.
+    /// The absolute URL.
     pub url: String,
-    /// In their order.
+    /// The headers in their order.
     pub headers: Headers,
-    /// Any bytes.
+    /// The body, which may be any bytes.
     pub body: Option<Vec<u8>>,
-    /// Time for the whole exchange; without it, the time that the call has left.
+    /// Time limit of the whole exchange. Without it, the limit is the time that the call has left.
     pub timeout_ms: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ pub fn post(url: impl Into<String>) -> Request {
     Request::new("POST", url)
 }
 
-/// Sends a request. A response of whatever status is a response; see [`Response::success`].
+/// Sends a request. A response with any status is returned as a response; see [`Response::success`].
 pub fn send(request: Request) -> Result<Response, Error> {
     let Request { method, url, headers, body, timeout_ms } = request;
     let response = wit::send(&wit::Request { method, url, headers, body, timeout_ms }).map_err(Error::of_host)?;
@@ -57,62 +57,62 @@ impl Request {
         Request { method: method.to_owned(), url: url.into(), headers: Headers::new(), body: None, timeout_ms: None }
     }
 
-    /// With a header, in the place of the one that is there.
+    /// Sets a header, and replaces an existing one with the same name.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Request {
         headers::set(&mut self.headers, name, value.as_ref());
         self
     }
 
-    /// With a token in `authorization`.
+    /// Sets a token in `authorization`.
     #[must_use]
     pub fn bearer(self, token: &str) -> Request {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// With a body.
+    /// Sets a body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Request {
         self.body = Some(body.into());
         self
     }
 
-    /// With a body of JSON.
+    /// Sets a JSON body.
     pub fn json(self, value: &impl Serialize) -> Result<Request, Error> {
         Ok(self.header("content-type", "application/json").body(serde_json::to_vec(value)?))
     }
 
-    /// With a time for the whole exchange.
+    /// Sets a time limit for the whole exchange.
     #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: u32) -> Request {
         self.timeout_ms = Some(timeout_ms);
         self
     }
 
-    /// Sends it.
+    /// Sends the request.
     pub fn send(self) -> Result<Response, Error> {
         send(self)
     }
 }
 
-/// What came back.
+/// The response to a request.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// In their order.
+    /// The headers in their order.
     pub headers: Headers,
-    /// Any bytes.
+    /// The body, which may be any bytes.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// Whether the status is one of 200 to 299.
+    /// Whether the status is between 200 and 299.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The response where it is one of success, else the error `unavailable` with the status.
+    /// The response if its status is a success, otherwise the error `unavailable` with the status.
     pub fn success(self) -> Result<Response, Error> {
         match self.is_success() {
             true => Ok(self),
@@ -120,12 +120,12 @@ impl Response {
         }
     }
 
-    /// The first header of a name, whatever its case; none where it is no text.
+    /// The first header with a name, ignoring case. `None` if it is not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         headers::text(&self.headers, name)
     }
 
-    /// The first header of a name, byte for byte.
+    /// The first header with a name, byte for byte.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         headers::bytes(&self.headers, name)
     }
@@ -141,7 +141,7 @@ impl Response {
     }
 }
 
-/// A body that another server sent is not the caller's mistake.
+/// An invalid body from another server is not the caller's mistake.
 fn foreign(error: Error) -> Error {
     Error::failed(error.message)
 }

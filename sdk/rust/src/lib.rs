@@ -1,6 +1,6 @@
-//! What a block written in Rust imports.
+//! The SDK for blocks written in Rust.
 //!
-//! A handler is a plain function over serde types with an attribute, and [`block!`] lists the handlers:
+//! A handler is a plain function over serde types with an attribute. [`block!`] lists the handlers:
 //!
 //! ```
 //! use blockbase_sdk::{Context, Error, JsonSchema, action, block, schemars};
@@ -21,15 +21,15 @@
 //! # fn main() {}
 //! ```
 //!
-//! `blockbase block build` asks the component for what the code says: the names, the descriptions (from doc comments), the
-//! schema of each input, the patterns of topics, the host interfaces that are called. What `block.json` says of the same
-//! stands; permissions are there and nowhere else.
+//! `blockbase block build` takes from the code: the names, the descriptions (from doc comments), the schema of each input, the topic
+//! patterns, and the host interfaces that are called. If `block.json` has the same key, its value wins. Permissions are only in
+//! `block.json`.
 //!
-//! `JsonSchema` is that of [`schemars`], whose derive looks for a crate or an import of that name: import both, as above.
+//! `JsonSchema` is that of [`schemars`]. Its derive looks for a crate or an import with that name, so import both, as above.
 //!
-//! A panic is a trap: the call fails with "The block trapped", and nothing of the call is left.
+//! A panic is a trap: the call fails with "The block trapped", and nothing of the call remains.
 
-/// The bindings that [`block!`] needs. Not for authors.
+/// The bindings that [`block!`] needs. They are not for authors.
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod bindings {

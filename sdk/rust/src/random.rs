@@ -1,20 +1,20 @@
-//! Randomness that nobody can predict, from the host.
+//! Unpredictable randomness from the host.
 
 use crate::bindings::wasi::random::random;
 
-/// Fills a buffer.
+/// Fills a buffer with random bytes.
 pub fn fill(buffer: &mut [u8]) {
     buffer.copy_from_slice(&random::get_random_bytes(buffer.len() as u64));
 }
 
-/// So many bytes.
+/// An array of random bytes.
 pub fn bytes<const LENGTH: usize>() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     fill(&mut bytes);
     bytes
 }
 
-/// Any number of 64 bits.
+/// A random number of 64 bits.
 pub fn number() -> u64 {
     random::get_random_u64()
 }

@@ -1,8 +1,8 @@
-//! Secrets that the installer gave, of those that `permissions.secrets` of `block.json` names.
+//! Secrets that the installer set. `permissions.secrets` of `block.json` names them.
 
 use crate::Error;
 
-/// A secret by its name; an error where the manifest does not name it or nobody gave it.
+/// A secret by its name. An error if the manifest does not name it or nobody has set it.
 pub fn get(name: &str) -> Result<String, Error> {
     crate::bindings::blockbase::block::secrets::get(name).map_err(Error::of_host)
 }

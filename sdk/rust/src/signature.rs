@@ -1,4 +1,4 @@
-//! Signatures of webhooks: HMAC with SHA-256, compared without telling by the time how much of one was right.
+//! Signatures of webhooks: HMAC with SHA-256. The time of a comparison does not show how much of a signature was right.
 //!
 //! ```
 //! use blockbase_sdk::signature;
@@ -25,12 +25,12 @@ pub fn hmac_sha256_hex(key: &[u8], message: &[u8]) -> String {
     hmac_sha256(key, message).into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Whether a signature in hexadecimal of either case is that of a message.
+/// Whether a hexadecimal signature is that of a message. The case of the digits does not matter.
 pub fn is_hmac_sha256_hex(key: &[u8], message: &[u8], signature: &str) -> bool {
     equal(hmac_sha256_hex(key, message).as_bytes(), signature.to_ascii_lowercase().as_bytes())
 }
 
-/// Whether two values are the same, in a time that depends on their lengths alone.
+/// Whether two values are equal. The time depends only on their lengths.
 pub fn equal(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }

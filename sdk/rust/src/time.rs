@@ -1,4 +1,4 @@
-//! The clock. `std::time` has none on `wasm32-unknown-unknown`; this is the host's on every target.
+//! The clock. `std::time` has none on `wasm32-unknown-unknown`, so this is the host's clock on every target.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ pub fn now_ms() -> u64 {
     now.seconds * 1000 + u64::from(now.nanoseconds / 1_000_000)
 }
 
-/// The time, for what calculates with it.
+/// The time as a `SystemTime`, for calculations.
 pub fn now() -> SystemTime {
     let now = wall_clock::now();
     SystemTime::UNIX_EPOCH + Duration::new(now.seconds, now.nanoseconds)

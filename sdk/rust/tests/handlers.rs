@@ -1,4 +1,4 @@
-//! What the attributes make of functions, called as `block!` calls them.
+//! The types that the attributes make of functions, called as `block!` calls them.
 
 use std::collections::HashMap;
 

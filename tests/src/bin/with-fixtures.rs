@@ -1,11 +1,11 @@
-//! Runs a command with what all tests share: one Postgres, the binary as it is now, and the built blocks of this repository.
+//! Runs a command with everything that all tests share: one Postgres, the current binary, and the built blocks of this repository.
 //!
 //! ```text
 //! with-fixtures COMMAND [ARGUMENT…]
 //! ```
 //!
-//! Everything ends with the command, whose exit code this program takes over. The blocks are built before the command starts, so that no
-//! test's time goes into it.
+//! Everything ends with the command, and this program returns its exit code. The blocks are built before the command starts, so that no
+//! test spends its time on that.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a program of the command line")]
 
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let directory = tempfile::tempdir().expect("a directory");
     let own = std::env::current_exe().expect("a path");
     let binary = directory.path().join("blockbase");
-    // A copy: cargo may build another one meanwhile.
+    // A copy, because cargo may build another binary meanwhile.
     std::fs::copy(own.with_file_name("blockbase"), &binary).expect("a binary beside this program");
 
     let begun = Instant::now();

@@ -19,7 +19,7 @@ pub(crate) mod view_as;
 use blockbase_tests::{Engine, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
-/// Gives everybody who signs up a role with these grants.
+/// Starts a server on which everybody who signs up gets a role with these grants.
 async fn server_with_role(engine: Engine, permissions: Value) -> Server {
     let server = ServerBuilder::new(engine).env("SVC_SIGNUP_ROLE", "member").start().await;
     let insert = format!("INSERT INTO svc_roles VALUES ('r-member', 'member', NULL, '{permissions}', 0, 0)");
@@ -66,7 +66,7 @@ on_both_engines! {
         assert_eq!((wrong.status, &wrong.text), (401, &unknown.text));
         assert_eq!(wrong.json()["code"], "INVALID_EMAIL_OR_PASSWORD");
 
-        // What a body claims about roles or ids does nothing.
+        // Roles and ids in the body have no effect.
         let body = json!({ "name": "m", "email": "m@example.com", "password": "long enough", "role": "admin", "isAnonymous": true, "id": "x" });
         let mallory = post("/api/auth/sign-up/email", body).await.json();
         assert_ne!(mallory["user"]["id"], "x");
@@ -92,11 +92,11 @@ on_both_engines! {
         let forged = format!("{}x", pair.trim_end_matches("%3D"));
         assert!(!is_known(me().header("cookie", forged)).await);
         assert!(!is_known(me().bearer_auth("nonsense")).await);
-        // A bad bearer value is an error where a caller is needed.
+        // An invalid bearer value is an error if the route needs a caller.
         server.send(server.request("GET", "/api/v1/data").bearer_auth("nonsense")).await.expect_error(401, "unauthorized");
         server.send(server.request("GET", "/api/v1/data").header("x-api-key", "svc_x")).await.expect_error(401, "unauthorized");
 
-        // A cookie writes from the service's own origin alone.
+        // A cookie can write only from the service's own origin.
         let post = || server.request("POST", "/api/v1/objects").header("cookie", &pair).json(&json!({ "name": "x" }));
         assert_eq!(server.send(post()).await.json()["code"], "MISSING_OR_NULL_ORIGIN");
         assert_eq!(server.send(post().header("origin", "http://evil.example")).await.json()["code"], "INVALID_ORIGIN");
@@ -175,7 +175,7 @@ async fn the_rate_limit_counts_all_routes_but_health() {
         statuses
     };
     assert_eq!(statuses("GET", "/healthz").await, [200; 6]);
-    // Preflights count as well, and one bucket holds for every route.
+    // Preflights count as well, and all routes share one bucket.
     assert_eq!(statuses("OPTIONS", "/api/v1/data").await[4..], [429, 429]);
     let refused = server.call("GET", "/api/v1/me", None).await;
     refused.expect_error(429, "rate_limited");

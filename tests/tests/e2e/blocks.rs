@@ -1,4 +1,4 @@
-//! Blocks: installed at run time, called in a sandbox, with exactly what was granted.
+//! Blocks: they are installed at run time, run in a sandbox, and have exactly the rights that were granted.
 
 pub(crate) mod hostile;
 pub(crate) mod insight;
@@ -127,13 +127,13 @@ on_both_engines! {
             manifest["name"] = json!(name);
             let packed = pack(file.clone(), manifest).await.unwrap();
             assert_eq!(admin.install("", packed).await.status, 201);
-            // The admin may everything, the block may not.
+            // The admin may do everything, but the block may not.
             call(&admin, &format!("{name}/actions/complete"), json!({ "id": id })).await.expect_error(403, "forbidden");
         }
         let record = admin.get(&format!("/api/v1/data/task/{}", id.as_str().unwrap())).await.data();
         assert_eq!(record["done"], false);
 
-        // As the caller: the block's own permission is not enough.
+        // With `"as": "caller"`, the block's own permission is not enough.
         let as_caller = json!([{ "resource": "task", "actions": ["read", "update"], "as": "caller" }]);
         let mut manifest = tasks_manifest(permissions(as_caller));
         manifest["name"] = json!("borrows");
@@ -199,7 +199,7 @@ on_both_engines! {
         let hoard = call(&admin, "echo/actions/hoard", json!({})).await.expect_error(500, "action_failed");
         assert!(hoard["message"].as_str().unwrap().contains("memory"), "{hoard}");
         for _ in 0..3 {
-            // Each call has an instance of its own.
+            // Each call has its own instance.
             assert_eq!(call(&admin, "echo/actions/remember", json!({})).await.data(), 1);
         }
         for (code, status, shown) in [
@@ -214,7 +214,7 @@ on_both_engines! {
             let error = call(&admin, "echo/actions/refuse", json!({ "code": code })).await.expect_error(status, shown);
             assert_eq!(error["message"], "refused as asked");
         }
-        // The override of `echo`: read on the block's own resource, not update on `blocks`.
+        // `echo` overrides the permission: it needs read on the block's own resource instead of update on `blocks`.
         let token = server.sign_up("ann").await;
         server.sql("INSERT INTO svc_roles VALUES ('r-echo', 'echo', NULL, '[{\"resource\":\"echo:calls\",\"actions\":[\"read\"]}]', 0, 0)").await;
         server.sql("INSERT INTO svc_user_roles SELECT id, 'r-echo' FROM svc_users WHERE name = 'ann'").await;
@@ -263,7 +263,7 @@ on_both_engines! {
             .sql("SELECT e.topic, d.consumer, d.status FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq, d.consumer")
             .await;
         let mut ledger = ledger;
-        // Whether they have been delivered by now is another matter.
+        // It does not matter whether they have been delivered by now.
         for row in &mut ledger {
             assert!(["pending", "delivered"].contains(&row.pop().unwrap().as_str()));
         }

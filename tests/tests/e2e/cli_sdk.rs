@@ -1,4 +1,4 @@
-//! The command line, the kits for blocks in each language, and the commands of the documentation.
+//! The command line, the SDKs of each language, and the commands of the documentation.
 
 pub(crate) mod c;
 pub(crate) mod cli_blocks;

@@ -1,7 +1,7 @@
-//! The console in a real browser, against the real binary. Each file of `tests/clients/console` is one test for each engine.
+//! The console in a real browser, with the real binary. Each file of `tests/clients/console` is one test per engine.
 //!
-//! `flows.mjs` has one flow for each screen: it belongs to the gate on SQLite. All else is long.
-//! Pictures go to `console-pictures/<engine>` in the target directory.
+//! `flows.mjs` has one flow for each screen. The gate runs it on SQLite. Only the long command runs the other tests. Screenshots go to
+//! `console-pictures/<engine>` in the target directory.
 
 pub(crate) mod page;
 
@@ -43,7 +43,7 @@ fn builder(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true")
 }
 
-/// Fails if there is no browser, and says what to do. Otherwise a console without any test would pass.
+/// Fails if there is no browser, and says what to do. Otherwise the console would pass without being tested.
 fn chromium_is_there() {
     let path = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
     assert!(
@@ -78,14 +78,14 @@ async fn passes(file: &'static str, engine: Engine, server: &Server, more: Vec<(
     assert!(ran.status.success(), "{file} on {engine}:\n{steps}\n{problem}");
 }
 
-/// A file that needs nothing but a server.
+/// A file of tests that needs only a server.
 macro_rules! screens {
     ($($name:ident: $file:literal;)*) => {$(
         mod $name {
             use super::*;
 
             async fn on(engine: Engine) {
-                // `events.mjs` waits for deliveries that were given up: the server tries again at once.
+                // `events.mjs` waits for deliveries that were given up, so the server retries at once.
                 let retry_ms = if $file == "events.mjs" { "1" } else { "5000" };
                 let server = builder(engine).env("SVC_RETRY_BASE_MS", retry_ms).start().await;
                 passes($file, engine, &server, Vec::new()).await;
@@ -125,7 +125,7 @@ screens! {
     webhooks: "webhooks.mjs";
 }
 
-/// A file that uploads a block: the component of `examples/echo`, which the file packs again with its own manifests.
+/// A file of tests that uploads a block: the component of `examples/echo`, packed again with its own manifests.
 async fn passes_with_a_block(file: &'static str, engine: Engine) {
     let server = builder(engine).start().await;
     let directory = tempfile::tempdir().expect("a directory");
@@ -151,7 +151,7 @@ mod flows {
     }
 }
 
-/// A long file that uploads a block.
+/// A file of tests that uploads a block. Only the long command runs it.
 macro_rules! screens_with_a_block {
     ($($name:ident: $file:literal;)*) => {$(
         mod $name {
@@ -181,7 +181,7 @@ screens_with_a_block! {
 mod gate {
     use super::*;
 
-    /// Beside the fresh server: two whose admin is to be claimed, and one that asks for a setup token.
+    /// Besides the fresh server, there are two whose admin has to be claimed, and one that needs a setup token.
     async fn on(engine: Engine) {
         let server = builder(engine).start().await;
         let to_claim = builder(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "the first password");

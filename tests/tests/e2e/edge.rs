@@ -1,4 +1,4 @@
-//! What every request passes: limits, origins, malformed input, permissions of routes, the OpenAPI document.
+//! The parts that every request passes: limits, origins, checks of the input, permissions of routes. Also the OpenAPI document.
 
 pub(crate) mod admission;
 pub(crate) mod bad_input;

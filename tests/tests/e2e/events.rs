@@ -1,4 +1,4 @@
-//! The event stream: each commit once, in order, to whom may see it.
+//! The event stream: each commit appears once and in order, for callers who may see it.
 
 pub(crate) mod deliveries;
 pub(crate) mod delivery_faults;
@@ -51,7 +51,7 @@ impl Stream {
     pub(crate) async fn event(&mut self) -> Value {
         loop {
             let frame = self.frame().await.expect("the stream goes on");
-            // On Postgres a stream may begin with what committed a moment before it: here, the sign-ups.
+            // On Postgres, a stream may begin with events from a moment before it. Here these are the sign-ups.
             if frame.starts_with(':') || frame.contains("\"topic\":\"auth.") {
                 continue;
             }
@@ -101,7 +101,7 @@ on_both_engines! {
         server.sql("INSERT INTO svc_user_roles SELECT id, 'r-own' FROM svc_users WHERE name = 'ann'").await;
         let ann = server.with_token(token);
         let stranger = server.with_token(server.sign_up("stranger").await);
-        // On Postgres an event is handed out a moment after its commit, and a stream that began in between would show it.
+        // On Postgres an event is published a moment after its commit. A stream that began in between would show it.
         assert_eq!(early.event().await["topic"], "schema.object.created");
         let mut everything = Stream::open(&admin, "?topics=%23").await;
         let mut deletions = Stream::open(&admin, "?topics=data.*.deleted,schema.%23").await;

@@ -34,7 +34,7 @@ pub(crate) fn data<'a>(admin: &'a Admin<'_>, query: &'a str, variables: Value) -
     }
 }
 
-/// The errors of an operation: their codes.
+/// The error codes of an operation.
 pub(crate) async fn codes(server: &Server, credential: Option<&str>, query: &str, variables: Value) -> Vec<String> {
     let answer = send(server, credential, query, variables).await;
     assert_ne!(answer.status, 500, "{query}: {}", answer.text);
@@ -44,7 +44,7 @@ pub(crate) async fn codes(server: &Server, credential: Option<&str>, query: &str
     errors.iter().map(|error| error["extensions"]["code"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Projects, tasks that belong to them, tags of tasks, one passport a person, and a person for each task.
+/// Defines projects, their tasks, tags of tasks, one passport per person, and a person for each task.
 pub(crate) async fn define(admin: &Admin<'_>) {
     admin.define("project", json!([{ "name": "name", "type": "slug", "isUnique": true }])).await;
     admin.define("tag", json!([{ "name": "label", "type": "text" }])).await;

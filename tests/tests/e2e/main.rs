@@ -1,4 +1,4 @@
-//! End-to-end tests: every one drives the real binary over HTTP.
+//! End-to-end tests: each one runs the real binary, and calls it over HTTP.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

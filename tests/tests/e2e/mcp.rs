@@ -1,4 +1,4 @@
-//! MCP: the same operations as REST, as tools, under the caller's permissions.
+//! MCP: the operations of REST as tools, with the caller's permissions.
 
 mod changes;
 mod clients;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const PATH: &str = "/api/v1/mcp";
 const BOTH: &str = "application/json, text/event-stream";
 
-/// A client of the protocol, as plain as one can be.
+/// A minimal client of the protocol.
 #[derive(Clone)]
 pub(crate) struct Client<'a> {
     pub(crate) server: &'a Server,
@@ -27,7 +27,7 @@ pub(crate) struct Client<'a> {
     pub(crate) session: Option<String>,
 }
 
-/// What a tool answered: its text, and the same document beside it as it came over the wire.
+/// The result of a tool: its text, and the same document as structured content, with its raw bytes.
 pub(crate) struct Called {
     pub(crate) text: String,
     pub(crate) is_error: bool,
@@ -89,7 +89,7 @@ impl<'a> Client<'a> {
         self
     }
 
-    /// The stream of the session.
+    /// Opens the stream of the session.
     async fn listen(&self) -> Stream {
         let response = self.request("GET").timeout(Duration::from_secs(600)).send().await.unwrap();
         assert_eq!(response.status(), 200);
@@ -108,7 +108,7 @@ impl<'a> Client<'a> {
         self.tools().await.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Calls a tool with arguments that are JSON text.
+    /// Calls a tool. `arguments` are JSON text.
     async fn call_text(&self, tool: &str, arguments: &str) -> Called {
         let answer = self.send(call(tool, arguments)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -148,14 +148,14 @@ pub(crate) fn read_result(text: &str) -> Called {
     Called { text: result.content[0]["text"].as_str().unwrap().to_owned(), is_error: result.is_error, structured }
 }
 
-/// An open stream, read as it comes.
+/// An open stream.
 struct Stream {
     response: reqwest::Response,
     read: String,
 }
 
 impl Stream {
-    /// Reads on until `part` came, and forgets what was up to it.
+    /// Reads until `part` was received, and drops the text up to there.
     async fn until(&mut self, part: &str) {
         let reading = async {
             loop {
@@ -174,7 +174,7 @@ impl Stream {
         self.until("notifications/tools/list_changed").await;
     }
 
-    /// Asserts that nothing but comments comes for a while.
+    /// Asserts that only comments come for this time.
     async fn stays_quiet(&mut self, during: Duration) {
         let deadline = Instant::now() + during;
         while let Ok(chunk) =
@@ -192,7 +192,7 @@ impl Stream {
     }
 }
 
-/// A user of their own who holds these grants.
+/// A new user with these grants.
 async fn user_with<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     let user = admin.server.with_token(admin.server.sign_up(name).await);
     let id = user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -203,7 +203,7 @@ async fn user_with<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Adm
     user
 }
 
-/// Tasks with an owner and labels, and numbers that no double holds.
+/// Defines tasks with an owner and labels. Their numbers have more digits than a double can hold.
 async fn make_schema(admin: &Admin<'_>) {
     let fields = json!([
         { "name": "title", "type": "text", "required": true },

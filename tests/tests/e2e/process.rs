@@ -32,14 +32,14 @@ on_both_engines! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_are_served_while_a_balancer_learns_that_the_server_stops() {
-    // The second signal ends the delay, so that the test does not depend on how long it is.
+    // The second signal ends the delay, so the test does not depend on its length.
     let server = ServerBuilder::new(Engine::Sqlite).env("SVC_DRAIN_DELAY_MS", "600000").start().await;
     let admin = server.admin().await;
     admin.make_task_object().await;
     let ready = server.call("GET", "/readyz", None).await;
     assert!(ready.status == 200 && !ready.headers.contains_key("connection"), "{:?}", ready.headers);
     server.signal("TERM");
-    // The signal is on its way: the process looks at it a moment later.
+    // The process handles the signal a moment later.
     until("/readyz answers 503", async || server.call("GET", "/readyz", None).await.status == 503).await;
     let made = admin.post("/api/v1/data/task", json!({ "title": "late" })).await;
     assert!(made.status == 201 && made.headers["connection"] == "close", "{} {:?}", made.text, made.headers);
@@ -89,7 +89,7 @@ async fn no_message_shows_a_value_that_may_hold_a_password() {
         assert_eq!(status.code(), Some(2), "{name}: {text}");
         assert!(text.contains(name) && !text.contains("hunter2") && text.trim_end().lines().count() == 1, "{text}");
     }
-    // A weak password is told by the name of the variable that it came from.
+    // The error about a weak password names the variable that it came from.
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("password");
     std::fs::write(&file, "hunter2\n").unwrap();
@@ -105,7 +105,7 @@ on_both_engines! {
     async fn a_database_of_another_secret_stops_the_boot(engine: Engine) {
         let with = |builder: ServerBuilder, secret: &str| builder.env("SVC_SECRET", secret);
         let mut server = with(ServerBuilder::new(engine), "the secret that the database was made with").start().await;
-        // Nothing is sealed yet but the check itself; and with something that is, it is the same.
+        // At first only the check itself is sealed, then something else as well. The result is the same.
         for is_empty in [true, false] {
             if !is_empty {
                 let admin = server.admin().await;
@@ -129,18 +129,18 @@ on_both_engines! {
             crate::events::webhooks::make(&admin, json!({ "url": url, "topics": ["data.#"] })).await;
         }
         server.kill();
-        // Earlier versions started with any secret, and remembered none.
+        // Earlier versions started with any secret, and did not remember it.
         const FORGET: &str = "DELETE FROM svc_once WHERE name = 'secret_check'";
         server.sql(FORGET).await;
         server.sql("UPDATE svc_webhooks SET secret_key_id = 'another' WHERE url = 'https://example.com/hook/1'").await;
         let mut server = server.builder().start().await;
         until("the boot warns", async || server.log().contains("sealed with another SVC_SECRET")).await;
         server.kill();
-        // From now on the remembered value decides.
+        // From now on the remembered check decides.
         server.sql("UPDATE svc_webhooks SET secret_key_id = 'another'").await;
         let mut server = server.builder().start().await;
         server.kill();
-        // Nothing that the database keeps is of this secret.
+        // Nothing in the database was sealed with this secret.
         server.sql(FORGET).await;
         let (status, text) = server.builder().fail().await;
         assert_eq!(status.code(), Some(2), "{text}");
@@ -171,7 +171,7 @@ fn set_mode(path: &std::path::Path, mode: u32) {
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// Every file is 0600 and every directory 0700.
+/// Asserts that every file is 0600 and every directory 0700. Returns the number of files.
 fn assert_closed(directory: &std::path::Path) -> usize {
     assert_eq!(mode(directory), 0o700, "{}", directory.display());
     let mut files = 0;
@@ -201,7 +201,7 @@ async fn the_data_directory_is_closed_whatever_the_umask() {
     let directory = server.directory().join("svc-data");
     // The database, its log and its index, the secret, the lock, the compiled block.
     assert!(assert_closed(&directory) >= 6);
-    // Files that somebody opened up are closed at the next start.
+    // If somebody changed the permissions of files, the next start restores them.
     let mut server = server;
     server.kill();
     for name in ["svc.db", "svc.secret", "blocks"] {
@@ -227,7 +227,7 @@ async fn deleted_rows_leave_nothing_in_the_file() {
     admin.define("secret", json!([{ "name": "text", "type": "json" }])).await;
     let id = admin.make("secret", json!({ "text": { "word": "unforgettable-0815" } })).await;
     assert_eq!(admin.delete(&format!("/api/v1/data/secret/{id}")).await.status, 204);
-    // A clean end copies the write-ahead log back and removes it.
+    // At a clean end, the server copies the write-ahead log into the database and removes it.
     let builder = server.builder();
     server.signal("TERM");
     assert!(server.ended().await.success());

@@ -1,4 +1,4 @@
-//! Promises over all surfaces and both engines: the same bytes, the same rights, the same results as a model.
+//! Promises about all surfaces and both engines: equal bytes, equal rights, and the same results as a model.
 
 pub(crate) mod conditions;
 pub(crate) mod differential;

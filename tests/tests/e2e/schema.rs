@@ -1,4 +1,4 @@
-//! Objects with fields of every type, and what the catalogue refuses.
+//! Objects with fields of every type, and definitions that the catalogue refuses.
 
 pub(crate) mod alterations;
 pub(crate) mod plans;
@@ -193,7 +193,7 @@ on_both_engines! {
             assert_eq!(admin.post("/api/v1/objects", json!({ "name": "thing", "fields": fields })).await.status, 201);
         };
         define("text").await;
-        // More calls than there are pooled connections, so that each has prepared its statements.
+        // More calls than pooled connections, so that each connection has prepared its statements.
         for _ in 0..40 {
             admin.post("/api/v1/data/thing", json!({ "a": "1" })).await.data();
             assert_eq!(admin.get("/api/v1/data/thing?a=1").await.status, 200);
@@ -238,7 +238,7 @@ on_both_engines! {
             { "name": "price", "type": "currency" },
         ] });
         assert_eq!(admin.post("/api/v1/objects", definition).await.status, 201);
-        // Text that does not compress, as long as an index entry may be.
+        // Text that cannot be compressed, as long as an index entry may be.
         let noise = |length: usize| -> String {
             let mut state = 1_u64;
             (0..length)
@@ -255,7 +255,7 @@ on_both_engines! {
         let path = format!("/api/v1/data/edge/{}", made["id"].as_str().unwrap());
         admin.patch(&path, json!({ "whole": { "$dec": -2147483648_i64 } })).await.expect_error(400, "invalid_value");
         assert_eq!(admin.get(&path).await.data()["whole"], 5);
-        // A filter compares what it says, with all its digits.
+        // A filter compares all digits of its value.
         for (filter, found) in [
             ("price=1.00", 1),
             ("price=1.004", 0),

@@ -1,8 +1,9 @@
-//! Erasing a person: what the service itself keeps of a user.
+//! Erases a person: the data that the service itself stores about a user.
 //!
-//! It is the work of a task (`erase_user`), because it goes through the whole outbox. Each step commits by itself, and all of it can
-//! be run again: what another run has erased is not there any more. No step of records, stamps or search indexes grows with what the user left behind. What is found by the user's address goes together with the
-//! account, because nobody knows the address afterwards.
+//! The task `erase_user` runs it, because it goes through the whole outbox. Each step commits by itself, and the erasure can run again:
+//! a second run does not find the data that the first one erased. No step of records, stamps or search indexes grows with the amount of
+//! the user's data. Data that is found by the user's address is deleted together with the account, because nobody knows the address
+//! afterwards.
 
 mod records;
 
@@ -20,30 +21,30 @@ use crate::caller::judged::Judged;
 use crate::records::stamps::{Restamped, restamp};
 use crate::state::sign_in_tries::account_of;
 
-/// What an erasure is told.
+/// The settings of an erasure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Erasure {
     pub(crate) user_id: String,
-    /// Whether the records that the user created go too. Otherwise only the stamps go that lead to the user.
+    /// Whether the records that the user created are deleted. Otherwise only the stamps that name the user are cleared.
     pub(crate) deletes_records: bool,
 }
 
-/// What went together with the account.
+/// The data that was deleted together with the account.
 #[derive(Clone, Copy, Debug, Default)]
 struct ErasedAccount {
-    /// Whether there was one.
+    /// Whether there was an account.
     is_deleted: bool,
     log_lines: u64,
     task_runs: u64,
 }
 
-/// Merges of one search index. Writes of others end a merge early that has two parts left to join, and a new one goes on.
+/// Merges of one search index. Other writes can end a merge early with two parts left to join. Then another merge continues.
 const MERGES_MAX: usize = 5;
 /// Records whose stamps are cleared in one transaction.
 const STAMPS_AT_ONCE: usize = 2_000;
 
 impl App {
-    /// Demands what an erasure needs: to delete users and events, all of them.
+    /// Requires the rights that an erasure needs: to delete all users and events.
     pub(crate) fn require_erasure(&self, caller: &Caller) -> Result<()> {
         caller.require(Resource::Users, Action::Delete)?;
         caller.require(Resource::Events, Action::Delete)
@@ -52,12 +53,12 @@ impl App {
     /// Erases a user: `{ user, recordsDeleted, recordsUnstamped, events, eventsWaiting, logLines, taskRuns }`.
     ///
     /// # Errors
-    /// `forbidden` if the caller holds less than the user, `conflict` for the last admin, and what refuses the deletion of a
-    /// record.
+    /// `forbidden` if the user has rights that the caller lacks, `conflict` for the last admin, and any error that refuses the deletion
+    /// of a record.
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;
         let account = self.erase_account(caller, &erasure.user_id).await?;
-        // Records of a guest who became this user may not all be the user's yet.
+        // Some records of a guest who became this user may not be the user's yet.
         self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
         let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };
         let deleted = match erasure.deletes_records {
@@ -90,8 +91,8 @@ impl App {
         }))
     }
 
-    /// What the rest of an erasure is judged by, once the account is gone: the rights that it needs. Those who erase themselves, or the
-    /// maker of their key, are gone too; the service finishes what they began.
+    /// The rights by which the rest of an erasure is judged after the account is deleted: those that it needs. Callers who erase
+    /// themselves, or the maker of their key, have no account any more. The service finishes what they began.
     fn judged_of_erasure(&self, caller: &Caller, user_id: &str) -> Judged {
         let maker = caller.identity().and_then(|identity| identity.api_key()).and_then(|key| key.maker.user_id.as_deref());
         if caller.actor_id() == Some(user_id) || maker == Some(user_id) {
@@ -102,7 +103,8 @@ impl App {
         caller.judged.clone().that_needs(needs)
     }
 
-    /// Deletes the account with its sessions, roles and keys, and all that holds its address. Suspends what the user made.
+    /// Deletes the account with its sessions, roles and keys, and all data that contains its address. Suspends the things that the user
+    /// made.
     async fn erase_account(&self, caller: &Caller, id: &str) -> Result<ErasedAccount> {
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
@@ -115,7 +117,7 @@ impl App {
                 connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
                 let log_lines = connection.delete_block_logs_with(&user.email).await?;
                 let task_runs = connection.clear_task_runs_with(&user.email).await?;
-                // Last, because its events make other writers wait.
+                // This comes last, because its events make other writers wait.
                 remove_user(connection, &announcer, &id, now).await?;
                 announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
                 Ok(ErasedAccount { is_deleted: true, log_lines, task_runs })
@@ -124,7 +126,7 @@ impl App {
         .await
     }
 
-    /// Takes the user's id out of the stamps of records: of how many.
+    /// Clears the user's id in the stamps of records. Returns the number of records.
     async fn erase_stamps(&self, caller: &Caller, user_id: &str) -> Result<u64> {
         let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
         let mut changed = 0;
@@ -140,7 +142,7 @@ impl App {
         Ok(changed)
     }
 
-    /// Merges the search indexes that still have something of deleted records, or of texts that were changed.
+    /// Merges the search indexes that still contain text of deleted or changed records.
     async fn erase_from_search(&self, caller: &Caller) -> Result<()> {
         let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
         for name in &names {
@@ -149,7 +151,7 @@ impl App {
                 let mut began = std::time::Instant::now();
                 while self.merge_search(caller, name, begins).await? {
                     begins = false;
-                    // Others write as well: it rests as long as it works.
+                    // Other callers write as well, so this rests for as long as it worked.
                     tokio::time::sleep(began.elapsed()).await;
                     began = std::time::Instant::now();
                 }
@@ -161,7 +163,7 @@ impl App {
         Ok(())
     }
 
-    /// One step of it: whether there is more to do.
+    /// Runs one step of a merge. Returns whether there is more to do.
     async fn merge_search(&self, caller: &Caller, name: &str, begins: bool) -> Result<bool> {
         self.on_schema(caller, move |registry| async move {
             let object = registry.object(name);
@@ -182,10 +184,10 @@ impl App {
         .await
     }
 
-    /// The same for some of the records of an object, so that other writes go on.
+    /// Clears the stamps of some records of an object, so that other writes can run in between.
     async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<Restamped> {
         self.on_schema(caller, move |registry| async move {
-            // An object that was deleted in between has no stamps any more.
+            // An object that was deleted meanwhile has no stamps any more.
             let Some(object) = registry.object(name).cloned() else { return Ok(Restamped { changed: 0, has_rest: false }) };
             let user_id = user_id.to_owned();
             self.store
@@ -202,9 +204,9 @@ impl App {
         .await
     }
 
-    /// Deletes the events that are of the user's records or name the user, and that nobody still has to get. A consumer may hold a
-    /// copy that such an event tells it to delete. Returns how many were deleted, and how many are left because somebody still has
-    /// to get them.
+    /// Deletes settled events that belong to the user's records or name the user. Unsettled events stay, because a consumer may have a
+    /// copy of the data and learns from the event to delete it. Returns how many were deleted, and how many are left because a consumer
+    /// still has to get them.
     async fn erase_events(&self, caller: &Caller, user_id: &str) -> Result<(u64, u64)> {
         let (mut after, mut deleted, mut waiting) = (0, 0, 0);
         loop {
@@ -229,7 +231,7 @@ impl App {
                     .await?;
                 deleted += gone;
                 waiting += left;
-                // Others write as well: it rests as long as it works.
+                // Other callers write as well, so this rests for as long as it worked.
                 tokio::time::sleep(began.elapsed()).await;
             }
             after = last;

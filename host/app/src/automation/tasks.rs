@@ -1,4 +1,4 @@
-//! Scheduled tasks: what there is, when it is due, and its runs.
+//! Scheduled tasks: their definitions, their due times and their runs.
 
 mod kind;
 mod runner;
@@ -33,7 +33,7 @@ const CONFIG_BYTES_MAX: usize = 65_536;
 const EVENT_RETENTION: &str = "event-retention";
 const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
 
-/// Changes of a task. A member that is left out stays as it is.
+/// Changes of a task. Members that are left out stay unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct TaskChanges {
     pub enabled: Option<bool>,
@@ -42,7 +42,7 @@ pub struct TaskChanges {
     pub config: Option<Value>,
 }
 
-/// What making a task takes.
+/// The members of a new task.
 #[derive(Clone, Debug)]
 pub struct NewTask {
     pub name: String,
@@ -92,7 +92,7 @@ impl From<&TaskRow> for TaskAnswer {
     }
 }
 
-/// The states of a run, and of the last one of a task.
+/// The states of a run, and of the last run of a task.
 const RUN_STATUSES: [&str; 3] = ["running", "succeeded", "failed"];
 
 /// A run of a task.
@@ -130,7 +130,7 @@ impl From<&TaskRunRow> for TaskRunAnswer {
     }
 }
 
-/// What a run did; null where it did not succeed, or that is not told.
+/// The result of a run. Null if the run did not succeed, or if the caller does not get the result.
 fn result_of(run: &TaskRunRow) -> Value {
     run.result.as_deref().map(|result| Place::new("svc_task_runs", "result", &run.id).read(result)).unwrap_or_default()
 }
@@ -172,7 +172,7 @@ impl StoredThing for TaskRow {
     }
 }
 
-/// Tasks as things that act later.
+/// Tasks, as a kind of things that act later.
 pub(crate) struct MadeTasks;
 
 impl ActsLater for MadeTasks {
@@ -208,7 +208,7 @@ impl ActsLater for MadeTasks {
     }
 }
 
-/// What a task does; `None` if its stored configuration cannot be read.
+/// The kind of a task's work. `None` if its stored configuration cannot be read.
 fn kind_of(task: &TaskRow) -> Option<Kind> {
     let config: Value = Place::new("svc_tasks", "config", &task.id).found(&task.config)?;
     Kind::read(&task.kind, &config).ok()
@@ -236,7 +236,7 @@ impl App {
         Ok(self.answer_to(caller, &task))
     }
 
-    /// The task as the caller may see it: the input of a block's action is for those alone who may call the action.
+    /// The task as the caller may see it. The input of a block's action is shown only to callers who may call the action.
     fn answer_to(&self, caller: &Caller, task: &TaskRow) -> TaskAnswer {
         let mut answer = TaskAnswer::from(task);
         if self.may_act_on_task(caller, task).is_err()
@@ -253,11 +253,11 @@ impl App {
         found.ok_or_else(|| Error::not_found("task"))
     }
 
-    /// Makes a task that calls a block's action or erases a user, with the rights that its maker has at each run.
+    /// Creates a task that calls a block's action or erases a user. Each run has the rights that the maker has at that time.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not do that, or holds less than the user to erase; `unique_violation` if the name is
-    /// taken.
+    /// `forbidden` if the caller may not do what the task does, or lacks rights that the user to erase has. `unique_violation` if the
+    /// name is taken.
     pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Create)?;
         check_name(&new.name)?;
@@ -309,11 +309,12 @@ impl App {
         Ok(answer)
     }
 
-    /// Enables, disables or tunes a task. A caller who changes what a block's task does lends it their rights from then on.
+    /// Enables, disables or changes a task. A caller who changes the action of a block's task becomes its maker, so later runs have
+    /// their rights.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
-    /// or would erase, or changes how guests are deleted and may not delete users.
+    /// `forbidden` in three cases: the caller may not call the task's old or new action, the old or new user to erase has rights that
+    /// the caller lacks, or the caller changes how guests are deleted and may not delete users.
     pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let known = self.find_task(caller, id_or_name).await?;
@@ -336,7 +337,7 @@ impl App {
                         keep_maker(connection, maker).await?;
                     }
                     let mut task = connection.held_task(&known.id).await?.ok_or_else(|| Error::not_found("task"))?;
-                    // Somebody else may have changed its action in between.
+                    // Somebody else may have changed the task's action meanwhile.
                     app.require_task(connection, &acting, &task).await?;
                     let was_enabled = task.enabled;
                     task.enabled = changes.enabled.unwrap_or(task.enabled);
@@ -362,11 +363,11 @@ impl App {
         Ok(TaskAnswer::from(&task))
     }
 
-    /// Deletes a task that somebody made, with its runs.
+    /// Deletes a task that a user created, with its runs.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not call its action, or holds less than the user whom it erases; `conflict` for those that
-    /// come with the service, which can be disabled.
+    /// `forbidden` if the caller may not call its action, or lacks rights that the user to erase has. `conflict` for a task of the
+    /// service, which can only be disabled.
     pub async fn delete_task(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(Resource::Tasks, Action::Delete)?;
         let task = self.find_task(caller, id_or_name).await?;
@@ -388,7 +389,8 @@ impl App {
             .await
     }
 
-    /// Runs of a task, the newest first: `{ data, pagination }`. What a block's action answered shows to those alone who may call it.
+    /// Runs of a task, the newest first: `{ data, pagination }`. The result of a block's action is shown only to callers who may call
+    /// it.
     pub async fn task_runs(&self, caller: &Caller, id_or_name: &str, paging: Paging) -> Result<String> {
         caller.require(Resource::Tasks, Action::Read)?;
         let task = self.find_task(caller, id_or_name).await?;
@@ -403,10 +405,10 @@ impl App {
         Ok(page_json(&runs.iter().map(TaskRunAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
-    /// Adopts a task by its id or its name: as it is then.
+    /// Adopts a task, by its id or its name, as it is at that moment.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if it comes with the service.
+    /// `not_found`. `forbidden` if the task needs rights that the caller lacks. `conflict` if it is a task of the service.
     pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let id = self.find_task(caller, id_or_name).await?.id;
@@ -414,8 +416,8 @@ impl App {
         self.shown_task(caller, &id).await
     }
 
-    /// Demands the rights that a task carries: those to call its action, or every right if its configuration cannot be read. The
-    /// service's own tasks carry none beside `tasks`.
+    /// Requires the rights that a task needs: those to call its action, or every right if its configuration cannot be read. The
+    /// service's own tasks need none besides `tasks`.
     ///
     /// # Errors
     /// `forbidden` if the caller may not call the action.
@@ -424,7 +426,7 @@ impl App {
             return Ok(());
         }
         let Some(kind) = kind_of(task) else {
-            // A newer server wrote the task, or it is damaged. It is not known what it would do, so the caller needs every right.
+            // A newer server wrote the task, or it is damaged. Its effect is unknown, so the caller needs every right.
             return caller.require("*", Action::Manage);
         };
         match kind {
@@ -436,8 +438,8 @@ impl App {
         }
     }
 
-    /// As [`App::may_act_on_task`], and demands that a caller holds what the user holds whom the task erases. A run has the rights of
-    /// the task's maker, so without this the caller would borrow them.
+    /// As [`App::may_act_on_task`]. It also requires every right that the user to erase has. A run has the rights of the task's maker,
+    /// so without this check the caller would borrow them.
     ///
     /// # Errors
     /// `forbidden`.
@@ -446,7 +448,7 @@ impl App {
         self.require_strength_over_erased(connection, caller, task).await
     }
 
-    /// Demands what the user holds whom the task erases. A user who is gone holds nothing.
+    /// Requires the rights of the user whom the task erases. A deleted user has none.
     async fn require_strength_over_erased(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
         if !kind::MADE.contains(&task.kind.as_str()) {
             return Ok(());
@@ -458,7 +460,7 @@ impl App {
         }
     }
 
-    /// Makes the tasks that come with the service, where they are not there yet.
+    /// Creates the service's own tasks that do not exist yet.
     pub(crate) async fn seed_tasks(&self) -> Result<()> {
         let now = self.clock.now();
         let mut seeded = vec![(EVENT_RETENTION, Kind::EventRetention, "30 3 * * *", true)];
@@ -497,7 +499,7 @@ impl App {
             .await
     }
 
-    /// A configuration that fits the kind, with its defaults, and does nothing that the caller may not do.
+    /// A configuration that fits the kind, with its defaults, and that does nothing that the caller may not do.
     fn task_config(&self, caller: &Caller, kind: &str, config: &Value) -> Result<Value> {
         let kind = Kind::read(kind, config)?;
         if let Kind::BlockAction { block, action, input } = &kind {
@@ -521,7 +523,7 @@ impl App {
     }
 }
 
-/// Demands the right to delete users of a caller who has guests deleted, or changes which ones are.
+/// Requires the right to delete users from a caller who makes a task delete guests, or changes which guests it deletes.
 ///
 /// # Errors
 /// `forbidden`.
@@ -529,10 +531,10 @@ fn may_delete_guests(caller: &Caller) -> Result<()> {
     caller.require(Resource::Users, Action::Delete).map_err(|error| error.within("The task deletes guests"))
 }
 
-/// Demands that a task is one that somebody made.
+/// Checks that a user created the task.
 ///
 /// # Errors
-/// `conflict` for those that come with the service.
+/// `conflict` for a task of the service.
 fn made_by_somebody(task: &TaskRow) -> Result<()> {
     match kind::MADE.contains(&task.kind.as_str()) {
         true => Ok(()),

@@ -1,8 +1,8 @@
-//! What answers are made of: a struct for each resource, which serde writes and schemars describes.
+//! Answers: one struct for each resource. serde writes it, and schemars describes it.
 //!
-//! The struct stands beside its operations, and is the one home of its answer's form: the members, their order, their types, and
-//! in its doc comments what they mean. The OpenAPI document takes it from there, and with it the console's types. Answers of
-//! records have a path of their own, as their columns are defined at run time.
+//! The struct stands beside its operations, and only it defines the answer's form: the members, their order and their types. Its doc
+//! comments are the descriptions. The OpenAPI document is made from it, and the console's types from the document. Records have a
+//! separate path, because their columns are defined at run time.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use blockbase_store::{Maker, Suspension, SuspensionReason};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
-/// An instant, in milliseconds since the epoch: RFC 3339 in UTC with milliseconds in an answer.
+/// An instant, in milliseconds since the epoch. In an answer it is RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamp(pub i64);
 
@@ -35,7 +35,7 @@ impl JsonSchema for Timestamp {
     }
 }
 
-/// A list of texts, one of which a member is, with null for a member that may be null.
+/// The texts that a member may have, and null for a member that may be null.
 pub(crate) fn or_null(texts: &[&str]) -> Vec<Option<String>> {
     texts.iter().map(|text| Some((*text).to_owned())).chain([None]).collect()
 }
@@ -68,7 +68,7 @@ pub struct MakerAnswer {
 }
 
 impl MakerAnswer {
-    /// `None` if nobody is recorded.
+    /// `None` if no maker is stored.
     pub(crate) fn of(maker: &Maker) -> Option<MakerAnswer> {
         let Maker { user_id, api_key_id } = maker;
         let user_id = user_id.clone().filter(|id| id != Maker::PUBLIC);
@@ -76,13 +76,13 @@ impl MakerAnswer {
     }
 }
 
-// Schema of a member that is an object of any members. (A doc comment would be that member's description.)
+// The schema of a member that is an object with any members. (A doc comment would become that member's description.)
 #[derive(JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct AnyObject {}
 
 /// The JSON text of an answer.
 pub(crate) fn text_of(answer: &(impl Serialize + ?Sized)) -> String {
-    // Structs whose members are texts, numbers, lists and JSON cannot fail.
+    // This cannot fail for structs whose members are texts, numbers, lists and JSON.
     serde_json::to_string(answer).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Time and ids, handed in so that tests can move them.
+//! Time and ids. They are handed in, so that tests can change them.
 #![expect(clippy::disallowed_types, reason = "uuid's context is shared through a mutex of the standard library alone")]
 
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use uuid::{ContextV7, Timestamp, Uuid};
 
-/// Tells the time and makes ids of it.
+/// Returns the time and makes ids from it.
 #[derive(Clone)]
 pub struct Clock {
     now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
@@ -22,7 +22,7 @@ impl Clock {
         })
     }
 
-    /// `now_ms` answers milliseconds since the epoch.
+    /// `now_ms` returns milliseconds since the epoch.
     pub fn new(now_ms: impl Fn() -> i64 + Send + Sync + 'static) -> Clock {
         Clock { now_ms: Arc::new(now_ms), context: Arc::new(Mutex::new(ContextV7::new())) }
     }
@@ -32,7 +32,7 @@ impl Clock {
         (self.now_ms)()
     }
 
-    /// A UUIDv7 of the instant `now`; those of one process go up.
+    /// A UUIDv7 of the instant `now`. The ids of one process increase.
     pub fn id(&self, now: i64) -> Uuid {
         let seconds = u64::try_from(now.div_euclid(1000)).unwrap_or(0);
         let nanos = u32::try_from(now.rem_euclid(1000)).unwrap_or(0) * 1_000_000;

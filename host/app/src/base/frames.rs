@@ -1,4 +1,4 @@
-//! Frames on their way to the client of a stream: few, and few bytes, however slowly it reads.
+//! Frames on their way to a stream's client. Their number and bytes are bounded, even if the client reads slowly.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,15 +7,15 @@ use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Bytes of the frames that wait for a client; one larger frame may wait alone.
+/// Bytes of the frames that wait for a client. A single frame may be larger.
 const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
 
-/// Where frames are put.
+/// The end into which frames are put.
 #[derive(Clone)]
 pub struct FrameSender {
     sender: mpsc::Sender<Waiting>,
     room: Arc<Semaphore>,
-    /// Where they are counted too, while they wait for room and while they wait for the client.
+    /// The quota that counts frames too, while they wait for room and while they wait for the client.
     counted: Option<(Arc<ByteQuota>, QuotaOwner)>,
 }
 
@@ -26,7 +26,7 @@ struct Waiting {
     _held: Option<BytesHeld>,
 }
 
-/// Where the client's connection takes them.
+/// The end from which the client's connection takes frames.
 pub struct Frames(mpsc::Receiver<Waiting>);
 
 /// A queue of at most `frames_max` frames.
@@ -35,7 +35,7 @@ pub(crate) fn frames(frames_max: usize, counted: Option<(Arc<ByteQuota>, QuotaOw
     (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)), counted }, Frames(receiver))
 }
 
-/// A queue of at most `frames_max` frames that all streams share, so that those of one stream take no memory of their own.
+/// A queue of at most `frames_max` frames. All streams share the frames, so each stream needs no memory for its own.
 pub(crate) fn shared_frames(frames_max: usize) -> (FrameSender, Frames) {
     frames(frames_max, None)
 }
@@ -54,9 +54,9 @@ impl FramePlace<'_> {
 }
 
 impl FrameSender {
-    /// Waits until there is room for a frame of `bytes` bytes; `None` once the client is gone.
+    /// Waits until there is room for a frame of `bytes` bytes. `None` once the client has disconnected.
     pub async fn room(&self, bytes: usize) -> Option<FramePlace<'_>> {
-        // The frame is there already.
+        // The frame exists already, so its bytes are counted while it waits.
         let held = self.counted.as_ref().map(|(quota, owner)| quota.hold(owner, bytes));
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(BYTES_AHEAD_MAX);
         let room = tokio::select! {
@@ -66,7 +66,7 @@ impl FrameSender {
         Some(FramePlace { slot: self.sender.reserve().await.ok()?, room, held })
     }
 
-    /// Sends a frame once there is room; whether the client is still there.
+    /// Sends a frame once there is room. Returns whether the client is still connected.
     pub async fn send(&self, frame: Bytes) -> bool {
         match self.room(frame.len()).await {
             Some(place) => {
@@ -77,14 +77,14 @@ impl FrameSender {
         }
     }
 
-    /// Waits until the client is gone.
+    /// Waits until the client has disconnected.
     pub async fn closed(&self) {
         self.sender.closed().await;
     }
 }
 
 impl Frames {
-    /// The next frame; `None` at the end.
+    /// The next frame. `None` at the end.
     pub async fn next(&mut self) -> Option<Bytes> {
         self.0.recv().await.map(|waiting| waiting.frame)
     }

@@ -1,12 +1,12 @@
-//! Work whose time grows with what a caller sent.
+//! Work that takes longer the more a caller sent.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Bytes that may be worked on where the request runs.
+/// Bytes up to which the work stays on the request's thread without a handover.
 const BYTES_IN_PLACE_MAX: usize = 64 * 1024;
 
-/// Runs `work` on `bytes` bytes. Where they are many, the runtime first hands this thread's other tasks to another one, so that no
-/// other request waits.
+/// Runs `work` on `bytes` bytes. If they are many, the runtime first moves this thread's other tasks to another thread, so that no other
+/// request waits.
 pub fn run_sized<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_threads = || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
     match bytes > BYTES_IN_PLACE_MAX && has_threads() {

@@ -1,8 +1,8 @@
-//! Documents that the platform's tables hold as JSON text. The server wrote them, so one that cannot be read is an error in its log.
+//! Documents that the platform's tables store as JSON text. The server wrote them, so an unreadable one is an error in its log.
 //!
-//! One rule for all of them: a decision by such a document demands every right, or fails ([`Place::decides`]), because nobody gets
-//! a right by a document that nobody can read. An answer goes on without it ([`Place::read`]), because one damaged row must not keep
-//! its administrators from the list in which they find it.
+//! There is one rule for all of them. A decision that needs an unreadable document demands every right, or fails ([`Place::decides`]),
+//! so nobody gets a right from it. An answer continues without it ([`Place::read`]). Otherwise one damaged row would hide the list in
+//! which administrators can find it.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use blockbase_schema::{Error, Result};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-/// Damages that are remembered, so that each is logged once. Past it all are forgotten, and logged once more.
+/// Most damaged documents that are remembered, so that each is logged once. Above this number all are forgotten, and logged once more.
 const LOGGED_MAX: usize = 1000;
 
 static LOGGED: Mutex<Logged> = Mutex::new(Logged(BTreeSet::new()));
 
-/// The damages that the log has: their place and their cause.
+/// The damaged documents that were logged, by place and cause.
 struct Logged(BTreeSet<String>);
 
 impl Logged {
@@ -27,12 +27,12 @@ impl Logged {
     }
 }
 
-/// Where a document is stored, for the log.
+/// The place of a stored document, for the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'r> {
     pub(crate) table: &'static str,
     pub(crate) column: &'static str,
-    /// What the row is known by.
+    /// The key of the row.
     pub(crate) row: &'r str,
 }
 
@@ -41,33 +41,33 @@ impl<'r> Place<'r> {
         Place { table, column, row }
     }
 
-    /// The document of this place, for an answer. A document that cannot be read is replaced by the empty value.
+    /// The document for an answer. An unreadable document is replaced by the empty value.
     pub(crate) fn read<T: DeserializeOwned + Default>(self, text: &str) -> T {
         self.found(text).unwrap_or_default()
     }
 
-    /// The document of this place, for a decision.
+    /// The document for a decision.
     ///
     /// # Errors
-    /// `internal` where it cannot be read.
+    /// `internal` if the document cannot be read.
     pub(crate) fn decides<T: DeserializeOwned>(self, text: &str) -> Result<T> {
         let Place { table, column, row } = self;
         self.found(text).ok_or_else(|| Error::internal(format!("`{column}` of `{row}` in {table} cannot be read")))
     }
 
-    /// The document of this place; `None` where it cannot be read.
+    /// The document, or `None` if it cannot be read.
     pub(crate) fn found<T: DeserializeOwned>(self, text: &str) -> Option<T> {
         match serde_json::from_str(text) {
             Ok(document) => Some(document),
             Err(error) => {
-                // Without the error's text, which can quote the document.
+                // The error's text is left out, because it can quote the document.
                 self.log(&format!("{:?} error at line {}, column {}", error.classify(), error.line(), error.column()));
                 None
             }
         }
     }
 
-    /// Says in the log what is wrong with the document, and gives the empty value.
+    /// Logs the fault of the document, and returns the empty value.
     pub(crate) fn damaged<T: Default>(self, cause: &str) -> T {
         self.log(cause);
         T::default()

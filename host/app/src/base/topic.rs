@@ -1,7 +1,7 @@
-//! The topics of all events, and the payloads of those that the platform writes about itself.
+//! The topics of all events, and the payloads of the platform's own events.
 //!
-//! `record_events` makes the payloads of records' events. This file does not know who writes an event, or for whom.
-//! Tests compare the lists with `docs/events.md`, and pin the bytes of every payload of the platform.
+//! `record_events` makes the payloads of records' events. This file does not know the writers and receivers of events. Tests compare the
+//! lists with `docs/events.md`, and fix the bytes of every payload of the platform.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::base::answer::MakerAnswer;
 
 listed! {
-    /// What happened to a record.
+    /// A kind of change of a record.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum RecordOp {
         Created,
@@ -27,7 +27,7 @@ listed! {
 }
 
 impl RecordOp {
-    /// As payloads have it, and the last segment of topics.
+    /// The name in payloads. It is also the last segment of topics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             RecordOp::Created => "created",
@@ -44,31 +44,31 @@ impl RecordOp {
     }
 }
 
-/// Makes the enum, and what is known of each variant, out of one table. `with op` gives a payload the member `op`, which is the last
+/// Makes the enum and the data of each variant from one table. `with op` adds the member `op` to a payload. Its value is the last
 /// segment of the topic.
 macro_rules! topics {
     (@op $name:literal) => { None };
     (@op $name:literal op) => { $name.rsplit_once('.').map(|(_, op)| op) };
     ($($variant:ident($members:ty) $name:literal $(with $op:ident)? $when:literal;)+) => {
-        /// A topic of the platform, with what the payload of its event holds beside the actor.
+        /// A topic of the platform, with the members of its event's payload besides the actor.
         #[derive(Clone, Debug)]
         pub(crate) enum Topic<'a> {
             $(#[doc = $when] $variant($members),)+
         }
 
         impl Topic<'_> {
-            /// The name of each, and when its event is written, in the order of the documentation.
+            /// The name of each topic, and when its event is written, in the order of the documentation.
             #[cfg(test)]
             const LISTED: &'static [(&'static str, &'static str)] = &[$(($name, $when)),+];
 
-            /// As the list has it: with `<id>` where each event has an id of its own.
+            /// The name in the list. It has `<id>` if each event's topic contains an id.
             fn name(&self) -> &'static str {
                 match self {
                     $(Topic::$variant(_) => $name,)+
                 }
             }
 
-            /// The payload as JSON text; `actor` is null for the service itself and for callers without a credential.
+            /// The payload as JSON text. `actor` is null for the service itself and for callers without a credential.
             pub(crate) fn payload(&self, actor: Option<&Actor>) -> Result<String> {
                 let text = match self {
                     $(Topic::$variant(members) => {
@@ -154,7 +154,7 @@ pub(crate) struct NewUserMembers<'a> {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct UpgradeMembers<'a> {
-    /// The account that has what the guest had.
+    /// The account that took over the guest's data.
     pub(crate) user_id: &'a str,
     pub(crate) guest_id: &'a str,
 }
@@ -165,7 +165,7 @@ pub(crate) struct UserMembers<'a> {
     pub(crate) user_id: &'a str,
 }
 
-/// What events show of an API key: never the key itself.
+/// The members that events show of an API key. They never contain the key itself.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KeyMembers<'a> {
@@ -195,7 +195,7 @@ pub(crate) struct UsedKeyMembers<'a> {
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SuspensionMembers<'a> {
-    /// What the routes of its kind name it by.
+    /// The thing's id in the routes of its kind.
     id: &'a str,
     reason: &'static str,
 }
@@ -222,7 +222,7 @@ pub(crate) struct RunMembers<'a> {
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct WebhookTestMembers<'a> {
-    /// The webhook's id, which the topic has.
+    /// The webhook's id. It is in the topic, and so not in the payload.
     #[serde(skip)]
     pub(crate) id: &'a str,
 }
@@ -240,7 +240,7 @@ impl<'a> Topic<'a> {
         }
     }
 
-    /// That a run of a task has ended. `result` and the run's error are those that everybody with read on events may see.
+    /// The event of a run that has ended. Everybody with read on events may see `result` and the run's error.
     pub(crate) fn run_ended(task: &'a str, run: &'a TaskRunRow, result: &'a Value) -> Topic<'a> {
         let members = RunMembers {
             task,
@@ -257,7 +257,7 @@ impl<'a> Topic<'a> {
         }
     }
 
-    /// As the event has it.
+    /// The topic as the event has it.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         match self {
             Topic::WebhookTest(WebhookTestMembers { id }) => Cow::Owned(format!("{WEBHOOK_TEST}{id}")),
@@ -444,7 +444,7 @@ mod tests {
     fn the_documentation_has_every_topic_of_records() {
         let rows = table_rows(include_str!("../../../../docs/events.md"), "| topic | payload |");
         let cells = rows.iter().map(|row| row.split('|').nth(1).expect("a first cell"));
-        // Every second part is in quotes.
+        // Every second part is inside quotes.
         let documented: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
         let first_of_row = [RecordOp::Created, RecordOp::Linked];
         let wanted: Vec<String> = RecordOp::ALL
@@ -491,7 +491,7 @@ mod tests {
                 let file = file.display();
                 let list = call.trim_start().strip_prefix('[').and_then(|call| call.split_once(']'));
                 let (list, _) = list.unwrap_or_else(|| panic!("{file} listens to what is no list of patterns"));
-                // Every second part is in quotes.
+                // Every second part is inside quotes.
                 for text in list.split(['"', '`']).skip(1).step_by(2) {
                     let pattern = TopicPattern::parse(&text.replace("${object}", "order")).expect("a pattern");
                     assert!(topics.iter().any(|topic| pattern.matches(topic)), "{file} listens to {text}");

@@ -1,7 +1,7 @@
-//! A webhook's own headers: checked, sealed at rest, shown without their values.
+//! A webhook's own headers. They are checked, stored encrypted, and shown without their values.
 //!
-//! A value is often a credential of the receiver, so it is kept like a secret: nobody reads it back, and it does not follow the
-//! webhook to another URL.
+//! A value is often a credential of the receiver, so it is treated like a secret. Nobody can read it back, and it is not sent to another
+//! URL.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use blockbase_outbound::is_reserved_of_messages;
 use blockbase_schema::{Code, Error, Result};
 use serde_json::{Map, Value, json};
 
-/// Stands for a value that is stored and not shown.
+/// Replaces a value that is stored and not shown.
 pub(crate) const HIDDEN: &str = "***";
 const HEADERS_MAX: usize = 50;
-/// Names and values of all headers together.
+/// Bytes of the names and values of all headers together.
 const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Bytes that sealing adds to a value: the nonce and the tag.
 const SEAL_BYTES: usize = 40;
@@ -24,7 +24,7 @@ const HEADER_PREFIX: &str = "x-svc-";
 #[derive(Clone, Debug, PartialEq)]
 enum Stored {
     Sealed(Sealed),
-    /// Written by a version of the server that sealed none; the next start seals it.
+    /// An earlier version of the server stored it unsealed. The next start seals it.
     Plain(String),
 }
 
@@ -45,8 +45,8 @@ fn refused(message: String) -> Error {
     Error::new(Code::InvalidValue, message).with_field("headers")
 }
 
-/// What a value is encrypted for. It is not bound to a webhook's id, because an upgrade of a block gives the headers that it
-/// declares to the webhook that is there.
+/// The purpose for which a value is encrypted. It does not contain the webhook's id, because an upgrade of a block gives the declared
+/// headers to the existing webhook.
 fn purpose(name: &str) -> String {
     format!("webhook-header:{}", name.to_ascii_lowercase())
 }
@@ -56,10 +56,10 @@ fn sealed(secrets: &SecretBox, name: &str, value: &str) -> Result<Stored> {
 }
 
 impl Headers {
-    /// Checks headers as a body gives them, and seals their values. [`HIDDEN`] keeps what is stored under the name.
+    /// Checks the headers of a body, and seals their values. [`HIDDEN`] keeps the value that is stored under the name.
     ///
     /// # Errors
-    /// `invalid_value` naming the header.
+    /// `invalid_value`, which names the header.
     pub(crate) fn seal(secrets: &SecretBox, given: &Map<String, Value>, stored: &Headers) -> Result<Headers> {
         check(given)?;
         let mut headers = Vec::with_capacity(given.len());
@@ -81,7 +81,7 @@ impl Headers {
         }
     }
 
-    /// What stays in force of a value depends on the name in either case of its letters.
+    /// The stored value of a header. The case of the name does not matter.
     fn get(&self, name: &str) -> Option<Stored> {
         self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone())
     }
@@ -117,12 +117,12 @@ impl Headers {
         Value::Object(stored.collect()).to_string()
     }
 
-    /// Whether a value is stored as it is.
+    /// Whether a value is stored unsealed.
     pub(crate) fn has_plain(&self) -> bool {
         self.0.iter().any(|(_, value)| matches!(value, Stored::Plain(_)))
     }
 
-    /// The same with every value sealed; `None` where all were.
+    /// The same headers with every value sealed. `None` if all were already sealed.
     pub(crate) fn sealed_anew(&self, secrets: &SecretBox) -> Result<Option<Headers>> {
         if !self.has_plain() {
             return Ok(None);
@@ -134,15 +134,15 @@ impl Headers {
         headers.collect::<Result<_>>().map(Headers).map(Some)
     }
 
-    /// Names, each with [`HIDDEN`].
+    /// The names, each with [`HIDDEN`] as its value.
     pub(crate) fn shown(&self) -> Value {
         Value::Object(self.0.iter().map(|(name, _)| (name.clone(), json!(HIDDEN))).collect())
     }
 
-    /// Names and values, to be sent.
+    /// The names and values to send.
     ///
     /// # Errors
-    /// A sentence for readers of the ledger: a value was stored under another master secret.
+    /// A sentence for readers of the ledger, if a value was stored under another master secret.
     pub(crate) fn open(&self, secrets: &SecretBox) -> std::result::Result<Vec<(String, String)>, String> {
         let open = |(name, value): &(String, Stored)| {
             let value = match value {
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(opened, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let unknown = Headers::seal(&secrets, &given(json!({ "X-New": "***" })), &read).expect_err("a refusal");
         assert!(unknown.message.contains("X-New"), "{}", unknown.message);
-        // Values that are kept count toward the bound as well.
+        // Stored values that are kept count toward the bound as well.
         let large = given(json!({ "A": "x".repeat(5000) }));
         let large = Headers::seal(&secrets, &large, &Headers::default()).expect("headers");
         assert!(Headers::seal(&secrets, &given(json!({ "A": "***", "B": "y".repeat(5000) })), &large).is_err());

@@ -1,4 +1,4 @@
-//! Calls of blocks: actions by callers, hooks by third parties.
+//! Calls of blocks: callers call actions, and third parties call hooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::state::block_usage::HandlerKind;
 use crate::state::manifest::ActionDeclaration;
 
 impl App {
-    /// An enabled block and the place of an action in its manifest, which the caller may call.
+    /// The enabled block, and the index of an action in its manifest that the caller may call.
     ///
     /// # Errors
-    /// `not_found` for callers who may see blocks. Other callers get the same error for an unknown action as for one that they
-    /// may not call.
+    /// `not_found` for callers who may see blocks. Other callers get the same error for an unknown action and for one that they may not
+    /// call.
     pub(crate) fn callable(&self, caller: &Caller, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
         match self.declared(block, action) {
             Ok((block, place)) if self.may_call(caller, &block.manifest.actions[place]) => Ok((block, place)),
@@ -46,7 +46,7 @@ impl App {
         }
     }
 
-    /// Whether the caller may call an action. On a resource without rows, a grant for own rows gives nothing.
+    /// Whether the caller may call an action. On a resource without rows, a grant for own rows gives no right.
     pub(crate) fn may_call(&self, caller: &Caller, action: &ActionDeclaration) -> bool {
         let (resource, needed) = action.permission();
         match self.registry().object(resource) {
@@ -55,8 +55,8 @@ impl App {
         }
     }
 
-    /// Whether the caller may call an action by its name. The block may be disabled. An unknown action needs the same permission
-    /// as an action that names none.
+    /// Whether the caller may call an action by its name. The block may be disabled. An unknown action needs the same permission as an
+    /// action that names none.
     pub(crate) fn may_call_declared(&self, caller: &Caller, block: &str, action: &str) -> bool {
         let block = self.blocks.read().get(block).cloned();
         match block.as_ref().and_then(|block| block.manifest.actions.iter().find(|declared| declared.name == action)) {
@@ -65,7 +65,7 @@ impl App {
         }
     }
 
-    /// Looks once for an action that is not known here: another instance may have installed it a moment ago.
+    /// Looks once in the database for an action that is unknown here, because another instance may have installed it a moment ago.
     pub(crate) async fn look_for_action(&self, caller: &Caller, block: &str, action: &str) -> Result<()> {
         let is_missing = self.declared(block, action).is_err();
         if is_missing && caller.is_known() {
@@ -74,8 +74,8 @@ impl App {
         Ok(())
     }
 
-    /// The caller for a block's own calls. It has the block's rights, cut to the current rights of the maker who consented to
-    /// them, and the invoker's stamps.
+    /// The caller for a block's own calls. It has the block's rights, cut to the current rights of the maker who consented to them. Its
+    /// stamps are the invoker's.
     ///
     /// # Errors
     /// `forbidden` if that maker was deleted or banned; `internal` if the stored configuration cannot be read.
@@ -100,10 +100,10 @@ impl App {
         Ok(caller)
     }
 
-    /// Calls an action: the permission is checked, then the input validated, then the handler runs.
+    /// Calls an action. It first checks the permission, then validates the input, and then runs the handler.
     ///
     /// # Errors
-    /// `not_found`, `validation_failed`, `unauthorized`, `forbidden`, `action_failed`, `action_timeout`, or the handler's own.
+    /// `not_found`, `validation_failed`, `unauthorized`, `forbidden`, `action_failed`, `action_timeout`, or the handler's own error.
     pub async fn call_action(
         &self,
         caller: &Caller,
@@ -133,7 +133,7 @@ impl App {
         let run = usage.observe(runtime.call_action(call));
         let answer = blockbase_telemetry::observe_action(block.name(), action, code, run).await;
         self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
-        // The caller may have lost the right during the call. Then they do not get the result.
+        // The caller may have lost the right during the call. Then they must not get the result.
         self.recheck(caller).await?;
         answer
     }
@@ -141,24 +141,24 @@ impl App {
     /// The enabled block that declares a hook.
     ///
     /// # Errors
-    /// `not_found`, whatever of it there is not.
+    /// `not_found`, the same for a missing block and a missing hook.
     pub async fn find_hook(&self, block: &str, hook: &str) -> Result<Arc<InstalledBlock>> {
         let declares = |block: &Arc<InstalledBlock>| block.manifest.hooks.iter().any(|declared| declared.name == hook);
         let find = || self.blocks.read().get(block).filter(|block| block.enabled).filter(|block| declares(block)).cloned();
         let mut found = find();
-        // It may have been installed on another instance a moment ago.
+        // Another instance may have installed the block a moment ago.
         if found.is_none() && self.looked_for_blocks().await? {
             found = find();
         }
         found.ok_or_else(|| Error::not_found("hook"))
     }
 
-    /// Hands a third party's request to a hook's handler. No session counts here: whether the request is genuine is for the
-    /// handler to find out, by the sender's signature. `None` if the handler leaves the answer to the service.
+    /// Gives a third party's request to a hook's handler. Sessions do not count here. The handler itself checks the sender's signature.
+    /// `None` if the handler leaves the response to the service.
     ///
     /// # Errors
-    /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` for whatever else went wrong, without detail: the
-    /// block's log has it.
+    /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` without details for any other failure. The block's log has the
+    /// details.
     pub async fn receive_hook(
         &self,
         block: &str,
@@ -188,7 +188,7 @@ impl App {
             self.log_block_line(block.name(), &call_id, "error", &message, None);
             match error.code {
                 Code::ActionTimeout => Error::new(Code::ActionTimeout, "The hook did not end in time."),
-                // The server's own state, which the sender should wait for.
+                // This is the server's own state. The sender should wait and retry.
                 Code::Unavailable | Code::Internal => error,
                 _ => Error::new(Code::ActionFailed, "The hook failed."),
             }

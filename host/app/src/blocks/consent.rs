@@ -1,4 +1,4 @@
-//! Consent: what a manifest asks for is what the installer grants, and nobody grants what they do not hold.
+//! Consent: the installer grants what the manifest asks for. Nobody can grant rights that they lack.
 
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
@@ -55,7 +55,7 @@ pub(super) struct NewHook {
 }
 
 impl NewPermissions {
-    /// The parts in which something is asked for; none where an upgrade needs no consent.
+    /// The parts with new requests. The list is empty if an upgrade needs no consent.
     pub(super) fn parts(&self) -> Vec<&'static str> {
         let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
         [
@@ -72,7 +72,7 @@ impl NewPermissions {
         .collect()
     }
 
-    /// Whether a part asks for the entry of this name: a resource, a consumer group, or whatever the part's entries are known by.
+    /// Whether a part has an entry with this name. The name is a resource, a consumer group, or the key of the part's entries.
     pub(super) fn asks_for(&self, part: &str, name: &str) -> bool {
         let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
         match part {
@@ -88,11 +88,11 @@ impl NewPermissions {
     }
 }
 
-/// What a version asks for beyond another one.
+/// The rights that a version asks for in addition to another version.
 pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermissions {
     let grants = |keep: fn(Option<RunAs>) -> bool| {
         let data = installed.permissions.data.iter().filter(|permission| keep(permission.run_as));
-        // Whose the rows are does not matter for what is asked: `own` covers `own`.
+        // The owner of the rows does not matter here: `own` covers `own`.
         Permissions::new(data.map(|permission| permission.grant()).collect::<Vec<Grant>>(), Some("actor".to_owned()))
     };
     let (plain, any) = (grants(|run_as| run_as.is_none()), grants(|_| true));
@@ -110,7 +110,7 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
         asked.iter().filter(|name| !held.contains(name)).cloned().collect()
     };
     let subscribes = |known: &SubscriptionDeclaration, asked: &SubscriptionDeclaration| {
-        // What the block's own code does with an event it could do before; a built-in handler sends it elsewhere.
+        // The block's own code could already do anything with an event before. A built-in handler sends the event elsewhere.
         known.event == asked.event
             && (!is_built_in(&asked.handler) || (known.handler == asked.handler && known.config == asked.config))
     };
@@ -129,7 +129,7 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
         .filter(|asked| !installed.webhooks.iter().any(|known| sends(known, asked)))
         .map(|asked| NewReceiver { name: asked.name.clone(), url: asked.url.clone(), topics: asked.topics.clone() })
         .collect();
-    // Who may reach the block, beyond those who run blocks anyway.
+    // Callers who may reach the block, besides those who may run blocks anyway.
     let actions = asked
         .actions
         .iter()
@@ -153,7 +153,7 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
     }
 }
 
-/// Blocks as things that act later.
+/// Blocks, as a kind of things that act later.
 pub(crate) struct MadeBlocks;
 
 impl ActsLater for MadeBlocks {
@@ -165,7 +165,7 @@ impl ActsLater for MadeBlocks {
         Box::pin(async move {
             let mut kept = Vec::new();
             for row in connection.blocks().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
-                // One that cannot be read does not serve here, and must not keep the others from being looked after.
+                // A block that cannot be read does not run here. It must not keep the others from being checked.
                 let Some(manifest) = manifest_place(&row.name).found::<Manifest>(&row.manifest) else { continue };
                 kept.push(Kept {
                     id: row.name,
@@ -193,7 +193,7 @@ impl ActsLater for MadeBlocks {
         })
     }
 
-    /// Its webhooks and subscriptions come along.
+    /// The block's webhooks and subscriptions are adopted with it.
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
         Box::pin(async move {
             let source = Some(format!("block:{id}"));
@@ -208,7 +208,7 @@ impl ActsLater for MadeBlocks {
 }
 
 impl App {
-    /// Nobody grants to a block what they do not hold.
+    /// Checks that the caller has the rights that the block gets.
     pub(crate) fn check_consent(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !self.settings.require_auth {
             return Ok(());
@@ -217,7 +217,7 @@ impl App {
             let Authority::Own(held) = &caller.authority else {
                 return Err(Error::new(Code::Forbidden, "A block cannot install blocks."));
             };
-            // As the block itself, `own` reaches the rows of every caller: that is the right for all rows.
+            // If the block acts as itself, `own` reaches the rows of every caller. So the installer needs the right for all rows.
             let given = match permission.run_as {
                 None => permission.grant().for_all(),
                 Some(RunAs::Caller) => permission.grant(),
@@ -245,7 +245,7 @@ impl App {
         Ok(())
     }
 
-    /// Nobody lets a block have events that they may not read, or write records that they may not make.
+    /// Checks that the caller may read the events that the block gets, and may create the records that it writes.
     pub(crate) fn check_subscriptions(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !manifest.webhooks.is_empty() {
             caller.require(Resource::Webhooks, Action::Create)?;

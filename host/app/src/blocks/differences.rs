@@ -1,4 +1,4 @@
-//! What one version of a block has that another has not, part by part, for the person who has to consent to it.
+//! The differences between two versions of a block, part by part, for the person who has to consent.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::consent::NewPermissions;
 use crate::state::manifest::Manifest;
 
-/// What the entries of one part are known by: their names, each with what it is.
+/// The entries of one part by their names.
 type Part = BTreeMap<String, Value>;
 
 /// An entry of the manifest that differs between two versions.
@@ -32,12 +32,12 @@ pub(super) struct Difference {
     needs_consent: bool,
 }
 
-/// The parts of a manifest, in the order in which differences are told.
+/// The parts of a manifest, in the order of the list of differences.
 const PARTS: [&str; 11] =
     ["version", "data", "secrets", "http", "actions", "hooks", "subscriptions", "webhooks", "resources", "requires", "config"];
 
-/// The differences in the order of parts and names. `added` is what the new version asks for beyond the old one; without
-/// `shows_before`, nothing of the old version itself is shown.
+/// The differences, in the order of parts and names. `added` is what the new version asks for in addition to the old one. Without
+/// `shows_before`, the entries of the old version are not shown.
 pub(super) fn differences(old: &Manifest, new: &Manifest, added: &NewPermissions, shows_before: bool) -> Vec<Difference> {
     let mut all = Vec::new();
     for ((part, before), after) in PARTS.into_iter().zip(parts(old)).zip(parts(new)) {

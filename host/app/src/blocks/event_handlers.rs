@@ -1,4 +1,4 @@
-//! Handlers of blocks: events handed to them.
+//! Events for handlers of blocks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::state::block_usage::HandlerKind;
 use blockbase_quota::QuotaOwner;
 
 impl App {
-    /// Hands an event to a block's handler. The handler's own writes are one deeper than the event.
+    /// Gives an event to a block's handler. The handler's own writes have a depth of one more than the event.
     ///
-    /// Nobody invokes it: its rows have no stamp, and what it may do "as caller" it may not do here.
+    /// No caller invokes the handler. So its rows have no stamp, and it has no rights "as caller".
     ///
     /// # Errors
-    /// What the handler answered, or why it did not.
+    /// The handler's own error, or the reason why it did not finish.
     pub async fn deliver_to_block(
         &self,
         block: &str,
@@ -38,7 +38,7 @@ impl App {
         self.run_event_call(call).await
     }
 
-    /// What a call of a handler is made of: nobody invokes it, and its own writes are one deeper than the event.
+    /// The parts of a handler's call. No caller invokes it, and its own writes have a depth of one more than the event.
     ///
     /// # Errors
     /// `forbidden` if the maker of the block was deleted or banned.
@@ -68,7 +68,7 @@ impl App {
     /// Runs a call of a handler, and counts what it uses.
     ///
     /// # Errors
-    /// What the handler answered, or why it did not.
+    /// The handler's own error, or the reason why it did not finish.
     pub(crate) async fn run_event_call(&self, call: EventCall) -> Result<()> {
         let usage = Arc::clone(&call.usage);
         let name = call.block.name().to_owned();

@@ -1,5 +1,5 @@
-//! A packed file before anybody consents to it: what it is, what it asks for, what it changes, and which problems an install
-//! would have.
+//! Inspects a packed file before anybody consents to it: what it contains, asks for and changes, and the problems that an install would
+//! have.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -62,11 +62,11 @@ impl Problem {
 }
 
 impl App {
-    /// Looks at a packed file as an install would, and installs nothing. `problems` is what an install by the caller would be refused with now,
-    /// with hints in the words of the surface.
+    /// Inspects a packed file like an install, but installs nothing. `problems` has the errors that an install by the caller would get
+    /// now, with hints in the words of the surface.
     ///
     /// # Errors
-    /// `invalid_block` for a file that is no block of this server.
+    /// `invalid_block` if the file is not a block for this server.
     pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes, words: HintWords) -> Result<Inspection> {
         self.recheck(caller).await?;
         caller.require(Resource::Blocks, Action::Create)?;
@@ -77,7 +77,7 @@ impl App {
         self.recheck(caller).await?;
         let present = self.blocks.read().get(&manifest.name).cloned();
         let problems = self.problems_of(caller, &manifest, &digest, present.as_ref()).await?;
-        // Only callers with read on blocks see the installed version. Everybody who may install sees what the new one adds.
+        // Only callers with read on blocks see the installed version. Every caller who may install sees what the new version adds.
         let may_read = caller.holds(Resource::Blocks, Action::Read);
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest));
         let changes = match (&present, &added) {
@@ -101,7 +101,7 @@ impl App {
         })
     }
 
-    /// Keeps what was compiled for a while.
+    /// Keeps the compiled file for a while.
     fn keep_inspected(self: &Arc<Self>, kept: Box<dyn Any + Send + Sync>) {
         self.inspected.keep(kept);
         self.retain_installed();
@@ -115,7 +115,7 @@ impl App {
         });
     }
 
-    /// Each reason for which an install by the caller would be refused.
+    /// Every reason that would refuse an install by the caller.
     async fn problems_of(
         &self,
         caller: &Caller,
@@ -142,7 +142,7 @@ impl App {
             self.check_requirements(manifest),
             check_actions(manifest, &self.registry(), &self.blocks.read()),
             check_secrets(caller, manifest, present),
-            // Missing requirements were reported above.
+            // The list already has missing requirements.
             beside_others.or_else(|error| if error.code == Code::MissingRequirement { Ok(()) } else { Err(error) }),
             change.map(drop),
         ];

@@ -1,4 +1,4 @@
-//! Install, upgrade, rollback: each one transaction, so that there is the old state or the new and nothing between.
+//! Install, upgrade and rollback. Each is one transaction, so there is always either the old state or the new one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::state::block_types::{InstalledBlock, PreparedBlock, manifest_place};
 use crate::state::manifest::{Manifest, Permissions, Requires};
 use crate::state::routing::is_built_in;
 
-/// How a file is to be installed.
+/// The options of an install.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstallOptions {
-    /// Say what the block would get, and do nothing.
+    /// Report what the block would get, and install nothing.
     pub dry_run: bool,
-    /// Replace the version that is installed.
+    /// Replace the installed version.
     pub upgrade: bool,
-    /// Consent to what an upgrade asks for beyond the version that is installed.
+    /// Consent to what an upgrade asks for in addition to the installed version.
     pub allow_new_permissions: bool,
 }
 
-/// What an install did, or would do.
+/// The result of an install or of a dry run.
 #[derive(Debug, Serialize)]
 pub struct Installed {
     /// `None` after a dry run.
@@ -79,36 +79,36 @@ struct ReportedWebhook {
     secret: Option<String>,
 }
 
-/// A version that is to serve, checked, with what comes with it.
+/// A checked version that is to become the active one, with everything that is stored with it.
 pub(super) struct Change {
     manifest: Manifest,
     digest: String,
-    /// The packed file; none where the version is stored already.
+    /// The packed file. `None` if the version is already stored.
     file: Option<Bytes>,
-    /// What is set of the configuration.
+    /// The values of the configuration that were set.
     config: Value,
     subscriptions: Vec<SubscriptionRow>,
-    /// With their secrets, which the new ones show once.
+    /// Webhooks with their secrets. The secrets of new webhooks are shown once.
     webhooks: Vec<(WebhookRow, String)>,
-    /// The version and digest that serve until then.
+    /// The version and digest that are active until then.
     replaces: Option<(String, String)>,
     announcer: Announcer,
-    /// Other blocks that have to be there.
+    /// Other blocks that must be installed.
     required: Vec<String>,
     now: i64,
     installed_by: Option<String>,
-    /// Who consents to what it asks for.
+    /// The caller who consents to what the block asks for.
     maker: Maker,
 }
 
 impl App {
-    /// Installs a packed file, upgrades the block to it, or with `dry_run` says what it would get.
+    /// Installs a packed file, or upgrades the block to it. With `dry_run` it only reports what the block would get.
     ///
     /// # Errors
-    /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`; `forbidden` if it asks for more than the
-    /// installer holds.
+    /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`. `forbidden` if the block asks for rights that the
+    /// installer lacks.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
-        // Before the file is compiled, which may have come in slowly.
+        // The check comes before the compilation, because the file may have arrived slowly.
         self.recheck(caller).await?;
         caller.require(Resource::Blocks, Action::Create)?;
         let installed = self.try_install(caller, file, options).await;
@@ -155,7 +155,7 @@ impl App {
         Ok(Installed { block: Some(block), report, is_new })
     }
 
-    /// The report, whose `webhooks` are still to come; the warnings are about topics that match nothing at this moment.
+    /// The report, still without its `webhooks`. Its warnings are about topics that match nothing at this moment.
     fn install_report(&self, manifest: &Manifest) -> InstallReport {
         let of_subscriptions = manifest.subscriptions.iter().map(|declared| &declared.event);
         let topics = of_subscriptions.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
@@ -167,10 +167,10 @@ impl App {
         }
     }
 
-    /// Lets the version before the present one serve again. What was upgraded from it is kept until the next upgrade.
+    /// Makes the version before the present one active again. The present version is kept until the next upgrade.
     ///
     /// # Errors
-    /// `conflict` if there is no version before; `forbidden` if that one holds more than the caller.
+    /// `conflict` if there is no earlier version. `forbidden` if that version asks for rights that the caller lacks.
     pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Create)?;
         let present = self.installed(name)?;
@@ -189,7 +189,7 @@ impl App {
         Ok(self.apply(caller, change).await?.0)
     }
 
-    /// Demands that the caller may give the block what its manifest asks for, and that there is what it needs.
+    /// Checks that the caller may grant what the manifest asks for, and that the block's requirements are installed.
     fn check_grantable(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
         self.check_consent(caller, manifest)?;
         self.check_subscriptions(caller, manifest)?;
@@ -197,7 +197,7 @@ impl App {
         check_actions(manifest, &self.registry(), &self.blocks.read())
     }
 
-    /// What is to be stored for a version to serve.
+    /// Everything that has to be stored to make a version active.
     pub(super) fn change(
         &self,
         caller: &Caller,
@@ -253,10 +253,10 @@ impl App {
         })
     }
 
-    /// What was set of the configuration and fits the version that is to serve. Keys that do not fit fall back to their defaults.
+    /// The stored configuration values that fit the version. Other keys fall back to their defaults.
     ///
     /// # Errors
-    /// `conflict` if the stored configuration cannot be read; `invalid_block` if the version refuses an empty one.
+    /// `conflict` if the stored configuration cannot be read. `invalid_block` if the version refuses an empty configuration.
     fn carried_config(&self, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<Value> {
         let runtime = self.runtime()?;
         let mut set = match present.map(|present| &present.configured) {
@@ -292,7 +292,7 @@ impl App {
             if kept.len() == set.len() {
                 kept = without(&|key| !declares(key));
             }
-            // If no single value is wrong, the whole configuration is reset.
+            // If no single value is at fault, the whole configuration is reset.
             set = if kept.len() == set.len() { Map::new() } else { kept };
             tracing::info!(
                 block.name = manifest.name,
@@ -301,7 +301,7 @@ impl App {
         }
     }
 
-    /// Stores a version and lets it serve: the block, and the report of its webhooks.
+    /// Stores a version and makes it active. Returns the block and the report of its webhooks.
     async fn apply(self: &Arc<Self>, caller: &Caller, mut change: Change) -> Result<(BlockAnswer, Vec<ReportedWebhook>)> {
         let name = change.manifest.name.clone();
         if let Some(file) = change.file.take() {
@@ -317,7 +317,7 @@ impl App {
     }
 }
 
-/// Who gives other code the secrets that are set manages them.
+/// A caller who gives stored secrets to other code needs the right to manage them.
 pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<()> {
     let is_set = |name: &String| present.is_some_and(|present| present.secrets.contains_key(name));
     match manifest.permissions.secrets.iter().any(is_set) {
@@ -328,11 +328,11 @@ pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Optio
     }
 }
 
-/// Demands that a version fits to the blocks that are installed, and its consumer groups to those that there are.
+/// Checks that a version fits the other installed blocks, and that its consumer groups are free.
 ///
 /// # Errors
-/// `missing_requirement`; `conflict` if another block needs a handler that it lacks, or it cannot be read what that block needs, or
-/// something else has a consumer group of it.
+/// `missing_requirement`. `conflict` if another block needs a handler that the version lacks, that block's manifest cannot be read, or
+/// something else already has one of the consumer groups.
 pub(super) fn check_beside_others(
     manifest: &Manifest,
     required: &[String],
@@ -344,7 +344,7 @@ pub(super) fn check_beside_others(
         let message = format!("The block requires the block `{gone}`, which is not installed.");
         return Err(Error::new(Code::MissingRequirement, message));
     }
-    // Nothing that is there needs a block that is not.
+    // If this block is not installed yet, no other block can need it.
     let is_there = installed.iter().any(|block| block.name == name);
     for other in installed.iter().filter(|other| is_there && other.name != name) {
         let requires = requires_of(other)?;
@@ -365,10 +365,10 @@ pub(super) fn check_beside_others(
     }
 }
 
-/// What an installed block requires of others.
+/// The requirements of an installed block.
 ///
 /// # Errors
-/// `conflict` where its manifest cannot be read: what it needs must not go because nobody can read that it needs it.
+/// `conflict` if its manifest cannot be read. A block that may be needed must not be removed only because the need cannot be read.
 pub(super) fn requires_of(row: &BlockRow) -> Result<Requires> {
     let manifest: Option<Manifest> = manifest_place(&row.name).found(&row.manifest);
     manifest.map(|manifest| manifest.requires).ok_or_else(|| {
@@ -400,7 +400,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         maker,
     } = change;
     keep_maker(connection, &maker).await?;
-    // Nobody changes blocks from here on; what was there a moment ago may be another.
+    // Nobody else changes blocks from here on. Earlier reads may be outdated.
     connection.raise_version("blocks").await?;
     connection.raise_version("subscriptions").await?;
     let name = manifest.name.clone();
@@ -442,7 +442,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         }
     }
     connection.set_maker(Made::Block, &name, &maker).await?;
-    // A group that the new version has as well keeps what it still has to get.
+    // A consumer group that the new version has too keeps its pending deliveries.
     connection.delete_subscriptions_of(&source).await?;
     for subscription in subscriptions {
         let consumer = subscription.consumer.clone();
@@ -454,14 +454,14 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
     let members = BlockMembers { block: &name, version: &manifest.version };
     let topic = match replaces {
         None => Topic::BlockInstalled(members),
-        // A rollback is an upgrade to an older version, for those who follow which one serves.
+        // For consumers who follow the active version, a rollback is an upgrade to an older version.
         Some(_) => Topic::BlockUpgraded(members),
     };
     announcer.emit(connection, topic).await?;
     Ok(report)
 }
 
-/// Brings the webhooks of a block to those declared: one of the same name keeps its id and secret.
+/// Changes the webhooks of a block to the declared ones. A webhook with the same name keeps its id and secret.
 async fn store_webhooks(
     connection: &mut Connection,
     source: &str,
@@ -481,7 +481,7 @@ async fn store_webhooks(
                 let WebhookRow { url, topics, headers, updated_at, .. } = new;
                 let row = WebhookRow { url, topics, headers, updated_at, ..kept };
                 connection.update_webhook(&row).await?;
-                // Its secret was shown when it was made.
+                // Its secret was shown when the webhook was created.
                 report.push(ReportedWebhook { id: Some(row.id), name: row.name, url: row.url, secret: None });
             }
         }

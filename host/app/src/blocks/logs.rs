@@ -1,4 +1,4 @@
-//! What blocks log.
+//! The log lines of blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,21 +15,21 @@ use crate::base::answer::Timestamp;
 use crate::base::stored::Place;
 use crate::caller::Caller;
 
-/// The levels of log lines, the gravest first.
+/// The levels of log lines, the most severe first.
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
-/// Which lines of a block's log are asked for.
+/// The requested lines of a block's log.
 #[derive(Clone, Debug)]
 pub struct LogRequest {
     /// Lines of these levels. An empty list means all levels.
     pub levels: Vec<&'static str>,
-    /// What the message or the fields contain, whatever its case.
+    /// Text that the message or the fields contain, ignoring case.
     pub text: Option<String>,
     /// Milliseconds since the epoch.
     pub since: Option<i64>,
-    /// The cursor of an earlier answer.
+    /// The cursor of an earlier response.
     pub after: Option<i64>,
-    /// Lines at most.
+    /// The largest number of lines.
     pub limit: i64,
 }
 
@@ -48,7 +48,7 @@ impl LogRequest {
     }
 }
 
-/// Text without what could steer a terminal, or turn the direction in which it is read.
+/// Text without characters that could control a terminal or change the reading direction.
 fn printable(text: &str) -> String {
     let is_hidden = |character: char| {
         (character.is_control() && !matches!(character, '\n' | '\t'))
@@ -58,10 +58,10 @@ fn printable(text: &str) -> String {
 }
 
 impl App {
-    /// Takes a line that a block logged. It reaches the process log at once, and the stored log soon after.
+    /// Takes a line that a block logged. The line goes to the process log at once, and to the stored log soon after.
     pub fn log_block_line(&self, block: &str, call_id: &str, level: &str, message: &str, fields: Option<String>) {
         let (message, fields) = (printable(message), fields.as_deref().map(printable));
-        // One line of the process log is one line of the block's, whatever is in it.
+        // One line of the block's log becomes exactly one line of the process log.
         let line = message.replace('\n', "\\n");
         let shown = fields.as_deref().unwrap_or_default();
         match level {
@@ -79,11 +79,11 @@ impl App {
             logged_at: self.clock.now(),
         };
         if let Some(lines) = self.watched_calls.lock().get_mut(call_id) {
-            // A call's own bounds bound it.
+            // The limits of the call bound this list.
             lines.push(row.clone());
         }
         if self.log_lines.try_send(row).is_err() {
-            // Once a second at most: a block that floods its own log must not flood the server's log.
+            // This warns once a second at most. A block that floods its own log must not flood the server's log.
             let now = self.clock.now();
             if now - self.log_loss_told_at.swap(now, Ordering::Relaxed) > 1000 {
                 tracing::warn!(block.name = block, "block log lines come faster than they can be stored; some are not kept");
@@ -91,12 +91,12 @@ impl App {
         }
     }
 
-    /// Stores what blocks logged.
+    /// Stores log lines of blocks.
     pub async fn store_block_logs(&self, lines: Vec<BlockLogRow>) -> Result<()> {
         self.store.write(Service, move |connection| Box::pin(async move { Ok(connection.append_block_logs(lines).await?) })).await
     }
 
-    /// Lines of a block's log, the newest first, or what came after a cursor, the oldest first.
+    /// Lines of a block's log: the newest first, or the lines after a cursor, the oldest first.
     ///
     /// # Errors
     /// `not_found`; `unavailable` if the caller has too many scans running.
@@ -111,21 +111,21 @@ impl App {
         Ok(LogPage { data: data.collect(), cursor: up_to.to_string(), missed: is_cut })
     }
 
-    /// Begins to keep what the call with this id logs, beside the log, until the answer is dropped.
+    /// Collects the log lines of the call with this id, in addition to the log, until the returned value is dropped.
     pub(crate) fn watch_call(self: &Arc<Self>, call_id: &str) -> WatchedCall {
         self.watched_calls.lock().insert(call_id.to_owned(), Vec::new());
         WatchedCall { app: Arc::clone(self), call_id: call_id.to_owned() }
     }
 }
 
-/// A call whose log lines are kept for the caller who waits for it.
+/// A call whose log lines are collected for the waiting caller.
 pub(crate) struct WatchedCall {
     app: Arc<App>,
     call_id: String,
 }
 
 impl WatchedCall {
-    /// What the call has logged, in its order.
+    /// The log lines of the call so far, in their order.
     pub(crate) fn lines(&self) -> Vec<LogLine> {
         let mut calls = self.app.watched_calls.lock();
         let lines = calls.get_mut(&self.call_id).map(std::mem::take).unwrap_or_default();

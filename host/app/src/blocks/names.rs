@@ -1,4 +1,4 @@
-//! Names that actions have in GraphQL and MCP: `<block>_<action>`, with `_` for `-`. One name stands for one thing.
+//! Names of actions in GraphQL and MCP: `<block>_<action>`, with `_` in place of `-`. Each name must be unique.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use blockbase_schema::{Code, Error, Registry, RelationShape, Result};
 use crate::state::block_types::InstalledBlock;
 use crate::state::manifest::Manifest;
 
-/// Tools of MCP that are not of blocks.
+/// Tools of MCP that do not come from blocks.
 pub const TOOLS: [&str; 14] = [
     "list_objects",
     "get_object",
@@ -31,7 +31,7 @@ fn action_names(manifest: &Manifest) -> impl Iterator<Item = String> {
     manifest.actions.iter().map(move |action| format!("{block}_{}", action.name))
 }
 
-/// The mutations that GraphQL has of the objects, and what each is of.
+/// The mutations that GraphQL has for objects, each with its object.
 fn mutations(registry: &Registry) -> HashMap<String, &str> {
     let mut names = HashMap::new();
     for object in registry.objects() {
@@ -50,11 +50,11 @@ fn mutations(registry: &Registry) -> HashMap<String, &str> {
     names
 }
 
-/// Demands that no action of a block to be installed has a name that something else has. An action that its installed version has
-/// already keeps its name: what came to have the same later is left out.
+/// Checks that no action of a block has a name that is already used. An action that the installed version has already keeps its name. If
+/// something else got the same name later, that one is left out.
 ///
 /// # Errors
-/// `invalid_block`, naming the action and what has its name.
+/// `invalid_block`, which names the action and the owner of the name.
 pub(super) fn check_actions(
     manifest: &Manifest,
     registry: &Registry,
@@ -80,10 +80,10 @@ pub(super) fn check_actions(
     Ok(())
 }
 
-/// Demands the same of what a change of the schema adds beside the installed blocks.
+/// The same check for a change of the schema: the new names must not be those of installed blocks' actions.
 ///
 /// # Errors
-/// `invalid_schema`, naming the object and the block.
+/// `invalid_schema`, which names the object and the block.
 pub(crate) fn check_objects(before: &Registry, after: &Registry, blocks: &BTreeMap<String, Arc<InstalledBlock>>) -> Result<()> {
     let known = mutations(before);
     let mut mutations = mutations(after);

@@ -1,7 +1,7 @@
-//! Hands a recorded event to a block's handler once more, because somebody asks for it.
+//! Gives a stored event to a block's handler once more, at a caller's request.
 //!
-//! The call is an ordinary one: the block's rights cut to its maker's, its limits, its depth of causation, its log. Only the ledger
-//! does not record it. The handler gets no event that a delivery would not bring it.
+//! The call is an ordinary one. It has the block's rights cut to its maker's, its limits, its causation depth and its log. Only the
+//! ledger does not record it. The handler gets only events that a delivery would bring it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,11 +19,11 @@ use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
 use crate::state::routing::{Subscription, Target, is_built_in};
 
-/// What is to be handed over.
+/// The event to replay, and its handler.
 #[derive(Clone, Debug)]
 pub struct ReplayRequest {
     pub event_id: String,
-    /// The consumer group whose configuration counts, where the handler has several.
+    /// The consumer group whose configuration is used, if the handler has several.
     pub consumer: Option<String>,
 }
 
@@ -71,8 +71,8 @@ impl App {
     /// Gives an event of the outbox to a handler of a block, and reports the result. The handler's effects are real.
     ///
     /// # Errors
-    /// `not_found` if the block, the handler or the event does not exist or the caller may not see it; `conflict` if a delivery
-    /// would not give the handler this event.
+    /// `not_found` if the block, the handler or the event does not exist or the caller may not see it. `conflict` if a delivery would
+    /// not bring this event to the handler.
     pub async fn replay_event(
         self: &Arc<Self>,
         caller: &Caller,
@@ -132,10 +132,10 @@ impl App {
         let error = match ended {
             Ok(()) => None,
             Err(error) if error.code == Code::Internal => return Err(error),
-            // It belongs to the handler's call, which no surface asked for.
+            // The error belongs to the handler's call, and no surface made that call. So it has no hint.
             Err(error) => Some(error.envelope(|_| None)),
         };
-        // What a block logs is for those who may read blocks.
+        // Only callers who may read blocks see a block's log lines.
         let logs = caller.holds(Resource::Blocks, Action::Read).then(|| watched.lines());
         Ok(Replayed {
             ok: error.is_none(),
@@ -147,7 +147,7 @@ impl App {
         })
     }
 
-    /// The subscriptions by which events reach a handler of the block at this moment.
+    /// The subscriptions that bring events to a handler of the block at this moment.
     fn served_by(&self, block: &InstalledBlock, handler: &str, consumer: Option<&str>) -> Result<Vec<Arc<Subscription>>> {
         let of_handler = block.manifest.subscriptions.iter().filter(|declared| declared.handler == handler);
         let declared: Vec<_> = of_handler.filter(|declared| !is_built_in(&declared.handler)).collect();

@@ -1,7 +1,7 @@
-//! Packed files as the database keeps them.
+//! Packed files as the database stores them.
 //!
-//! A manifest may declare values of headers, which are often credentials of a receiver. A file with such a manifest is sealed whole,
-//! and opened where the file is needed again, byte for byte, so that its digest stays. Other files are kept as they are.
+//! A manifest may declare values of headers, which are often a receiver's credentials. A file with such a manifest is sealed as a whole.
+//! When the file is needed, it is opened byte for byte, so that its digest stays the same. Other files are stored unchanged.
 
 use blockbase_auth::{SecretBox, Unsealed};
 use blockbase_schema::{Code, Error, Result};
@@ -11,10 +11,10 @@ use bytes::Bytes;
 use crate::App;
 use crate::state::manifest::Manifest;
 
-/// How a sealed file begins. A packed file begins with the magic bytes of WebAssembly.
+/// The beginning of a sealed file. A packed file begins with the magic bytes of WebAssembly instead.
 const SEALED: &[u8] = b"svc-sealed:";
 
-/// What a file is encrypted for.
+/// The purpose for which a file is encrypted.
 fn purpose(digest: &str) -> String {
     format!("block-file:{digest}")
 }
@@ -25,7 +25,7 @@ fn sealed(secrets: &SecretBox, digest: &str, file: &[u8]) -> Result<Vec<u8>> {
 }
 
 impl App {
-    /// A packed file as it is to be stored.
+    /// The form in which a packed file is stored.
     pub(super) async fn file_to_store(&self, manifest: &Manifest, digest: &str, file: Bytes) -> Result<Bytes> {
         if !manifest.has_header_values() {
             return Ok(file);
@@ -56,7 +56,7 @@ impl App {
         tokio::task::spawn_blocking(open).await.map_err(Error::internal)?.map(Some).map_err(|problem| {
             let why = match problem {
                 Unsealed::OtherKey => "was stored under another SVC_SECRET",
-                // Another file may have taken the version's place a moment ago.
+                // Another file may have replaced the version a moment ago.
                 Unsealed::Broken => "cannot be read, or was replaced meanwhile",
             };
             let message = format!("The file of version {version} of the block `{block}` {why}. Try again, or install it anew.");
@@ -64,7 +64,7 @@ impl App {
         })
     }
 
-    /// Seals the files that an earlier version of the server stored as they were. Does nothing where that has happened.
+    /// Seals the files that an earlier version of the server stored unsealed. Does nothing if that has been done.
     pub(crate) async fn seal_stored_files(&self) -> Result<()> {
         let versions = self
             .store
@@ -88,7 +88,7 @@ impl App {
                 })
                 .await?;
         }
-        // The log has the files as they were.
+        // The log still has the unsealed files.
         if has_sealed { self.store.forget_deleted().await } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Secrets of blocks: given by those who manage blocks, read by the block alone.
+//! Secrets of blocks. Callers who manage blocks set them, and only the block reads them.
 
 use blockbase_auth::{Sealed, Unsealed};
 use blockbase_query::Action;
@@ -15,7 +15,7 @@ use crate::state::block_types::InstalledBlock;
 /// Longest secret in bytes.
 const SECRET_BYTES_MAX: usize = 64 * 1024;
 
-/// What a secret is encrypted for.
+/// The purpose for which a secret is encrypted.
 fn purpose(block: &str, name: &str) -> String {
     format!("block:{block}:{name}")
 }
@@ -35,7 +35,7 @@ fn shown(name: &str, row: Option<&BlockSecretRow>) -> BlockSecretAnswer {
 }
 
 impl App {
-    /// The secrets that a block asks for, and whether they are set, then those that an earlier version left; never what they are.
+    /// The secrets that a block asks for and whether they are set, then secrets that an earlier version left. Values are never shown.
     pub fn block_secrets(&self, caller: &Caller, block: &str) -> Result<Vec<BlockSecretAnswer>> {
         caller.require(Resource::Blocks, Action::Manage)?;
         let block = self.installed(block)?;
@@ -48,7 +48,7 @@ impl App {
     /// Sets a secret that the block's manifest asks for.
     ///
     /// # Errors
-    /// `invalid_value` for a name that it does not ask for, or a value that is empty or too long.
+    /// `invalid_value` if the block does not ask for this name, or the value is empty or too long.
     pub async fn set_block_secret(&self, caller: &Caller, block: &str, name: &str, value: &str) -> Result<BlockSecretAnswer> {
         caller.require(Resource::Blocks, Action::Manage)?;
         let block = self.installed(block)?;
@@ -81,7 +81,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Forgets a secret.
+    /// Deletes a secret.
     pub async fn delete_block_secret(&self, caller: &Caller, block: &str, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Manage)?;
         let (block, name) = (self.installed(block)?.name().to_owned(), name.to_owned());
@@ -99,11 +99,11 @@ impl App {
         self.refresh().await
     }
 
-    /// A secret, for the block itself.
+    /// The value of a secret, for the block itself.
     ///
     /// # Errors
-    /// `forbidden` for one that its manifest does not ask for, `not_found` for one that nobody set, `unavailable` for one that
-    /// was stored under another master secret.
+    /// `forbidden` if the block's manifest does not ask for the secret, `not_found` if nobody set it, `unavailable` if it was stored
+    /// under another master secret.
     pub fn block_secret(&self, block: &InstalledBlock, name: &str) -> Result<String> {
         if !block.manifest.permissions.secrets.iter().any(|asked| asked == name) {
             let message = format!("The block's manifest does not ask for the secret {name:?} in `permissions.secrets`.");

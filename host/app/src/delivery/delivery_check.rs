@@ -1,5 +1,5 @@
-//! Whether a delivery is handed over. It is judged at that moment: a queue may hold what its group does not get any more, because
-//! its topics were narrowed, somebody else is its maker, or the maker may read less.
+//! Decides whether an event may be delivered, at the moment of the delivery. The queue may contain events that the group no longer gets:
+//! its topics were narrowed, it has another maker, or the maker may read less.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ const OTHER_TOPIC: &str = "Skipped: the group does not subscribe to this topic a
 const NOT_VISIBLE: &str = "Skipped: whoever made the group may not read this event.";
 const NO_TOPICS: &str = "The topics of this group cannot be read by this version of the server.";
 
-/// What a consumer group gets at this moment: its topics, and what its maker may do. Every target is asked of it.
+/// What a consumer group gets at this moment: its topics, cut to its maker's rights. Every kind of target uses this check.
 pub struct DeliveryCheck {
     subscription: Arc<Subscription>,
     rights: MakerRights,
 }
 
 impl App {
-    /// The check of a group's deliveries, by the group as it is now. It costs no query while the maker is known.
+    /// The check for a group's deliveries, from the group's present state. It costs no query while the maker is cached.
     ///
     /// # Errors
     /// The database does not answer.
@@ -36,8 +36,8 @@ impl App {
         Ok(DeliveryCheck { subscription: current, rights })
     }
 
-    /// Why nothing is delivered to a consumer group at this moment; `None` if deliveries are possible. It costs no query while
-    /// the maker is cached.
+    /// The reason why nothing is delivered to a consumer group at this moment. `None` if deliveries are possible. It costs no query
+    /// while the maker is cached.
     ///
     /// # Errors
     /// The database does not answer.
@@ -76,8 +76,8 @@ impl App {
 }
 
 impl DeliveryCheck {
-    /// Why nothing at all is delivered to the group: its deliveries fail, and wait for another attempt. It is asked first, so that no
-    /// event is skipped because the maker lacks a right for a moment.
+    /// The reason why the group gets no deliveries at all. They then fail and wait for another attempt. This check comes first, so that
+    /// no event is skipped because the maker lacks a right only for a moment.
     pub fn why_stopped(&self) -> Option<String> {
         if self.subscription.patterns().is_empty() {
             return Some(NO_TOPICS.to_owned());
@@ -86,8 +86,8 @@ impl DeliveryCheck {
         reason(&self.rights, |caller| self.subscription.require_needs(caller)).map(|reason| stopped(what, reason))
     }
 
-    /// Whether it is the event by which somebody tests this webhook: it goes there whatever the webhook subscribed to, and says
-    /// only who asked.
+    /// Whether this is the test event of this webhook. It is sent regardless of the webhook's topics, and names only the caller who
+    /// asked.
     fn is_own_test(&self, event: &ClaimedEvent) -> bool {
         let id = self.subscription.consumer.strip_prefix(WEBHOOK_CONSUMER);
         id.is_some() && id == Topic::tested_webhook(&event.topic)

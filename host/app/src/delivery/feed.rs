@@ -1,4 +1,4 @@
-//! The live feed: every reader gets each committed event once, in commit order.
+//! The live feed. Every reader gets each committed event once, in commit order.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -20,22 +20,21 @@ use crate::delivery::shown::{Glance, glance};
 use crate::records::read::record_id;
 use crate::state::feed::{BEHIND_MAX, Feed};
 
-/// Pause of a reader that catches up while the database does not answer.
+/// Pause before a reader that catches up retries after a failure of the database.
 const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
 impl Feed {
-    /// Reads from now on what matches one of `patterns` and may be seen by the caller of each call.
+    /// Reads, from now on, events that match one of `patterns` and that the caller of each call may see.
     pub fn read(&self, patterns: Vec<TopicPattern>) -> FeedReader {
         FeedReader { receiver: self.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
     }
 
-    /// The same for readers inside the service, which must not miss anything. A reader that falls behind continues from the
-    /// outbox.
+    /// The same for readers inside the service, which must not miss events. A reader that falls behind continues from the outbox.
     pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
-        // The reader does not catch up with events that were handed out before.
+        // The reader does not catch up with events that were published before.
         FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
     }
 
-    /// As [`Feed::read`], and before it what the outbox holds after the event number `seq`.
+    /// As [`Feed::read`], but it first reads the events of the outbox after the event number `seq`.
     pub fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, seq: i64) -> FeedReader {
         let mut reader = self.read(patterns);
         reader.resumes = Some(Arc::clone(&app));
@@ -47,33 +46,32 @@ impl Feed {
 
 /// One reader of the feed.
 pub struct FeedReader {
-    /// The events that it has not read yet. The pump keeps only a bounded number of bytes, so that a slow reader does not keep
-    /// memory.
+    /// The events that it has not read yet. The pump bounds their bytes, so that a slow reader does not occupy memory.
     receiver: broadcast::Receiver<Weak<CommittedEvent>>,
     patterns: Vec<TopicPattern>,
-    /// What it still has to read of the outbox.
+    /// The rest of the outbox that it still has to read.
     replay: Option<Replay>,
     /// The number of the last event that it read.
     seen: i64,
-    /// Where it goes on from the outbox, rather than being cut off, when it falls behind.
+    /// The service, for a reader that continues from the outbox when it falls behind, and is not cut off.
     catches_up: Option<Arc<App>>,
-    /// The same until its first event after a replay, during which it could not read on.
+    /// The same, but only until the first event after a replay, because the reader could not read live events during the replay.
     resumes: Option<Arc<App>>,
 }
 
 struct Replay {
     app: Arc<App>,
     page: std::vec::IntoIter<Arc<CommittedEvent>>,
-    /// The number up to which it has looked, or nothing was found.
+    /// The number up to which the outbox was read.
     looked: i64,
-    /// Where it goes live: known once the feed has begun.
+    /// The number at which it switches to live events. It is known once the feed has begun.
     up_to: Option<i64>,
-    /// A read that is under way. It continues while its reader does something else.
+    /// A read in progress. It continues while its reader does something else.
     reading: Option<JoinHandle<Result<EventPage>>>,
 }
 
 impl Replay {
-    /// Of a reader that has subscribed: what was handed out before is in the outbox, what comes from here on it gets.
+    /// For a reader that has already subscribed. Earlier events are in the outbox, and it gets later events from the feed.
     fn new(app: Arc<App>) -> Replay {
         Replay { app, page: Vec::new().into_iter(), looked: 0, up_to: None, reading: None }
     }
@@ -90,21 +88,21 @@ impl Drop for Replay {
 impl FeedReader {
     /// The next event that `caller` may see something of, as far as [`glance`] tells; `None` when the reader fell too far behind, or the service ends.
     ///
-    /// Nothing is lost where the future is dropped.
+    /// Dropping the future loses no event.
     pub async fn next(&mut self, caller: &Caller) -> Option<Arc<CommittedEvent>> {
         loop {
             let event = match self.replay.is_some() {
                 true => match self.replayed(caller).await {
                     Ok(Some(event)) => event,
                     Ok(None) => continue,
-                    // The caller's scans are used up: it goes on when it may.
+                    // The caller has no scan left. The reader continues once it gets one.
                     Err(error) if error.code == Code::Unavailable && error.retry_after_s.is_some() => {
                         tokio::time::sleep(CATCH_UP_PAUSE).await;
                         continue;
                     }
                     Err(error) => {
                         tracing::warn!(error.cause = %error, "the outbox could not be read for a stream");
-                        // One that must not miss anything tries again.
+                        // A reader that must not miss events retries.
                         self.catches_up.as_ref()?;
                         tokio::time::sleep(CATCH_UP_PAUSE).await;
                         continue;
@@ -143,7 +141,7 @@ impl FeedReader {
         }
     }
 
-    /// Whether it is so far behind that it has missed events.
+    /// Whether the reader is so far behind that it has missed events.
     pub fn is_cut_off(&self) -> bool {
         self.replay.is_none() && self.receiver.len() > BEHIND_MAX
     }
@@ -166,7 +164,7 @@ impl FeedReader {
         let reading = replay.reading.get_or_insert_with(|| {
             let (app, caller) = (Arc::clone(&replay.app), caller.clone());
             let filter = filter_of(&app, &caller, &self.patterns);
-            // In a place of the caller's: somebody with many streams must not keep others from reading.
+            // The scan takes one of the caller's permits, so a caller with many streams does not keep others from reading.
             tokio::spawn(async move {
                 app.scan(&caller, move |connection| {
                     Box::pin(async move { Ok(connection.events_of(&filter, after, up_to).await?) })
@@ -183,7 +181,7 @@ impl FeedReader {
             return Ok(None);
         }
         self.seen = self.seen.max(up_to);
-        // The read took so long that more events came than a reader may be behind. They are in the outbox too.
+        // During the read, more events arrived than a reader may be behind. They are in the outbox too.
         if self.receiver.len() > BEHIND_MAX / 2 {
             self.receiver = feed.subscribe();
             replay.up_to = Some(feed.position());
@@ -194,8 +192,8 @@ impl FeedReader {
     }
 }
 
-/// The filter with which a stream reads the outbox, as far as a statement can check it. Each event is checked again before it is
-/// shown.
+/// The filter with which a stream reads the outbox. It has the conditions that a statement can check. Each event is checked again before
+/// it is shown.
 fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFilter {
     let objects: HashSet<Option<&str>> = patterns
         .iter()
@@ -213,14 +211,14 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
 }
 
 const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
-/// Events of the outbox looked through for one answer, at most.
+/// Events of the outbox that one response looks at, at most.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
-/// The same in one statement.
+/// Events that one statement looks at.
 const HEADS_AT_ONCE: i64 = 2_000;
 
 impl App {
-    /// Lets the feed begin after the last event of the outbox if only this process writes. On Postgres the task that follows the
-    /// outbox does so.
+    /// Starts the feed after the last event of the outbox, if only this process writes. On Postgres, the task that follows the outbox
+    /// starts it.
     pub(crate) async fn start_feed(&self) -> Result<()> {
         if !self.is_shared() {
             let read = self
@@ -231,25 +229,24 @@ impl App {
         Ok(())
     }
 
-    /// The number of an event, after which a stream continues. The caller need not be able to see that event any more: a caller
-    /// who saw it once continues after it without a gap, even if their rights have changed.
+    /// The number of an event, after which a stream continues. The caller need not have the right to see that event now. So a caller who
+    /// saw it once continues without a gap, even if their rights have changed.
     ///
     /// # Errors
-    /// `not_found` if the outbox does not hold it any more.
+    /// `not_found` if the outbox does not have the event any more.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
         self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
             Error::new(Code::NotFound, "The outbox no longer holds this event, or never did.").with_hint(Hint::FollowFromNow)
         })
     }
 
-    /// An event that the outbox holds, without what it says.
+    /// An event of the outbox without its payload.
     async fn head_of(&self, caller: &Caller, id: &str) -> Result<Option<EventHead>> {
         let id = id.to_ascii_lowercase();
         self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await
     }
 
-    /// One event, as the JSON of its envelope; `None` if the outbox does not hold it, or not any more, or the caller may not see
-    /// it.
+    /// One event, as the JSON of its envelope. `None` if the outbox does not have it, or the caller may not see it.
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
         caller.require(Resource::Events, Action::Read)?;
         Ok(self.visible_event(caller, id).await?.map(|event| event.envelope().to_owned()))
@@ -258,7 +255,7 @@ impl App {
     /// The same event as it was committed.
     pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<Arc<CommittedEvent>>> {
         let id = id.to_ascii_lowercase();
-        // It may be large, whatever an index finds.
+        // The read is a scan, because the event may be large even if an index finds it.
         let event = self
             .scan(caller, move |connection| {
                 Box::pin(async move {
@@ -275,16 +272,15 @@ impl App {
         }
     }
 
-    /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
+    /// The newest requested events that the caller may see, the newest first, as a JSON list of envelopes.
     ///
     /// # Errors
-    /// `not_found` if the event that they are to be older than is not there any more, or the caller may not see it;
-    /// `answer_too_large`.
+    /// `not_found` if the event in `before` is gone or the caller may not see it. `answer_too_large`.
     pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;
         let EventsRequest { topic, object, record, before } = request;
         let record_id = match record.as_deref().map(record_id) {
-            // No record has this id, so no event matches.
+            // The text is not a record's id, so no event matches.
             Some(None) => return Ok("[]".to_owned()),
             Some(Some(id)) => Some(id.to_string()),
             None => None,
@@ -359,15 +355,15 @@ impl App {
     }
 }
 
-/// Which events are asked for.
+/// The requested events.
 #[derive(Clone, Debug, Default)]
 pub struct EventsRequest {
     pub topic: Option<TopicFilter>,
-    /// Those of one object's records.
+    /// Only events of this object's records.
     pub object: Option<String>,
-    /// Those of one record, by its id.
+    /// Only events of the record with this id.
     pub record: Option<String>,
-    /// Those older than an event, by its id.
+    /// Only events older than the event with this id.
     pub before: Option<String>,
 }
 
@@ -379,7 +375,7 @@ mod tests {
     use super::*;
     use crate::state::feed::QUEUE_BYTES_MAX;
 
-    /// A commit of one event with a payload of so many bytes.
+    /// A commit with one event whose payload has this many bytes.
     fn commit(seq: i64, payload_bytes: usize) -> Vec<Arc<CommittedEvent>> {
         let payload = format!("\"{}\"", "x".repeat(payload_bytes - 2));
         let text = EventText { id: &seq.to_string(), topic: "data.note.created", payload: &payload, occurred_at: 0 };
@@ -399,7 +395,7 @@ mod tests {
         assert!(more.as_mut().now_or_never().is_none(), "a queue without a bound");
         tokio::spawn(pump.run());
         more.await;
-        // A commit larger than the whole queue goes through as well, from a thread that waits for room.
+        // A commit that is larger than the whole queue must also go through, from a thread that waits for room.
         let blocking = feed.clone();
         let publish = move || {
             blocking.publish_blocking(commit(101, 2 * QUEUE_BYTES_MAX));
@@ -409,7 +405,7 @@ mod tests {
         while feed.position() < 102 {
             tokio::task::yield_now().await;
         }
-        // A reader that read nothing in this time is cut off.
+        // The slow reader read nothing in this time, so it is cut off.
         assert!(slow.next(&Caller::system()).await.is_none());
     }
 

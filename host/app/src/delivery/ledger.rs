@@ -1,4 +1,4 @@
-//! Deliveries: claimed, settled, listed, tried again.
+//! Deliveries: claiming, settling, listing and retrying them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,31 +22,31 @@ use crate::delivery::shown::{Glance, glance};
 use crate::records::read::page_json;
 use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
 
-/// Attempts that a delivery has.
+/// Attempts of a delivery at most.
 pub const ATTEMPTS_MAX: i64 = 5;
-/// The longest pause between two attempts, in bases of the backoff.
+/// The longest pause between two attempts, as a multiple of the base pause.
 const BACKOFF_CAP: i64 = 60;
-/// How often the server may end in the middle of one delivery before it is given up: twice among others, then as often as there are
-/// attempts with none beside it that ended a server before.
+/// How often the server may end during one delivery before the delivery is given up. The first two times it runs beside others. After
+/// that, it runs as often as there are attempts, without another suspect beside it.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
-/// Bytes of payloads claimed at once. The first event is claimed whatever its size.
+/// Bytes of payloads claimed at once. The first event is claimed even if it is larger.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 /// Dead deliveries that one call makes due again, at most.
 const RESETS_MAX: u64 = 1_000_000;
-/// Those of them that are looked at, and made due in one transaction.
+/// Dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
-/// How an attempt ended, as its maker sees it.
+/// The outcome of an attempt, as its maker reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Delivered,
-    /// It was not made: the group does not get this event any more. Why.
+    /// No attempt was made, because the group does not get this event any more. The text is the reason.
     Skipped(String),
-    /// It is tried again, as long as there are attempts.
+    /// The delivery is retried, as long as attempts are left.
     Failed(String),
-    /// It is not tried again.
+    /// The delivery is not retried.
     Dead(String),
     /// It was not begun.
     Released,
@@ -56,9 +56,9 @@ pub enum Attempt {
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub seq: i64,
-    /// Attempts that had ended before it.
+    /// The number of attempts that ended before it.
     pub attempts: i64,
-    /// The number of the one before it, where that is kept.
+    /// The number of the attempt before it, if that one is kept.
     pub last_attempt: Option<i64>,
     /// How long the attempt took. `None` if there was no attempt.
     pub took: Option<Duration>,
@@ -66,20 +66,20 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// How an attempt to make this delivery ended that took nothing.
+    /// The outcome of a delivery for which no attempt was made.
     pub fn at_once(delivery: &ClaimedDelivery, attempt: Attempt) -> Ended {
         Ended { seq: delivery.seq, attempts: delivery.attempts, last_attempt: delivery.last_attempt, took: None, attempt }
     }
 }
 
-/// A claim with what it is known by.
+/// A claim with its token.
 #[derive(Clone, Debug)]
 pub struct Lease {
     pub token: String,
     pub claimed: Claimed,
 }
 
-/// Which entries of the ledger are asked for.
+/// The requested entries of the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerRequest {
     pub status: Option<String>,
@@ -89,7 +89,7 @@ pub struct LedgerRequest {
     pub topic: Option<TopicFilter>,
     /// The first instant of their events, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// The first instant that is too late.
+    /// The first instant after the period.
     pub until: Option<i64>,
 }
 
@@ -124,7 +124,7 @@ pub struct DeliveryAnswer {
 impl From<LedgerRow> for DeliveryAnswer {
     fn from(row: LedgerRow) -> DeliveryAnswer {
         DeliveryAnswer {
-            // Only what was skipped is settled with a reason.
+            // Only a skipped delivery is settled with a reason.
             skipped: row.status == "delivered" && row.error.is_some(),
             event_id: row.event_id,
             topic: row.topic,
@@ -219,24 +219,24 @@ impl From<GroupCounts> for DeliveryCounts {
     }
 }
 
-/// What the ledger's entry says of its one attempt, where that succeeded and none is kept.
+/// The only attempt, made from the ledger's entry, if it succeeded and no attempt is stored.
 fn only_attempt(row: &LedgerRow) -> Option<AttemptRow> {
     let ended_at = row.delivered_at.filter(|_| row.status == "delivered" && row.attempts > 0)?;
     Some(AttemptRow { number: row.attempts, ended_at, duration_ms: None, error: None })
 }
 
-/// The pause after so many attempts: the base, doubled with each, up to a cap.
+/// The pause after this many attempts. It is the base, doubled with each attempt, up to a maximum.
 fn backoff(base_ms: i64, attempts: i64) -> i64 {
     let doubled = u32::try_from(attempts - 1).ok().and_then(|times| 1_i64.checked_shl(times)).unwrap_or(BACKOFF_CAP);
     base_ms.saturating_mul(doubled.clamp(1, BACKOFF_CAP))
 }
 
-/// Error text as it is kept: within its bound, and nothing that Postgres' text cannot hold.
+/// The stored form of an error text. It is bounded, and contains no NUL, which Postgres cannot store in text.
 fn kept(error: &str) -> String {
     error.replace('\0', "\u{fffd}").chars().take(ERROR_CHARS_MAX).collect()
 }
 
-/// What the ledger is to hold of an attempt.
+/// The outcome of an attempt, as the ledger stores it.
 pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (Attempted, Outcome) {
     let attempts = ended.attempts + 1;
     let outcome = match ended.attempt {
@@ -265,8 +265,8 @@ pub(crate) enum Unknown {
 }
 
 impl App {
-    /// Claims up to `limit` deliveries of a group for as long as `lease`; `in_flight` are claimed here already. What is new is looked
-    /// for behind the number `after`.
+    /// Claims up to `limit` deliveries of a group for the time `lease`. `in_flight` are already claimed here. New deliveries are
+    /// searched only after the number `after`.
     pub async fn claim_deliveries(
         &self,
         consumer: &str,
@@ -293,7 +293,7 @@ impl App {
         Ok(Lease { token, claimed })
     }
 
-    /// Stores how attempts ended: of how many the claim did not hold any more, so that nothing was stored.
+    /// Stores the outcomes of attempts. Returns the number of those whose claim was lost, for which nothing was stored.
     pub async fn settle_deliveries(&self, consumer: &str, token: &str, ended: Vec<Ended>) -> Result<u64> {
         let outcomes: Vec<(Attempted, Outcome)> =
             ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
@@ -306,7 +306,7 @@ impl App {
         .await
     }
 
-    /// The groups that have something due, of those that this instance serves.
+    /// The groups with due deliveries that this instance serves.
     pub async fn groups_with_work(&self) -> Result<Vec<String>> {
         let subscriptions = self.subscriptions();
         let groups: Vec<String> = subscriptions
@@ -324,7 +324,7 @@ impl App {
             .await
     }
 
-    /// Ends the claims of the process that had the database before, where no other can have it.
+    /// Ends the claims of the process that used the database before. It does so only if no other process can use the database.
     pub(crate) async fn release_claims(&self) -> Result<()> {
         if self.is_shared() {
             return Ok(());
@@ -339,7 +339,7 @@ impl App {
         Ok(())
     }
 
-    /// How many deliveries each group has to get, and the age of the oldest in milliseconds.
+    /// The number of pending deliveries of each group, and the age of the oldest in milliseconds.
     pub async fn queue_depths(&self) -> Result<(Vec<QueueDepth>, i64)> {
         let (depths, oldest) = self
             .store
@@ -348,8 +348,8 @@ impl App {
         Ok((depths, oldest.map_or(0, |oldest| (self.clock.now() - oldest).max(0))))
     }
 
-    /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows the subject of its event and the
-    /// answer of the receiver, so a caller sees it only if they may see the event.
+    /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows its event's subject and the receiver's
+    /// response. So a caller sees it only if they may see the event.
     ///
     /// # Errors
     /// `invalid_request` for an unknown status.
@@ -410,11 +410,11 @@ impl App {
         })
     }
 
-    /// How many entries each consumer group has in each state. Entries are judged as in the list, and `delivered` is counted
-    /// among the group's newest 10,000.
+    /// The number of entries of each consumer group in each state. The caller sees the same entries as in the list, and `delivered` is
+    /// counted among the group's newest 10,000.
     ///
     /// # Errors
-    /// As for the list.
+    /// The same as for the list.
     pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<DeliveryCounts>> {
         caller.require(Resource::Events, Action::Read)?;
         let filter = self.ledger_filter(caller, request)?;
@@ -452,7 +452,7 @@ impl App {
     /// rights of the group; `conflict` if the delivery did not fail.
     pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<DeliveryAnswer> {
         caller.require(Resource::Events, Action::Update)?;
-        // The answer shows the entry.
+        // The response shows the entry, so the caller also needs to read it.
         caller.require(Resource::Events, Action::Read)?;
         let missing = || Error::new(Code::NotFound, "There is no such delivery, or its consumer group is no more.");
         if !self.settings.events_enabled {
@@ -486,15 +486,15 @@ impl App {
             .await
     }
 
-    /// Makes dead deliveries due at once, with all their attempts: how many. They are then delivered in order, like any others.
+    /// Makes dead deliveries due at once, with all their attempts, and returns their number. They are then delivered in order, like any
+    /// others.
     ///
-    /// Each is judged as [`App::retry_delivery`] judges one. Those of events that the caller may not see are passed over, and so are
-    /// groups that get nothing now, or that carry rights which the caller does not hold. One transaction takes a few of them, so that
-    /// other writes go on.
+    /// Each delivery is judged as in [`App::retry_delivery`]. It is passed over if the caller may not see its event, if its group gets
+    /// nothing now, or if the group has rights that the caller lacks. Each transaction takes only a few, so that other writes can run in
+    /// between.
     ///
     /// # Errors
-    /// Where a group is named: `forbidden` if the caller does not hold the rights that it carries, `conflict` if it is disabled
-    /// or suspended.
+    /// If a group is named: `forbidden` if it has rights that the caller lacks, `conflict` if it is disabled or suspended.
     pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
         self.recheck(caller).await?;
         caller.require(Resource::Events, Action::Update)?;
@@ -514,7 +514,7 @@ impl App {
         for consumer in groups {
             match self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX - count).await {
                 Ok(reset) => count += reset,
-                // The group is refused, and not the caller.
+                // The error may only concern this group. If the caller lost a right, this fails.
                 Err(error) if is_refusal(&error) => self.recheck(caller).await?,
                 Err(error) => return Err(error),
             }
@@ -579,7 +579,7 @@ impl App {
         Ok(count)
     }
 
-    /// How long a delivery waits that fails now after `attempts` earlier ones; `None` if it has no attempt left.
+    /// The pause after an attempt that fails now, after `attempts` earlier ones. `None` if no attempt is left.
     pub fn retry_pause(&self, attempts: i64) -> Option<Duration> {
         let ended = attempts + 1;
         let pause = u64::try_from(backoff(self.settings.retry_base_ms, ended)).unwrap_or(u64::MAX);
@@ -606,12 +606,12 @@ async fn may_act_on_group(connection: &mut Connection, caller: &Caller, consumer
     }
 }
 
-/// Whether an error says that the caller may not act on the group, or that the group gets nothing now.
+/// Whether an error means that the caller may not act on the group, or that the group gets nothing now.
 fn is_refusal(error: &Error) -> bool {
     matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Conflict)
 }
 
-/// Checks that the caller may retry deliveries of a group; `false` if the group was deleted.
+/// Checks that the caller may retry deliveries of a group. `false` if the group was deleted.
 ///
 /// # Errors
 /// `forbidden` if the caller lacks the rights of the group, `conflict` if the group gets nothing now.

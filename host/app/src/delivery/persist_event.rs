@@ -1,4 +1,4 @@
-//! `persist_event`: events written into a data object, by a path that emits none.
+//! `persist_event`: writes events into an object as records. These writes emit no events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl PersistConfig {
         for (column, token) in &self.map {
             let value = token_value(token, event, &payload)?;
             let is_text = object.column(column).is_some_and(|column| column.ty == ColumnType::Text);
-            // A document in a column of text is its JSON.
+            // A text column gets an object or array as its JSON text.
             let value = match is_text && value.get().starts_with(['{', '[']) {
                 true => raw(&value.get())?,
                 false => value,
@@ -62,7 +62,7 @@ fn token_value(token: &str, event: &ClaimedEvent, payload: &BTreeMap<&str, &RawV
     value.map_or_else(|| raw(&Value::Null), Ok)
 }
 
-/// A record to be written, and the delivery that it is of.
+/// A record to be written, and its delivery.
 #[derive(Clone)]
 struct Persisted {
     ended: Ended,
@@ -70,9 +70,9 @@ struct Persisted {
 }
 
 impl App {
-    /// Writes the events of claimed deliveries as records, and settles the deliveries in the same transaction: each event is
-    /// written once, wherever the process ends. What `check` does not let pass is settled with them, and not written. How each
-    /// attempt ended; those whose claim did not hold are left out.
+    /// Writes the events of claimed deliveries as records, and settles the deliveries in the same transaction. So each event is written
+    /// once, even if the process ends at any point. Deliveries that `check` refuses are settled but not written. Returns the outcomes of
+    /// all attempts whose claim is still valid.
     pub async fn persist_deliveries(
         &self,
         consumer: &str,
@@ -124,7 +124,7 @@ impl App {
                             plans.retain(|plan| held.contains(&plan.ended.seq));
                             let mut all = unwritten;
                             all.extend(write_plans(connection, context, plans).await?);
-                            // A batch is one transaction, and each of its events took as long as all of them.
+                            // A batch is one transaction, so each of its events took as long as the whole batch.
                             all.iter_mut().for_each(|ended| ended.took = Some(began.elapsed()));
                             let outcomes = all.iter().cloned().map(|ended| outcome(retry_base, ended)).collect();
                             connection.settle_deliveries(&consumer, &token, outcomes).await?;
@@ -152,10 +152,10 @@ impl App {
     }
 }
 
-/// What the ledger says of an event that cannot be read.
+/// The ledger's error for an event that cannot be read.
 pub const UNDECODABLE: &str = "the stored event cannot be read";
 
-/// Writes the records: together where the engine is far away, else, or where one does not fit, each by itself.
+/// Writes the records together if the engine is on a network. Otherwise, or if one does not fit, writes each by itself.
 async fn write_plans(connection: &mut Connection, mut context: WriteContext, plans: Vec<Persisted>) -> Result<Vec<Ended>> {
     let Some(first) = plans.first() else { return Ok(Vec::new()) };
     let object = Arc::clone(&first.plan.object);

@@ -1,4 +1,4 @@
-//! Open streams of the feed, as every surface has them: frames until the reader falls behind, its session ends or the server
+//! Open streams of the feed, for every surface. A stream sends frames until its reader falls behind, its session ends or the server
 //! drains.
 
 use std::sync::Arc;
@@ -18,35 +18,35 @@ use crate::base::frames::{FrameSender, Frames, shared_frames};
 use crate::caller::{Caller, Credentials};
 use crate::delivery::feed::FeedReader;
 
-/// How often a comment shows that the stream lives.
+/// How often a comment shows that the stream is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Event streams open at a time, on all surfaces together.
+/// Event streams that are open at a time, over all surfaces.
 const STREAMS_MAX: usize = 10_000;
 /// How often the caller is checked again, so that an ended session ends its streams.
 const RECHECK: Duration = Duration::from_secs(1);
-/// Frames made before the client has taken them.
+/// Frames that are prepared before the client has taken them.
 const FRAMES_AHEAD: usize = 16;
-/// How long a client may take no frame.
+/// The longest time without the client taking a frame.
 const STALLED_MAX: Duration = Duration::from_secs(30);
-/// Topics of a stream that names none.
+/// The topics of a stream that names none.
 const TOPICS_DEFAULT: &str = "data.#";
 /// Most patterns of one stream.
 const PATTERNS_MAX: usize = 50;
 
-/// What a stream shows, and how.
+/// The contents and the form of a stream.
 pub struct StreamRequest {
     /// Topic patterns. If the list is empty, the stream shows the events of all records.
     pub topics: Vec<String>,
-    /// The id of the event after which it begins; else it begins now.
+    /// The id of the event after which the stream begins. Without it, the stream begins now.
     pub since: Option<String>,
-    /// Whether it belongs to a surface that has the platform's gate.
+    /// Whether the caller has to pass the gate of GraphQL and MCP ([`Caller::require_platform`]).
     pub needs_platform: bool,
     /// Turns true when the server drains.
     pub draining: watch::Receiver<bool>,
     pub form: StreamForm,
 }
 
-/// How a stream shows what it has.
+/// The form of a stream's frames.
 pub struct StreamForm {
     /// The first frame, which tells the client that the stream is open.
     pub opening: Option<Bytes>,
@@ -59,15 +59,15 @@ pub(crate) fn stream_places(of_one_max: usize) -> Arc<Places> {
     Places::new(PlacesRule::without_wait(STREAMS_MAX, of_one_max))
 }
 
-/// A place among the open streams, which are counted on all surfaces together, for as long as it is held.
+/// A place among the open streams of all surfaces. It is free again when this is dropped.
 pub struct StreamPlace {
     _place: Place,
-    /// The same for telemetry.
+    /// Counts the stream for telemetry.
     _counted: blockbase_telemetry::OpenStream,
 }
 
 impl App {
-    /// How many streams are open, and how many may be.
+    /// The number of open streams, and their maximum.
     pub(crate) fn streams_open_and_max(&self) -> (usize, usize) {
         (STREAMS_MAX.saturating_sub(self.streams.free()), STREAMS_MAX)
     }
@@ -75,7 +75,7 @@ impl App {
     /// A place for one more stream.
     ///
     /// # Errors
-    /// `rate_limited` if the owner has as many as one may have, `unavailable` if the process has as many as may be.
+    /// `rate_limited` if the owner has the maximum of one owner, `unavailable` if the process has the maximum of all.
     pub fn stream_place(&self, owner: &QuotaOwner) -> Result<StreamPlace> {
         let place = self.streams.try_take(owner).map_err(|_| {
             let most = self.settings.streams_of_one_max;
@@ -96,10 +96,10 @@ impl App {
         Ok(StreamPlace { _place: place, _counted: blockbase_telemetry::stream_opened() })
     }
 
-    /// Whether the caller is one who may have streams.
+    /// Whether the caller may have streams.
     ///
     /// # Errors
-    /// `unauthorized` for callers that nobody knows, under enforcement.
+    /// `unauthorized` if permissions are enforced and the caller is not authenticated.
     pub fn may_stream(&self, caller: &Caller) -> Result<()> {
         match self.settings.require_auth && !caller.is_known() {
             true => {
@@ -109,11 +109,11 @@ impl App {
         }
     }
 
-    /// Opens a stream: its frames, which end with it.
+    /// Opens a stream and returns its frames. Dropping the frames ends the stream.
     ///
     /// # Errors
-    /// `unauthorized` for callers that nobody knows, under enforcement; `invalid_request` for malformed topics, `not_found`
-    /// for an event that the outbox does not hold, `rate_limited` and `unavailable` if there are as many streams as may be.
+    /// `unauthorized` if permissions are enforced and the caller is not authenticated. `invalid_request` for malformed topics,
+    /// `not_found` if the outbox does not have the event, `rate_limited` and `unavailable` if there are too many streams.
     pub async fn open_stream(
         self: &Arc<Self>,
         caller: Caller,
@@ -137,7 +137,8 @@ impl App {
             }
             Some(since) => Some(self.event_seq(&caller, &since).await?),
             None if self.feed().has_started() => None,
-            // The feed may begin behind what is written from now on: on Postgres it waits for the transactions that it found under way.
+            // The feed has not begun. On Postgres it waits for open transactions, so it may begin after the next writes. The stream
+            // first reads the outbox from here.
             None => {
                 Some(self.look_up(&caller, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) })).await?)
             }
@@ -163,8 +164,8 @@ impl App {
             judging: None,
             _place: place,
         };
-        // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
-        // client reads nothing.
+        // A separate task notices if the reader falls behind, its session ends or the server drains, even while the client reads
+        // nothing.
         let (sender, frames) = shared_frames(FRAMES_AHEAD);
         tokio::spawn(open.run(sender));
         Ok(frames)
@@ -186,7 +187,7 @@ struct OpenStream {
 }
 
 impl OpenStream {
-    /// Sends frames until the stream ends or the client has taken none for too long.
+    /// Sends frames until the stream ends or the client has taken no frame for too long.
     async fn run(mut self, sender: FrameSender) {
         loop {
             let frame = tokio::select! {
@@ -196,7 +197,7 @@ impl OpenStream {
             let Some(frame) = frame else { return };
             let stalled = tokio::time::sleep(STALLED_MAX);
             tokio::pin!(stalled);
-            // First take a place for the frame. The caller is checked again also while the stream waits for one.
+            // The stream first waits for room for the frame. Meanwhile the caller is still checked again.
             let place = loop {
                 tokio::select! {
                     biased;
@@ -215,9 +216,9 @@ impl OpenStream {
         }
     }
 
-    /// The caller as they are now; `None` if they are not any more who may have a stream.
+    /// Reads the caller's present rights. `None` if they may not have a stream any more.
     ///
-    /// Boxed where it is called: its state is larger than all else that a stream needs, and is there for a moment a second.
+    /// The call is boxed. Its state is larger than everything else in a stream, but exists only for a moment each second.
     async fn look_again(&mut self) -> Option<()> {
         self.standing.renew().await?;
         let caller = self.standing.caller();
@@ -225,20 +226,20 @@ impl OpenStream {
         (!self.needs_platform || caller.require_platform().is_ok()).then_some(())
     }
 
-    /// The next frame; `None` ends the stream: the reader fell behind, the session ended, or the server drains.
+    /// The next frame. `None` ends the stream: the reader fell behind, the session ended, or the server drains.
     async fn next_frame(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.form.opening.take() {
             return Some(opening);
         }
         loop {
             tokio::select! {
-                // Before an event goes out, an ended session has its say.
+                // The end of a session is handled before an event is sent.
                 biased;
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
                 event = next_shown(&mut self.reader, &mut self.judging, &self.app, self.standing.caller()) => {
                     let event = event?;
-                    // Nothing that was committed after the caller lost a right is shown, so the look is before each event.
+                    // The check comes before each event, so an event committed after the caller lost a right is never shown.
                     if !self.standing.is_current() {
                         Box::pin(self.look_again()).await?;
                         continue;
@@ -282,6 +283,6 @@ async fn next_shown(
 
 /// Waits until the server drains, or is gone.
 async fn drained(draining: &mut watch::Receiver<bool>) {
-    // A closed channel means that the server is gone.
+    // A closed channel means that the server has ended.
     let _ = draining.wait_for(|draining| *draining).await;
 }

@@ -1,4 +1,4 @@
-//! Subscriptions: which consumer groups get which events, and what handles them.
+//! Subscriptions: the events of each consumer group, and their handlers.
 
 use std::collections::HashSet;
 
@@ -24,10 +24,10 @@ use crate::state::routing::{
 
 /// Longest name of a consumer group in bytes.
 const CONSUMER_BYTES_MAX: usize = 100;
-/// Most subscriptions that are made over the API.
+/// Most subscriptions that can be created over the API.
 const SUBSCRIPTIONS_MAX: usize = 1000;
 
-/// What making a subscription takes.
+/// The members of a new subscription.
 #[derive(Clone, Debug)]
 pub struct NewSubscription {
     /// Topic pattern.
@@ -38,11 +38,11 @@ pub struct NewSubscription {
     pub per_instance: bool,
 }
 
-/// The answer to making or changing something, with warnings about what may be a mistake.
+/// The answer to a creation or a change, with warnings about possible mistakes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answered<T> {
     pub data: T,
-    /// Sentences. The list is empty if there is nothing to warn of.
+    /// Sentences. The list is empty if there is no warning.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -82,10 +82,10 @@ fn refused(field: &str, message: String) -> Error {
     Error::new(Code::InvalidValue, message).with_field(field)
 }
 
-/// Demands that a name can be a consumer group's, and is not one of a webhook.
+/// Checks that a consumer group may have this name, and that it is not the name of a webhook's group.
 ///
 /// # Errors
-/// `invalid_value`, saying what names there are.
+/// `invalid_value`, which explains the allowed names.
 pub fn check_consumer(consumer: &str) -> Result<()> {
     let fits = consumer.starts_with(|first: char| first.is_ascii_lowercase())
         && consumer.len() <= CONSUMER_BYTES_MAX
@@ -102,10 +102,10 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
     ))
 }
 
-/// Demands the rights that a stored subscription carries: read on what it gets, create on what it writes.
+/// Requires the rights that a stored subscription needs: to read its events, and to create the records that it writes.
 ///
 /// # Errors
-/// `forbidden`, naming what the caller does not hold.
+/// `forbidden`, which names the right that the caller lacks.
 pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     // This server does not serve a pattern that it cannot read.
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
@@ -117,7 +117,7 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     let config = Place::new("svc_subscriptions", "config", &row.consumer).found(&row.config);
     match config.and_then(|config| PersistConfig::read(&config).ok()) {
         Some(config) => caller.require(&config.object, Action::Create),
-        // A newer server wrote it, or it is damaged. Where it would write is not known, so it takes the right to write anywhere.
+        // A newer server wrote it, or it is damaged. Its target is unknown, so the caller needs the right to write anywhere.
         None => caller.require("*", Action::Create),
     }
 }
@@ -140,7 +140,7 @@ impl StoredThing for SubscriptionRow {
     }
 }
 
-/// Subscriptions as things that act later.
+/// Subscriptions, as a kind of things that act later.
 pub(crate) struct MadeSubscriptions;
 
 impl ActsLater for MadeSubscriptions {
@@ -172,7 +172,7 @@ impl ActsLater for MadeSubscriptions {
 }
 
 impl App {
-    /// Sentences about topic patterns that match nothing at this moment, each once.
+    /// Warnings about topic patterns that match nothing at this moment, without duplicates.
     pub(crate) fn warnings_of_topics<'t>(&self, topics: impl IntoIterator<Item = &'t String>) -> Vec<String> {
         let registry = self.registry();
         let (mut warnings, mut seen) = (Vec::new(), HashSet::new());
@@ -187,7 +187,7 @@ impl App {
         warnings
     }
 
-    /// All stored subscriptions but those of webhooks.
+    /// All stored subscriptions except those of webhooks.
     pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<SubscriptionAnswer>> {
         caller.require(Resource::Events, Action::Read)?;
         self.settle_rights_shown(caller).await;
@@ -195,10 +195,10 @@ impl App {
         Ok(rows.iter().map(SubscriptionAnswer::from).collect())
     }
 
-    /// Adopts a subscription: as it is then.
+    /// Adopts a subscription as it is at that moment.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if a block declared it.
+    /// `not_found`. `forbidden` if the subscription needs rights that the caller lacks. `conflict` if a block declared it.
     pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         caller.require(Resource::Events, Action::Update)?;
         self.adopt(caller, Made::Subscription, consumer).await?;
@@ -214,11 +214,11 @@ impl App {
         row.as_ref().map(SubscriptionAnswer::from).ok_or_else(|| Error::not_found("subscription"))
     }
 
-    /// Makes a subscription that a built-in handler serves.
+    /// Creates a subscription with a built-in handler.
     ///
     /// # Errors
-    /// `invalid_value` naming what does not fit; `unique_violation` if the group exists; `forbidden` if the caller may not
-    /// read what it would get, or not write where it would go.
+    /// `invalid_value`, which names the wrong member. `unique_violation` if the group exists. `forbidden` if the caller may not read the
+    /// events, or may not write to the target.
     pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered<SubscriptionAnswer>> {
         caller.require(Resource::Events, Action::Create)?;
         let warnings = self.warnings_of_topics([&new.event]);
@@ -283,7 +283,7 @@ impl App {
     /// Deletes a subscription that was made over the API. Its pending deliveries are dropped.
     ///
     /// # Errors
-    /// `forbidden` if the caller does not hold the rights that it carries; `conflict` for one that a block declared.
+    /// `forbidden` if the subscription needs rights that the caller lacks. `conflict` if a block declared it.
     pub async fn delete_subscription(&self, caller: &Caller, consumer: &str) -> Result<()> {
         caller.require(Resource::Events, Action::Delete)?;
         let (consumer, caller) = (consumer.to_owned(), caller.clone());
@@ -344,5 +344,5 @@ impl App {
     }
 }
 
-/// Deliveries dropped in one transaction.
+/// Deliveries that one transaction drops.
 const DROPPED_AT_ONCE: i64 = 500;

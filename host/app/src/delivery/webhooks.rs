@@ -1,6 +1,7 @@
-//! Outbound webhooks: made, changed, tried out, and what sending one takes.
+//! Outbound webhooks: their creation, changes and tests, and the data for sending one.
 //!
-//! A webhook sends what its topics match, so acting on one takes the same rights as making it: read on all of that.
+//! A webhook sends events that match its topics. So acting on a webhook needs the same right as creating it: to read all of those
+//! events.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::delivery::subscriptions::Answered;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::routing::{WEBHOOK_CONSUMER, may_change_stored, may_subscribe, purpose};
 
-/// How long a secret signs beside the one that replaced it.
+/// How long a replaced secret still signs beside the new one.
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
 const WEBHOOKS_MAX: i64 = 1000;
 /// Longest name in characters.
@@ -36,7 +37,7 @@ const URL_BYTES_MAX: usize = 2048;
 /// Most topic patterns of one webhook.
 const TOPICS_MAX: usize = 50;
 
-/// What making a webhook takes.
+/// The members of a new webhook.
 #[derive(Clone, Debug)]
 pub struct NewWebhook {
     pub name: Option<String>,
@@ -46,10 +47,10 @@ pub struct NewWebhook {
     pub enabled: bool,
 }
 
-/// What changing a webhook takes; what is left out stays as it is.
+/// The changes of a webhook. Members that are left out stay unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookChanges {
-    /// `Some(None)` takes the name away.
+    /// `Some(None)` removes the name.
     pub name: Option<Option<String>>,
     pub url: Option<String>,
     pub topics: Option<Vec<String>>,
@@ -120,24 +121,24 @@ fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Demands the rights that a stored webhook carries: read on all that it sends.
+/// Requires the rights that a stored webhook needs: to read everything that it sends.
 ///
 /// # Errors
-/// `forbidden`, naming what the caller cannot read.
+/// `forbidden`, which names what the caller cannot read.
 pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     let Some(topics) = topics_place(row).found::<Vec<String>>(&row.topics) else {
         // The topics cannot be read, so the caller needs the right to read everything.
         return caller.require("*", Action::Read);
     };
-    // A pattern that a newer server stored and this one cannot read sends nothing here.
+    // A newer server may have stored a pattern that this one cannot read. Such a pattern sends nothing here.
     let mut patterns = topics.iter().filter_map(|topic| TopicPattern::parse(topic).ok());
     patterns.try_for_each(|pattern| may_subscribe(caller, &pattern))
 }
 
-/// Demands the rights that a change of a stored webhook needs.
+/// Requires the rights that a change of a stored webhook needs.
 ///
 /// # Errors
-/// `forbidden`, naming what the caller cannot read.
+/// `forbidden`, which names what the caller cannot read.
 fn may_change(caller: &Caller, row: &WebhookRow) -> Result<()> {
     match topics_place(row).found::<Vec<String>>(&row.topics) {
         Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic)),
@@ -164,7 +165,7 @@ impl StoredThing for WebhookRow {
     }
 }
 
-/// Webhooks as things that act later.
+/// Webhooks, as a kind of things that act later.
 pub(crate) struct MadeWebhooks;
 
 impl ActsLater for MadeWebhooks {
@@ -210,7 +211,7 @@ impl App {
             .addresses
             .check_url(&url)
             .map_err(|refusal| refused("url", format!("`url` cannot be called: {refusal}.")))?;
-        // The parser mends what browsers mend: `http:a.b`, backslashes.
+        // The URL parser repairs what browsers repair: `http:a.b`, backslashes. So the text itself is checked too.
         match is_url(text) {
             true => Ok(()),
             false => Err(refused("url", "`url` is no absolute URL as it stands: it begins with http:// or https:// and a host.")),
@@ -223,7 +224,7 @@ impl App {
         Ok((secret, (ciphertext, key_id)))
     }
 
-    /// What stored secrets are opened with.
+    /// The box that opens stored secrets.
     pub fn secrets(&self) -> &SecretBox {
         &self.secrets
     }
@@ -255,10 +256,10 @@ impl App {
         find.await?.ok_or_else(|| Error::not_found("webhook"))
     }
 
-    /// Makes a webhook: the webhook, and its secret, which is shown this once.
+    /// Creates a webhook. Returns it with its secret, which is shown only this once.
     ///
     /// # Errors
-    /// `invalid_value` naming what does not fit; `forbidden` if the caller may not read what it would send.
+    /// `invalid_value`, which names the wrong member. `forbidden` if the caller may not read what the webhook would send.
     pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered<WebhookAnswer>, String)> {
         caller.require(Resource::Webhooks, Action::Create)?;
         let warnings = self.warnings_of_topics(&new.topics);
@@ -277,7 +278,7 @@ impl App {
         Ok((answer, secret))
     }
 
-    /// A webhook that passed every check, ready to be stored, and its secret. `source` is `block:<name>` where a block declares it.
+    /// A webhook that passed every check, ready to be stored, and its secret. `source` is `block:<name>` if a block declares it.
     ///
     /// # Errors
     /// As [`App::create_webhook`].
@@ -307,12 +308,11 @@ impl App {
         Ok((row, secret))
     }
 
-    /// Changes a webhook. Enabling one does not send what happened while it was disabled. A caller who changes what it sends or
-    /// where to becomes its maker.
+    /// Changes a webhook. Enabling it does not send earlier events. A caller who changes its topics or its URL becomes its maker.
     ///
     /// # Errors
-    /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`;
-    /// `forbidden` if the caller may not read what it sends; `conflict` for anything but `enabled` of one that a block declared.
+    /// As [`App::create_webhook`]. `invalid_value` if header values are stored and the URL changes without `headers`. `forbidden` if the
+    /// caller may not read what it sends. `conflict` for any change except `enabled` if a block declared it.
     pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered<WebhookAnswer>> {
         caller.require(Resource::Webhooks, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;
@@ -346,7 +346,7 @@ impl App {
                     }
                     let known = Headers::read(&row.headers)?;
                     let is_moved = url.as_ref().is_some_and(|url| *url != row.url);
-                    // A caller who changes the URL must not send the old receiver's credentials to the new one.
+                    // If the URL changes, the old receiver's credentials must not be sent to the new receiver.
                     let kept = if is_moved { Headers::default() } else { known.clone() };
                     let changed = match headers {
                         Some(headers) => Headers::seal(&secrets, &headers, &kept)?,
@@ -380,7 +380,7 @@ impl App {
     /// Deletes a webhook. Its pending deliveries are dropped.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not read what it sends; `conflict` for one that a block declared.
+    /// `forbidden` if the caller may not read what it sends. `conflict` if a block declared it.
     pub async fn delete_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Resource::Webhooks, Action::Delete)?;
         let (id, caller) = (id.to_owned(), caller.clone());
@@ -403,20 +403,20 @@ impl App {
         Ok(())
     }
 
-    /// Adopts a webhook: as it is then.
+    /// Adopts a webhook as it is at that moment.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if a block declared it.
+    /// `not_found`. `forbidden` if the webhook needs rights that the caller lacks. `conflict` if a block declared it.
     pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         caller.require(Resource::Webhooks, Action::Update)?;
         self.adopt(caller, Made::Webhook, id).await?;
         self.shown_webhook(caller, id).await
     }
 
-    /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
+    /// Gives a webhook a new secret, which is shown only this once. The old secret also signs for 24 hours.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not read what it sends, because the secret lets its owner pass for the service.
+    /// `forbidden` if the caller may not read what it sends, because the secret lets its owner pretend to be the service.
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
         let (id, caller) = (id.to_owned(), caller.clone());
@@ -439,10 +439,10 @@ impl App {
         Ok(secret)
     }
 
-    /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to. Returns the event's id.
+    /// Sends a `webhook.test.<id>` event through the whole pipeline, regardless of the webhook's topics. Returns the event's id.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not read what it sends; `conflict` if it is disabled, or events are off.
+    /// `forbidden` if the caller may not read what it sends. `conflict` if it is disabled, or events are off.
     pub async fn test_webhook(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
         if let Some(subscription) = self.subscription(&format!("{WEBHOOK_CONSUMER}{id}"))
@@ -478,7 +478,7 @@ async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {
     connection.held_webhook(id).await?.ok_or_else(|| Error::not_found("webhook"))
 }
 
-/// Stores a new webhook, where there is room for one.
+/// Stores a new webhook, unless there are too many.
 pub(crate) async fn insert(connection: &mut Connection, row: &WebhookRow) -> Result<()> {
     if connection.count_webhooks().await? >= WEBHOOKS_MAX {
         let message = format!("There are {WEBHOOKS_MAX} webhooks, the most that there can be.");
@@ -488,8 +488,8 @@ pub(crate) async fn insert(connection: &mut Connection, row: &WebhookRow) -> Res
 }
 
 impl App {
-    /// Seals the header values that an earlier version of the server stored as they were, and takes them out of the manifests that
-    /// are kept of blocks. Does nothing where that has happened.
+    /// Seals header values that an earlier version of the server stored unsealed, and removes them from the stored manifests of blocks.
+    /// Does nothing if that has been done.
     pub(crate) async fn seal_stored_headers(&self) -> Result<()> {
         let secrets = self.secrets.clone();
         let (plain, manifests) = self
@@ -535,7 +535,7 @@ impl App {
     }
 }
 
-/// A manifest's JSON text with [`HIDDEN`] for the values of headers; `None` if it holds none.
+/// A manifest's JSON text with [`HIDDEN`] in place of header values. `None` if it contains none.
 fn without_header_values(manifest: &str) -> Option<String> {
     let mut manifest: Value = serde_json::from_str(manifest).ok()?;
     let mut has_values = false;

@@ -1,4 +1,4 @@
-//! Writes the events that the platform writes about itself.
+//! Writes the platform's own events.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::base::topic::Topic;
 use crate::caller::Caller;
 use crate::state::routing::Subscriptions;
 
-/// Writes any number of events of one call, each with the actor and the instant of the call.
+/// Writes events of one call. All of them have the actor and the instant of the call.
 #[derive(Clone)]
 pub(crate) struct Announcer {
     events_enabled: bool,
@@ -44,7 +44,7 @@ impl Announcer {
         self.write(connection, &topic, None).await.map(|_| ())
     }
 
-    /// The same, and also for a group that may not have subscribed to it. Returns the event's id, or `None` if events are off.
+    /// The same, and also for a group that may not have subscribed to the topic. Returns the event's id, or `None` if events are off.
     pub(crate) async fn emit_also_to(
         &self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! What a change of records leaves in the outbox: before, after, the difference, and who did it.
+//! Events about changes of records: the record before and after, the difference, and the actor.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,20 +17,20 @@ use crate::outbox::checks::Pending;
 use crate::outbox::touched::Touched;
 use crate::state::routing::Subscriptions;
 
-/// Bytes that a payload has around its body at most, with ids of the platform: a guess that saves an allocation.
+/// Bytes around the body of a payload, if its ids are the platform's. It is an estimate that saves an allocation.
 const HEAD_AND_ACTOR_BYTES: usize = 256;
 
-/// What the writes of one call have in common.
+/// The data that all writes of one call share.
 pub(crate) struct WriteContext {
     /// The schema that the writes were planned on.
     pub(crate) registry: Arc<Registry>,
     pub(crate) now: i64,
     pub(crate) actor_id: Option<String>,
     pub(crate) caller: Caller,
-    /// How long texts may be.
+    /// The longest texts that may be written.
     pub(crate) texts: TextBounds,
     pub(crate) etags: EtagKey,
-    /// How much of what is stored they have touched.
+    /// The amount of stored data that the writes have touched.
     pub(crate) touched: Touched,
     clock: Clock,
     events_enabled: bool,
@@ -40,7 +40,7 @@ pub(crate) struct WriteContext {
     held: Vec<i64>,
     /// What the written rows have to meet at the end.
     pub(crate) checks: Vec<Pending>,
-    /// The guest who writes, until it is made sure that they are still there.
+    /// The guest who writes, until it is checked that the guest still exists.
     guest: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl App {
         self.context_of(caller, registry, self.settings.events_enabled)
     }
 
-    /// The context of writes that no request makes; they emit events or not.
+    /// The context of writes without a request. `events_enabled` says whether they emit events.
     pub(crate) fn context_of(&self, caller: &Caller, registry: &Arc<Registry>, events_enabled: bool) -> WriteContext {
         WriteContext {
             registry: Arc::clone(registry),
@@ -86,12 +86,12 @@ impl WriteContext {
         Ground { registry: &self.registry, now: self.now }
     }
 
-    /// Holds an object, so that it is neither dropped nor altered before the transaction ends, and makes sure that it is what
-    /// the write was planned on and that the subscriptions are those of this moment.
+    /// Holds an object, so that it is neither dropped nor altered before the transaction ends. Also checks that the object is as planned
+    /// and that the subscriptions are current.
     ///
     /// # Errors
-    /// An error to retry if the object changed. `unauthorized` for a guest who signed up in between, so that no row keeps the
-    /// stamp of a user who is gone.
+    /// An error to retry if the object changed. `unauthorized` for a guest who signed up meanwhile, so that no row keeps the stamp of a
+    /// deleted user.
     pub(crate) async fn hold(&mut self, connection: &mut Connection, object: &Object) -> Result<()> {
         if self.held.contains(&object.id) {
             return Ok(());
@@ -115,12 +115,12 @@ impl WriteContext {
         Ok(())
     }
 
-    /// Whether the writes leave events.
+    /// Whether the writes emit events.
     pub(crate) fn emits_events(&self) -> bool {
         self.events_enabled
     }
 
-    /// The event of a record that was created, updated or deleted; `None` where events are off.
+    /// The event of a record that was created, updated or deleted. `None` if events are off.
     pub(crate) fn event(
         &self,
         object: &Object,
@@ -133,7 +133,7 @@ impl WriteContext {
         self.event_of(object, record_id, op, &body, owner)
     }
 
-    /// An event of a record whose payload has `body` (parts of members of a JSON object) between its head and its actor.
+    /// An event of a record. Its payload has `body`, which are members of a JSON object, between its head and its actor.
     pub(crate) fn event_of(
         &self,
         object: &Object,
@@ -171,7 +171,7 @@ impl WriteContext {
     }
 }
 
-/// `{ field: { before, after } }` of the business fields whose JSON differs.
+/// `{ field: { before, after } }` for the business fields whose JSON differs.
 pub(crate) fn diff(object: &Object, before: &Record, after: &Record) -> Vec<u8> {
     let mut out = vec![b'{'];
     for (index, column) in object.columns.iter().enumerate().filter(|(_, column)| !column.is_system) {
@@ -193,7 +193,7 @@ pub(crate) fn diff(object: &Object, before: &Record, after: &Record) -> Vec<u8> 
     out
 }
 
-/// Who a record belongs to.
+/// The owner of a record.
 pub(crate) fn owner(object: &Object, record: &Record) -> Option<String> {
     let index = object.column_index(system::CREATED_BY)?;
     serde_json::from_slice(record.cell(index)).ok().flatten()

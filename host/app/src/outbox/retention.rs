@@ -1,4 +1,4 @@
-//! What the outbox keeps: settled events up to an age, and up to a size.
+//! Limits the settled events in the outbox by age and by size.
 
 use std::time::Instant;
 
@@ -7,19 +7,19 @@ use blockbase_store::{OutboxSize, ReadCost, Service};
 
 use crate::App;
 
-/// Events looked at in one transaction.
+/// Events that one transaction looks at.
 const EVENTS_AT_ONCE: i64 = 500;
-/// Events counted in one transaction: their sizes alone are read.
+/// Events that one transaction counts. Only their sizes are read.
 const COUNTED_AT_ONCE: i64 = 5000;
 const DAY_MS: i64 = 24 * 3_600_000;
-/// Events younger than this are kept whatever the size, so that feeds of other instances have read them.
+/// Younger events are kept even if the outbox is too large, so that the feeds of other instances can read them.
 const YOUNG_MS: i64 = 10_000;
-/// What the size is brought down to, in percent of the bound, so that not each further event leads to another look.
+/// The size after a deletion, in percent of the bound, so that not every further event needs another deletion.
 const BROUGHT_DOWN_TO: i64 = 90;
 
 impl App {
-    /// Deletes settled events that are too old, counts the rest again, and deletes the oldest ones beyond the size. Returns how
-    /// many it deleted.
+    /// Deletes settled events that are too old, and counts the rest again. If the outbox is still too large, it deletes the oldest ones.
+    /// Returns the number of deleted events.
     pub(crate) async fn keep_outbox_bounded(&self) -> Result<u64> {
         let days = self.settings.events_retention_days;
         let mut deleted = 0;
@@ -32,8 +32,8 @@ impl App {
         Ok(deleted + self.bound_outbox().await?)
     }
 
-    /// Continues the count of the outbox, and deletes the oldest settled events if it is larger than allowed. Returns how many it
-    /// deleted. If nothing was written since the last time, it costs one short statement.
+    /// Continues the count of the outbox, and deletes the oldest settled events if it is too large. Returns the number of deleted
+    /// events. If nothing was written since the last time, this costs one short statement.
     pub async fn bound_outbox(&self) -> Result<u64> {
         let most = self.settings.events_bytes_max;
         let mut size = self
@@ -48,7 +48,7 @@ impl App {
                     Box::pin(async move { Ok(connection.count_outbox(COUNTED_AT_ONCE).await?) })
                 })
                 .await?;
-            // Another instance is at it, and deletes what is too much.
+            // Another instance is counting, and deletes the excess.
             let Some(counted) = counted else { return Ok(0) };
             size = counted;
             rest(began).await;
@@ -70,7 +70,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Deletes settled events that happened before an instant, the oldest first, until so many bytes are free: how many.
+    /// Deletes settled events that happened before an instant, the oldest first, until so many bytes are free. Returns their number.
     async fn purge_before(&self, before: i64, mut bytes: Option<i64>) -> Result<u64> {
         let (mut after, mut deleted) = (0, 0);
         loop {
@@ -80,7 +80,7 @@ impl App {
                     Box::pin(async move { Ok(connection.events_page(after, EVENTS_AT_ONCE).await?) })
                 })
                 .await?;
-            // Events are numbered about in the order in which they happened.
+            // The order of events' numbers is roughly the order in which they happened.
             let Some((up_to, _)) = page.filter(|(_, first_at)| *first_at < before) else { return Ok(deleted) };
             let began = Instant::now();
             let (purged, freed) = self
@@ -108,7 +108,7 @@ impl App {
     }
 }
 
-/// Others write as well: it rests as long as it works.
+/// Other callers write as well, so this rests for as long as it worked.
 async fn rest(began: Instant) {
     tokio::time::sleep(began.elapsed()).await;
 }

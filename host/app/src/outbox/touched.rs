@@ -2,7 +2,7 @@
 //! have the same limit.
 //!
 //! The database adds up the sizes before rows are read. The rows are counted again while they are read, because their JSON can be
-//! longer. So memory never holds more of them than the limit allows.
+//! longer. So their bytes in memory never exceed the limit.
 
 use blockbase_query::{Scope, Statement, sql};
 use blockbase_schema::{Code, Column, Error, Object, Result};
@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use crate::outbox::record_events::WriteContext;
 
-/// Bytes of the records that one write changes or deletes, together with their new values. A transaction holds each record
-/// several times: before the change, after it, and in its event.
+/// Bytes of the records that one write changes or deletes, together with their new values. A transaction keeps each record several
+/// times: before the change, after it, and in its event.
 const TOUCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most further records that one deletion may delete or change, besides those that the request names.
 pub(crate) const BEYOND_MAX: usize = 10_000;
@@ -21,7 +21,7 @@ pub(crate) const LINKS_BEYOND_MAX: usize = 20_000;
 /// Bytes of events that are written together.
 pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 
-/// What a write has touched so far.
+/// The amount of data that a write has touched so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Touched {
     records: usize,
@@ -43,7 +43,7 @@ impl Touched {
         }
     }
 
-    /// Bytes that the next records may have in all; there are at most `records` of them.
+    /// Bytes that the next records may have together. There are at most `records` of them.
     fn bytes_left(&self, records: usize) -> usize {
         match self.records + records {
             0 | 1 => usize::MAX,
@@ -53,8 +53,8 @@ impl Touched {
 }
 
 impl WriteContext {
-    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database
-    /// adds up their sizes first, so that most records of a refused write are never read.
+    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database adds
+    /// up their sizes first, so that most records of a refused write are never read.
     ///
     /// # Errors
     /// `answer_too_large` as soon as the write has touched too many bytes. Further records are then not read.
@@ -84,7 +84,7 @@ impl WriteContext {
     }
 }
 
-/// The refusal of a write that would touch too much.
+/// The error of a write that would touch too much data.
 pub(crate) fn too_large() -> Error {
     Error::new(
         Code::AnswerTooLarge,

@@ -1,4 +1,4 @@
-//! From one catalogue to the next: the tables follow the difference.
+//! Changes the tables from one catalogue to the next.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use super::rows::{self, Findings, Rows};
 use crate::caller::Caller;
 use crate::state::refresh::Catalogue;
 
-/// What tells one catalogue from the next.
+/// The difference between one catalogue and the next.
 pub(super) struct Difference<'a> {
     before: &'a Registry,
     after: Registry,
-    /// Names of the objects that are there before and after, and whose definition or relationships differ.
+    /// Names of the objects that exist before and after, and whose definition or relationships differ.
     changed: BTreeSet<String>,
 }
 
@@ -29,18 +29,18 @@ impl<'a> Difference<'a> {
         Ok(Difference { before, after: next.registry()?, changed })
     }
 
-    /// The objects that are altered, as they were and as they will be.
+    /// The altered objects, before and after the change.
     pub(super) fn altered(&self) -> impl Iterator<Item = (&Object, &Object)> {
         let pair = |name: &String| Some((&**self.before.object(name)?, &**self.after.object(name)?));
         self.changed.iter().filter_map(pair)
     }
 
-    /// The objects that go, as they were.
+    /// The dropped objects, before the change.
     pub(super) fn dropped(&self) -> impl Iterator<Item = &Object> {
         self.before.objects().filter(|object| self.after.object(object.name()).is_none()).map(|object| &**object)
     }
 
-    /// The relationships that go and have links.
+    /// The dropped relationships that have links.
     pub(super) fn dropped_links(&self) -> impl Iterator<Item = &Relationship> {
         let is_kept = |gone: &Relationship| self.after.relationships().iter().any(|kept| kept.id == gone.id);
         self.before.relationships().iter().filter(move |known| is_link(known.definition.kind) && !is_kept(known))
@@ -55,19 +55,19 @@ impl<'a> Difference<'a> {
         self.after.relationships().iter().filter(move |new| is_link(new.definition.kind) && !is_known(new))
     }
 
-    /// The names of all objects that it is about.
+    /// The names of all objects that the change touches.
     fn touched(&self) -> BTreeSet<String> {
         let others = self.dropped().chain(self.made()).map(|object| object.name().to_owned());
         self.changed.iter().cloned().chain(others).collect()
     }
 }
 
-/// Brings the tables from `before` to the catalogue `next`, whose new objects and relationships are entered already, and
-/// stores the objects that changed: the names of those that it touched.
+/// Changes the tables from `before` to the catalogue `next`, and stores the changed objects. New objects and relationships are already
+/// stored. Returns the names of the objects that it touched.
 ///
 /// # Errors
-/// `invalid_schema` if the catalogue contradicts itself, `invalid_schema_change` where rows break it; `forbidden` if the
-/// change looks at rows that the caller may not read.
+/// `invalid_schema` if the catalogue contradicts itself, `invalid_schema_change` if rows break a rule of it. `forbidden` if the change
+/// has to look at rows that the caller may not read.
 pub(super) async fn apply(
     connection: &mut Connection,
     caller: &Caller,
@@ -116,7 +116,7 @@ pub(super) fn is_link(kind: RelationshipKind) -> bool {
     kind == RelationshipKind::ManyToMany
 }
 
-/// Names of the objects that are there before and after, and whose definition or relationships differ.
+/// Names of the objects that exist before and after, and whose definition or relationships differ.
 fn changed_objects(before: &Registry, next: &Catalogue) -> BTreeSet<String> {
     let mut changed = BTreeSet::new();
     for object in &next.objects {
@@ -136,7 +136,7 @@ fn changed_objects(before: &Registry, next: &Catalogue) -> BTreeSet<String> {
     changed
 }
 
-/// Locks what is altered or dropped, in one order.
+/// Locks the altered and dropped tables in a fixed order.
 async fn lock(connection: &mut Connection, difference: &Difference<'_>) -> Result<()> {
     let altered = difference.altered().map(|(old, _)| old);
     let mut ids: Vec<i64> = altered.chain(difference.dropped()).map(|object| object.id).collect();

@@ -1,7 +1,7 @@
-//! What depends on an object or on one of its columns.
+//! Finds the things that depend on an object or on one of its columns.
 //!
-//! A dependent is something that names it. What takes everything (a role with `*`, a webhook on `data.#`) goes on without it. Who may
-//! not read a kind of things learns only how many there are.
+//! Only a thing that names the object depends on it. A thing that covers everything (a role with `*`, a webhook on `data.#`) still works
+//! without it. A caller who may not read a kind of things learns only their number.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
-/// Said of what may depend on the object, since nobody can read what it does.
+/// The detail of a thing that may depend on the object, because its stored form cannot be read.
 const UNREADABLE: &str = "cannot be read in the database, so it may depend on this";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub enum DependentKind {
 }
 
 impl DependentKind {
-    /// The permission resource whose readers learn of such a thing.
+    /// The permission resource whose readers see this kind of things.
     fn resource(self) -> Resource {
         match self {
             DependentKind::Relationship | DependentKind::Unique | DependentKind::Index => Resource::Objects,
@@ -64,7 +64,7 @@ pub struct Dependent {
     pub detail: String,
 }
 
-/// The search for what depends on an object, or on a column of it.
+/// The search for things that depend on an object, or on one of its columns.
 pub(super) struct Dependents<'a> {
     registry: &'a Registry,
     object: &'a str,
@@ -73,7 +73,8 @@ pub(super) struct Dependents<'a> {
 }
 
 impl App {
-    /// What depends on an object, or on one of its columns: what the caller may read of it, and how many other things there are.
+    /// The things that depend on an object, or on one of its columns. Returns those that the caller may read, and the number of the
+    /// others.
     ///
     /// # Errors
     /// `not_found` for an unknown object or column.
@@ -106,7 +107,7 @@ impl App {
 }
 
 impl<'a> Dependents<'a> {
-    /// What of the schema itself depends on it.
+    /// The parts of the schema itself that depend on it.
     pub(super) fn of(registry: &'a Registry, object: &'a str, field: Option<&'a str>) -> Dependents<'a> {
         let mut dependents = Dependents { registry, object, field, found: Vec::new() };
         for relationship in registry.relationships() {
@@ -118,7 +119,7 @@ impl<'a> Dependents<'a> {
         dependents
     }
 
-    /// The same with what the database and the installed blocks hold, as far as the caller may know of it, and the number of the
+    /// The same, with things from the database and the installed blocks. Returns those that the caller may see, and the number of the
     /// others.
     pub(super) async fn collect<'b>(
         mut self,
@@ -158,7 +159,7 @@ impl<'a> Dependents<'a> {
         let kind = kind.as_str().unwrap_or_default();
         let detail = format!("{kind} from `{}` to `{}`", definition.source, definition.target);
         self.add(DependentKind::Relationship, &definition.name, Some(relationship.id.to_string()), detail);
-        // Groups of another object that name its key go with the key.
+        // Groups of another object that name its foreign key are dropped with the key.
         if self.field.is_none()
             && let Some(holder) = definition.holder().filter(|holder| *holder != self.object)
         {
@@ -182,7 +183,7 @@ impl<'a> Dependents<'a> {
 
     async fn add_roles(&mut self, connection: &mut Connection) -> Result<()> {
         for id in connection.roles_naming(self.object).await? {
-            // One at a time: a role can have some hundred kilobytes of grants.
+            // One role at a time, because a role can have some hundred kilobytes of grants.
             let Some(role) = connection.role(&id).await? else { continue };
             let named: Vec<Grant> =
                 grants(&role.permissions)?.into_iter().filter(|grant| grant.resource == self.object).collect();
@@ -293,7 +294,7 @@ impl<'a> Dependents<'a> {
         names
     }
 
-    /// Tasks that call an action of a block which depends on it.
+    /// Tasks that call an action of a dependent block.
     async fn add_tasks(&mut self, connection: &mut Connection, blocks: &HashSet<String>) -> Result<()> {
         if blocks.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Fields added, altered and dropped.
+//! Adds, alters and drops fields.
 
 use blockbase_query::Action;
 use blockbase_schema::json::{Members, parse_members, strict_from_str};
@@ -9,7 +9,7 @@ use super::{Change, Edited, FieldChanges, Mode, Outcome, entry, not_a_definition
 use crate::App;
 use crate::caller::Caller;
 
-/// The types that a field may change to while it has values, which stay what they are. Without values it may become any type.
+/// Whether a field with values may change to the type. Its values then stay the same. A field without values may get any type.
 pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {
@@ -22,10 +22,10 @@ pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
 }
 
 impl App {
-    /// Adds a field. Rows that are there get its default.
+    /// Adds a field. Existing rows get its default.
     ///
     /// # Errors
-    /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
+    /// `invalid_schema`. `invalid_schema_change` for a required field without a default, if the object has rows.
     pub async fn add_field(&self, caller: &Caller, object: &str, body: &str, mode: Mode) -> Result<Change<Field>> {
         caller.require(Resource::Objects, Action::Update)?;
         let field: Field = strict_from_str(body).map_err(|misfit| not_a_definition("a field", &misfit))?;
@@ -47,11 +47,11 @@ impl App {
         .await
     }
 
-    /// Alters a field: any of its keys, a rename through `name`.
+    /// Alters any key of a field. `name` renames it.
     ///
     /// # Errors
-    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider if the object has rows, and for a new
-    /// rule that rows break, with their number.
+    /// `not_found`, `invalid_schema`. `invalid_schema_change` if the object has rows and the type is not wider, or if rows break a new
+    /// rule. It then names their number.
     pub async fn alter_field(
         &self,
         caller: &Caller,
@@ -70,8 +70,8 @@ impl App {
                 let after = merged(&before, &changes)?;
                 let mut fields_added = 0;
                 if !widens(before.kind, after.kind) {
-                    // Another column in the place of this one, with all that comes with a new column. `rows` makes sure that no row
-                    // loses a value by that, once nobody else writes.
+                    // A new column takes the place of this one. `rows` checks, once nobody else writes, that no row loses a value by
+                    // that.
                     let key = draft.connection.next_field_key(stored.id).await?;
                     stored.keys[place] = u32::try_from(key).map_err(Error::internal)?;
                     fields_added = 1;
@@ -91,7 +91,7 @@ impl App {
         .await
     }
 
-    /// Drops a field with its values. It takes data away as dropping an object does, so it needs the same permission.
+    /// Drops a field with its values. It removes data as the deletion of an object does, so it needs the same permission.
     ///
     /// # Errors
     /// `not_found`; `invalid_schema_change` if a group of columns names it.
@@ -114,7 +114,7 @@ impl App {
     }
 }
 
-/// Refuses to drop a column that a group of columns names.
+/// Refuses to drop a column that is in a group of columns.
 pub(super) fn check_groups(object: &ObjectDefinition, column: &str) -> Result<()> {
     let mut groups = object.constraints.unique_together.iter().chain(&object.indexes).flatten();
     match groups.any(|name| name == column) {
@@ -135,7 +135,7 @@ fn field_place(object: &ObjectDefinition, field: &str) -> Result<usize> {
         .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no field `{field}`.", object.name)))
 }
 
-/// The rules that mean something else to the new type than to the old one, or nothing.
+/// The rules that have no meaning, or another meaning, for the new type.
 fn meaningless(from: FieldType, to: FieldType) -> impl Fn(&str) -> bool {
     let has_same_bounds = from.is_numeric() && to.is_numeric() || from.is_textual() && to.is_textual();
     move |rule| match rule {
@@ -147,7 +147,7 @@ fn meaningless(from: FieldType, to: FieldType) -> impl Fn(&str) -> bool {
     }
 }
 
-/// The field with the changes laid over it. Where the type changes, rules that mean nothing to the new one go.
+/// The field with the changes applied. If the type changes, rules that have no meaning for the new type are removed.
 fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
     let text = |value: &str| RawValue::from_string(value.to_owned()).map_err(Error::internal);
     let Members(mut merged) = parse_members(&serde_json::to_string(before).map_err(Error::internal)?)?;
@@ -155,7 +155,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
     let becomes_text = given("type") == Some("\"text\"") && !before.kind.is_textual();
     if becomes_text {
         merged.retain(|(key, _)| !["min", "max", "options", "scale"].contains(&key.as_str()));
-        // The default becomes the text as which it was shown, because the values of the rows become that text too.
+        // The values of the rows become the text as which they were shown. So the default becomes that text too.
         if before.default.as_ref().is_some_and(|default| !default.is_string())
             && let Some((_, default)) = merged.iter_mut().find(|(key, _)| key == "default")
         {

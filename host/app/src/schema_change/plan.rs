@@ -1,7 +1,7 @@
-//! What a change of the schema would do, asked before it is made.
+//! Plans a change of the schema without applying it.
 //!
-//! A plan runs the same edit of the catalogue as the change, compares the same two registries, and asks the rows the same
-//! questions. It runs in a read, so that nothing waits for it and nothing is left of it.
+//! A plan runs the same edit of the catalogue as the change, compares the same two registries, and checks the rows in the same way. It
+//! runs in a read, so nothing waits for it and it leaves nothing behind.
 
 use std::sync::Arc;
 
@@ -58,8 +58,8 @@ impl App {
     /// Plans a change of these objects.
     ///
     /// # Errors
-    /// Those of the change, except for rows that break a rule, which the plan lists. `forbidden` if the plan has to read rows
-    /// that the caller may not read.
+    /// The errors of the change, except for rows that break a rule, because the plan lists those. `forbidden` if the plan has to read
+    /// rows that the caller may not read.
     pub(super) async fn plan_schema<T, E>(&self, caller: &Caller, objects: Vec<String>, edit: E) -> Result<ChangePlan>
     where
         T: Send + 'static,
@@ -94,8 +94,7 @@ impl App {
     }
 }
 
-/// The tables that a plan about these objects may read: those of the objects, of objects related to them, and of the links
-/// between them.
+/// The tables that a plan about these objects may read: their own, those of related objects, and those of the links between them.
 fn tables(registry: &Registry, objects: &[String]) -> Vec<String> {
     let mut tables: Vec<String> = objects.iter().filter(|name| registry.object(name).is_some()).cloned().collect();
     for relationship in registry.relationships() {
@@ -111,7 +110,7 @@ fn tables(registry: &Registry, objects: &[String]) -> Vec<String> {
     tables
 }
 
-/// What a change would break and take away.
+/// The rules that rows would break, and the data that the change would remove.
 async fn ask(connection: &mut Connection, caller: &Caller, before: &Registry, next: Catalogue) -> Result<ChangePlan> {
     let difference = Difference::between(before, next)?;
     let mut findings = Findings::Collect(Vec::new());
@@ -147,7 +146,7 @@ async fn ask(connection: &mut Connection, caller: &Caller, before: &Registry, ne
 }
 
 fn dropped_columns<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = &'a blockbase_schema::Column> {
-    // A field that changes its type has no values to lose: with rows it is refused.
+    // A field whose type changes has no values to lose, because the change is refused if there are any.
     let replaced: Vec<String> = rows::replaced(old, new).map(|(before, _)| before.catalogue_key()).collect();
     old.columns.iter().filter(move |column| new.same_column(column).is_none() && !replaced.contains(&column.catalogue_key()))
 }

@@ -1,4 +1,4 @@
-//! Relationships made and dropped.
+//! Creates and drops relationships.
 
 use blockbase_query::Action;
 use blockbase_schema::json::strict_from_str;
@@ -10,15 +10,15 @@ use crate::App;
 use crate::caller::Caller;
 
 impl App {
-    /// All relationships, in the order in which they were made.
+    /// All relationships, in the order of their creation.
     pub fn relationships(&self, caller: &Caller) -> Result<Vec<Relationship>> {
         Ok(self.schema(caller)?.relationships)
     }
 
-    /// Makes a relationship: a column `<name>_id` with its foreign key, or for many_to_many a table of links.
+    /// Creates a relationship: a column `<name>_id` with a foreign key, or for many_to_many a table of links.
     ///
     /// # Errors
-    /// `invalid_schema` naming what clashes; `invalid_schema_change` if it is required and the object has rows.
+    /// `invalid_schema`, which names the conflict. `invalid_schema_change` if it is required and the object has rows.
     pub async fn create_relationship(&self, caller: &Caller, body: &str, mode: Mode) -> Result<Change<Relationship>> {
         caller.require(Resource::Objects, Action::Create)?;
         let definition: RelationshipDefinition =
@@ -39,7 +39,7 @@ impl App {
     /// Drops a relationship with its column or its links.
     ///
     /// # Errors
-    /// `not_found`; `invalid_schema_change` if a group of columns names its column.
+    /// `not_found`. `invalid_schema_change` if the column is in a group of columns.
     pub async fn delete_relationship(&self, caller: &Caller, id: &str, mode: Mode) -> Result<Change<()>> {
         caller.require(Resource::Objects, Action::Delete)?;
         let id: i64 = id.parse().map_err(|_| Error::not_found("relationship"))?;

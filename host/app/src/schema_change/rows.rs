@@ -12,7 +12,7 @@ use crate::caller::Caller;
 
 /// Rows that are checked together.
 const PAGE: usize = 1000;
-/// Bytes of their values. A single larger value is checked alone.
+/// Bytes of the values on one page. A single larger value is checked by itself.
 const PAGE_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// A new rule that stored rows break. It shows no value of a row.
@@ -55,7 +55,7 @@ impl Findings {
     }
 }
 
-/// Counts the rows of an object, regardless of its stored count, which this transaction may have changed.
+/// Counts the rows of an object. The stored count is not used, because this transaction may have changed it.
 async fn row_count(connection: &mut Connection, object: &Object) -> Result<i64> {
     let statement = sql::count_all(connection.dialect(), object);
     connection.fetch_integer(statement).await.map_err(|error| error.on(object))
@@ -65,12 +65,12 @@ fn rows_text(rows: i64) -> String {
     if rows == 1 { "1 row breaks".to_owned() } else { format!("{rows} rows break") }
 }
 
-/// The rows of an object, for callers who may read them all. The result of a check tells its caller something about the rows. So
+/// The rows of an object, for callers who may read all of them. The result of a check shows the caller something about the rows. So
 /// every check goes through [`Rows::read`], even if there are no rows.
 pub(super) struct Rows<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) caller: &'a Caller,
-    /// As it was before the change.
+    /// The object before the change.
     pub(super) object: &'a Object,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Rows<'a> {
         connection.fetch_integer(statement).await.map_err(|error| error.on(object))
     }
 
-    /// How many rows have a value of a column.
+    /// The number of rows that have a value in a column.
     pub(super) async fn values(&mut self, column: &Column) -> Result<i64> {
         Ok(self.count().await? - self.nulls(column).await?)
     }
@@ -107,7 +107,7 @@ impl<'a> Rows<'a> {
         connection.fetch_integer(statement).await.map_err(|error| error.on(object))
     }
 
-    /// How many values of a column the altered column would not accept unchanged.
+    /// The number of values in a column that the altered column would not accept unchanged.
     async fn broken(&mut self, before: &Column, column: &Column) -> Result<i64> {
         let (connection, object) = self.read()?;
         let (mut broken, mut pages) = (0, Pages::default());
@@ -121,7 +121,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// How many links a relationship has, for callers who may read all rows of both objects.
+/// The number of links of a relationship, for callers who may read all rows of both objects.
 pub(super) async fn links<'a>(
     connection: &'a mut Connection,
     caller: &'a Caller,
@@ -135,11 +135,11 @@ pub(super) async fn links<'a>(
     Ok(connection.fetch_integer(statement).await?)
 }
 
-/// Looks for rules of a change that rows break. No finding contains a value of a row.
+/// Looks for rows that break a rule of a change. No finding contains a value of a row.
 ///
 /// # Errors
-/// `invalid_schema_change` saying how many rows break which rule, where findings refuse the change; `forbidden` if the rows
-/// have to be looked at and the caller may not read them all.
+/// `invalid_schema_change` if findings refuse the change. It names the rule and the number of rows. `forbidden` if rows have to be read
+/// and the caller may not read all of them.
 pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Findings) -> Result<()> {
     let old = rows.object;
     let mut kept = Vec::new();
@@ -184,10 +184,10 @@ pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Find
     Ok(())
 }
 
-/// The columns of fields that another column takes the place of, since their type changes to one that takes no values over.
+/// The columns of fields that get a new column, because their new type cannot take over the values.
 pub(super) fn replaced<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = (&'a Column, &'a Column)> {
     let (before, after) = (&old.definition.fields, &new.definition.fields);
-    // Fields that are added or dropped change how many there are.
+    // If fields are added or dropped, their number changes.
     let is_altered = before.len() == after.len();
     let places = old.keys.iter().zip(&new.keys).enumerate().filter(move |(_, (old, new))| is_altered && old != new);
     places.filter_map(move |(place, _)| Some((old.column(&before[place].name)?, new.column(&after[place].name)?)))
@@ -248,13 +248,13 @@ async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column, fi
     }
 }
 
-/// A rule that may refuse a value that was good before.
+/// A rule that may refuse a value that was valid before.
 struct Tightened {
     rule: &'static str,
     words: &'static str,
 }
 
-/// What of a column's rules may refuse a value that was good before.
+/// The rules of a column that may refuse a value that was valid before.
 fn tightened(before: &Column, after: &Column) -> Vec<Tightened> {
     let (old, new) = (&before.rules, &after.rules);
     let pattern = |column: &Column| column.rules.pattern.as_ref().map(|pattern| pattern.as_str().to_owned());
@@ -278,7 +278,7 @@ fn tightened(before: &Column, after: &Column) -> Vec<Tightened> {
     .collect()
 }
 
-/// Whether a number is the same in its new type: its scale may have fewer digits, and a double has 53 bits.
+/// Whether a number stays the same in its new type. A scale may have fewer digits, and a double has 53 bits.
 fn keeps(column: &Column, cell: &str, value: &Value) -> bool {
     if !column.kind.is_numeric() {
         return true;
@@ -288,7 +288,7 @@ fn keeps(column: &Column, cell: &str, value: &Value) -> bool {
     out == cell.as_bytes()
 }
 
-/// A stored value as the new column would be given it.
+/// A stored value in the form that the new column reads.
 fn converted_cell(column: &Column, cell: &str) -> String {
     match column.ty == ColumnType::Text && !cell.starts_with('"') {
         true => format!("\"{cell}\""),
@@ -296,9 +296,9 @@ fn converted_cell(column: &Column, cell: &str) -> String {
     }
 }
 
-/// Where a column becomes text, writes the text of its values beside them; answers the column's new name.
+/// If a column becomes text, writes the text of its values into a second column, and returns that column's name.
 ///
-/// Numbers that become wider numbers are left to the engine.
+/// Numbers that become wider numbers are converted by the engine.
 pub(super) async fn convert(connection: &mut Connection, old: &Object, new: &Object) -> Result<Option<String>> {
     let becomes_text =
         |column: &&Column| old.same_column(column).is_some_and(|before| before.ty != column.ty && column.ty == ColumnType::Text);
@@ -327,7 +327,7 @@ fn cell(record: &Record) -> Option<String> {
     (text != "null").then_some(text)
 }
 
-/// Goes through the rows page by page.
+/// Reads the rows page by page.
 #[derive(Default)]
 struct Pages {
     after: Uuid,
@@ -347,7 +347,7 @@ impl Pages {
         }
         let statement = sql::column_page(dialect, object, column, range);
         let page = connection.fetch_records(statement, &[id, column], 0, usize::MAX).await.map_err(|error| error.on(object))?;
-        // If bytes bound the page, only the next page shows whether it was the last.
+        // If bytes ended this page, only the next page shows whether it was the last.
         self.ended = page.len() < PAGE && range.until.is_none();
         match page.last().and_then(|record| record.uuid(0)) {
             Some(last) => self.after = last,

@@ -1,4 +1,4 @@
-//! What a caller may know of: the objects and the blocks' actions that descriptions of the service show them.
+//! The objects and the blocks' actions that descriptions of the service show to a caller.
 
 use std::sync::Arc;
 
@@ -9,28 +9,27 @@ use crate::App;
 use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
 
-/// The schema and the actions as one caller may see them, at one version of each.
+/// The schema and the actions that one caller may see, at one version of each.
 #[derive(Clone, Debug)]
 pub struct Visible {
     pub registry: Arc<Registry>,
     /// Goes up by one with each change of the installed blocks.
     pub blocks_version: i64,
-    /// Names of the objects that may be shown, in order, and whether the caller may read their records.
+    /// Names of the objects that may be shown, in order, each with whether the caller may read its records.
     pub objects: Vec<(String, bool)>,
-    /// Actions that may be shown: the block, and the place in its manifest.
+    /// Actions that may be shown: the block, and the index in its manifest.
     pub actions: Vec<(Arc<InstalledBlock>, usize)>,
 }
 
 impl App {
-    /// What `caller` may know of.
+    /// The objects and actions that `caller` may see.
     ///
-    /// A caller with read on `objects` sees every object. Other callers see the objects that they hold any right to. An action is
-    /// visible to callers who may call it or read `blocks`. So no caller learns here of an object that they could not learn of
-    /// otherwise.
+    /// A caller with read on `objects` sees every object. Other callers see the objects on which they have any right. An action is
+    /// visible to callers who may call it or read `blocks`. So this shows no caller an object that the caller could not find otherwise.
     pub fn visible(&self, caller: &Caller) -> Visible {
         let registry = self.registry();
         let (blocks_version, blocks) = {
-            // Both change under this lock.
+            // Both change only under this lock.
             let version = self.blocks_version.lock();
             (*version, Arc::clone(&self.blocks.read()))
         };

@@ -1,7 +1,7 @@
-//! What an operation demands of its caller before it looks at anything except the credential and the path.
+//! Admission: the rights that an operation requires before it looks at anything except the credential and the path.
 //!
-//! Each surface asks here before it reads parameters or a body, so that nobody gets work or memory for an operation that they may
-//! not have. The operation itself checks again: it may see a later moment, and what its body says.
+//! Each surface asks here before it reads parameters or a body, so that a caller without the right costs no work and no memory. The
+//! operation checks again, because rights may have changed and the body may need more rights.
 
 use blockbase_query::Action;
 use blockbase_schema::Result;
@@ -11,10 +11,10 @@ use crate::caller::client::AuthProblem;
 use crate::caller::{Caller, Credentials};
 
 impl App {
-    /// Demands rights on the records of an object.
+    /// Requires rights on the records of an object.
     ///
     /// # Errors
-    /// `unauthorized`, `forbidden`, and `not_found` for an object that does not exist, where the caller may know that.
+    /// `unauthorized`, `forbidden`, and `not_found` if the object does not exist and the caller may know that.
     pub async fn admit_to_object(&self, caller: &Caller, object: &str, actions: &[Action]) -> Result<()> {
         self.on_schema(caller, async |registry| {
             for action in actions {
@@ -25,7 +25,7 @@ impl App {
         .await
     }
 
-    /// Demands the rights to change the links of one relation.
+    /// Requires the rights to change the links of one relation.
     ///
     /// # Errors
     /// As [`App::admit_to_object`], and `not_found` for a relation key that is not many_to_many.
@@ -33,7 +33,7 @@ impl App {
         self.on_schema(caller, async |registry| self.linkable(caller, &registry, object, key).map(drop)).await
     }
 
-    /// Demands the right to call an action.
+    /// Requires the right to call an action.
     ///
     /// # Errors
     /// `unauthorized`, `forbidden`, and `not_found` if the caller may know that there is no such action.
@@ -42,7 +42,7 @@ impl App {
         self.callable(caller, block, action).map(drop)
     }
 
-    /// Demands a session, which an API key is not.
+    /// Requires a session. An API key is not enough.
     ///
     /// # Errors
     /// [`AuthProblem::NoSession`].
@@ -50,7 +50,7 @@ impl App {
         self.session(credentials).await.map(|identity| Caller::at(identity, credentials.address))
     }
 
-    /// Demands the session of a claim.
+    /// Requires the session of a claim.
     ///
     /// # Errors
     /// `unauthorized`.

@@ -1,7 +1,7 @@
-//! How the server is (`GET /api/v1/status`): what it takes of the disk, what waits, what fails, which instances there are.
+//! The state of the server (`GET /api/v1/status`): disk space, waiting work, failures and instances.
 //!
-//! Everything that asks the database is read at most every few seconds, by one caller for all: people leave the page open. No
-//! number here needs a scan: counts are kept, or end at a bound.
+//! Data from the database is read every few seconds at most, by one caller for all, because people leave the page open. No number here
+//! needs a scan: counts are stored, or stop at a bound.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::state::activity::ActivityAnswer;
 use crate::state::instance::{Process, VERSION};
 use crate::state::readings::{Deliveries, Reading};
 
-/// How long what was read is shown.
+/// How long a reading of the database is shown.
 const READ_EVERY: Duration = Duration::from_secs(3);
-/// How long the room of the database is: Postgres looks at every file of it.
+/// How long the database's size is shown. Postgres looks at every file to find it.
 const ROOM_EVERY: Duration = Duration::from_secs(60);
 /// Most instances shown.
 const INSTANCES_MAX: i64 = 100;
@@ -141,7 +141,7 @@ struct FailingBlock {
 }
 
 impl App {
-    /// How the server is. Failing blocks are named to those who may read `blocks`.
+    /// The state of the server. Only callers who may read `blocks` get the names of failing blocks.
     ///
     /// # Errors
     /// `unauthorized`, `forbidden`, `unavailable` if the database does not answer.
@@ -185,8 +185,8 @@ impl App {
         }
     }
 
-    /// What the database says. It is read again if the last reading is too old. Of callers at the same time one reads, and the
-    /// others wait for it.
+    /// The data from the database. It is read again if the last reading is too old. If several callers ask at the same time, one reads
+    /// and the others wait for it.
     async fn reading(&self) -> Result<Arc<Reading>> {
         let mut kept = self.status_readings.0.lock().await;
         if let Some((at, reading)) = &kept.reading
@@ -195,7 +195,7 @@ impl App {
             return Ok(Arc::clone(reading));
         }
         let room = match kept.room {
-            // What a file system says costs nothing.
+            // The file system's numbers cost nothing, so only Postgres' size is kept longer.
             Some((at, room)) if self.is_shared() && at.elapsed() < ROOM_EVERY => room,
             _ => {
                 let room = self.store.room().await?;
@@ -224,7 +224,7 @@ impl App {
         Ok(reading)
     }
 
-    /// The instances, this one always among them.
+    /// The instances. This one is always included.
     fn shown_instances(&self, known: &[InstanceRow], now: i64) -> Vec<RunningInstance> {
         let own = &self.process.id;
         let this = InstanceRow {
@@ -234,7 +234,7 @@ impl App {
             seen_at: now,
             silent_ms: 0,
         };
-        // Of itself an instance knows best when it was seen.
+        // An instance's own row is replaced, because the instance itself knows best when it was seen.
         let others = known.iter().filter(|row| row.id != *own).cloned();
         let mut rows: Vec<InstanceRow> = others.chain([this]).collect();
         rows.sort_by(|one, other| (one.started_at, &one.id).cmp(&(other.started_at, &other.id)));

@@ -1,4 +1,4 @@
-//! What every surface needs besides the operations themselves.
+//! Things that every surface needs besides the operations.
 
 use blockbase_query::Action;
 use blockbase_schema::{Error, Resource, Result};
@@ -9,17 +9,17 @@ use tokio::sync::watch;
 use crate::App;
 use crate::caller::{Caller, Credentials};
 
-/// Who sends a request to a surface, as the layer in front of it found out.
+/// The sender of a request, as the layer in front of the surface determined it.
 pub struct Invoker {
-    /// The caller, or why what they presented does not hold.
+    /// The caller, or the error if the credential is invalid.
     pub caller: Result<Caller>,
-    /// What they presented, for what looks again later.
+    /// The presented credentials, for a later check.
     pub credentials: Credentials,
     /// Names the request in logs and spans.
     pub request_id: String,
 }
 
-/// A request's body, which is read once a surface asks for it: after it has let the caller in.
+/// A request's body. It is read only when a surface asks for it, after it has admitted the caller.
 pub struct IncomingBody(BoxFuture<'static, Result<Bytes>>);
 
 impl IncomingBody {
@@ -28,14 +28,14 @@ impl IncomingBody {
     }
 
     /// # Errors
-    /// `payload_too_large`, `invalid_request` for one that was cut short or is too slow, `unavailable` if too many bytes of
-    /// bodies are in flight.
+    /// `payload_too_large`, `invalid_request` if the body was cut short or is too slow, `unavailable` if the bodies in flight have too
+    /// many bytes.
     pub async fn read(self) -> Result<Bytes> {
         self.0.await
     }
 }
 
-/// Writes to the log what the answer does not say.
+/// Logs the cause, which the answer does not show.
 pub fn log_cause(error: &Error) {
     if let Some(cause) = &error.cause {
         // The span carries the request id.
@@ -44,8 +44,8 @@ pub fn log_cause(error: &Error) {
 }
 
 impl Caller {
-    /// The gate of GraphQL and MCP: a caller who presents a credential needs read on the platform data resource; everybody else
-    /// has what `public` may do.
+    /// The gate of GraphQL and MCP. A caller who presents a credential needs read on the platform resource `data`. Everybody else has
+    /// the rights of `public`.
     ///
     /// # Errors
     /// `forbidden`.
@@ -58,12 +58,12 @@ impl Caller {
 }
 
 impl App {
-    /// The versions of the schema and of the installed blocks that new requests are served with.
+    /// The versions of the schema and of the installed blocks for new requests.
     pub fn catalogue_version(&self) -> (i64, i64) {
         (self.registry().version, *self.blocks_version.lock())
     }
 
-    /// Tells of each change of the schema and of the installed blocks, once this instance serves it.
+    /// A receiver that is notified of each change of the schema and of the installed blocks, once this instance serves it.
     pub fn watch_catalogue(&self) -> watch::Receiver<()> {
         self.catalogue_changed.subscribe()
     }

@@ -1,4 +1,4 @@
-//! What this process did in the last hour, a number a minute, in memory.
+//! The activity of this process in the last hour, in memory, with a number for each minute.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use crate::base::answer::Timestamp;
 
 const STEP_SECONDS: i64 = 60;
 const MINUTE_MS: i64 = STEP_SECONDS * 1000;
-/// Minutes shown, the current one among them.
+/// Minutes that are shown, including the current one.
 const MINUTES: usize = 60;
 
 /// The numbers of one minute.
@@ -41,7 +41,7 @@ pub(crate) struct ActivityAnswer {
 /// A ring of minutes.
 pub(crate) struct Activity {
     slots: [Slot; MINUTES],
-    /// Held while a slot is emptied for its next minute.
+    /// Locked while a slot is reset for its next minute.
     turn: Mutex<()>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Counts a request that was answered. An error is one of the server's, not of the caller's.
+    /// Counts an answered request. `is_error` is for the server's errors, not for the caller's.
     pub(crate) fn answered(&self, now: i64, is_error: bool) {
         let slot = self.slot(now.div_euclid(MINUTE_MS));
         slot.requests.fetch_add(1, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Activity {
     }
 
     fn place(&self, minute: i64) -> &Slot {
-        // The remainder is below the number of slots.
+        // The remainder is less than the number of slots.
         &self.slots[usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0)]
     }
 
@@ -132,7 +132,7 @@ mod tests {
             (&[0, 3, 1][..], &[0, 0, 1][..], &[0, 0, 1][..])
         );
         assert_eq!(shown.requests.len(), MINUTES);
-        // An hour later the same places belong to other minutes.
+        // An hour later, the same slots belong to other minutes.
         let shown = activity.answer(minute(160));
         assert_eq!((shown.requests[0], shown.requests[59]), (1, 0));
         activity.answered(minute(160), false);

@@ -1,7 +1,7 @@
 //! The kinds of things that act later in the name of their maker: keys, webhooks, subscriptions, tasks and blocks.
 //!
-//! Suspending, adopting and handing over work on all kinds through the table in [`App::acts_later`], and know no kind by name.
-//! The file of each kind implements [`ActsLater`]: it lists the things, and says which rights they need and carry.
+//! Suspending, adopting and handing over work on all kinds through the table in [`App::acts_later`], and know no kind by its name. The
+//! file of each kind implements [`ActsLater`]: it lists the things, and names the rights that they need and carry.
 
 use blockbase_schema::{Error, Result};
 use blockbase_store::{Connection, Made, Maker, Suspension, SuspensionReason, Thing};
@@ -14,11 +14,11 @@ use crate::state::App;
 pub(crate) trait ActsLater: Send + Sync {
     fn kind(&self) -> Made;
 
-    /// All of the kind that keep a maker and are looked after one by one.
+    /// All things of the kind that have a maker and are checked one by one.
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>>;
 
-    /// Demands that the caller holds the rights that a thing carries, so that it can become theirs. Nothing is demanded for one that
-    /// is not there any more.
+    /// Requires from the caller the rights that a thing carries, so that the caller can become its maker. A deleted thing requires
+    /// nothing.
     ///
     /// # Errors
     /// `forbidden`.
@@ -30,17 +30,17 @@ pub(crate) trait ActsLater: Send + Sync {
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>>;
 
-    /// Makes sure that a thing can be adopted, and holds it: what comes along with it.
+    /// Checks that a thing can be adopted, and locks it. Returns the things that are adopted with it.
     ///
     /// # Errors
-    /// `not_found`; `conflict` if it cannot be adopted by itself.
+    /// `not_found`. `conflict` if the thing cannot be adopted by itself.
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>>;
 }
 
-/// Demands of a maker what a thing needs.
+/// Requires from a maker the rights that a thing needs.
 pub(crate) type Needs = Box<dyn Fn(&App, &Caller) -> Result<()> + Send + Sync>;
 
-/// What is looked after of a thing: what its routes name it by, its maker, the stored suspension, and what it needs.
+/// The data by which a thing is checked: its id in routes, its maker, the stored suspension, and the rights that it needs.
 pub(crate) struct Kept {
     pub(crate) id: String,
     pub(crate) maker: Maker,
@@ -48,21 +48,21 @@ pub(crate) struct Kept {
     pub(crate) needs: Needs,
 }
 
-/// A stored thing that acts later and shows by itself what it needs.
+/// A stored thing that acts later and knows the rights that it needs.
 pub(crate) trait StoredThing: Send + Sync + 'static {
     /// The name in the paths of its routes.
     fn id(&self) -> &str;
     fn maker(&self) -> Maker;
     fn suspension(&self) -> Option<Suspension>;
 
-    /// Demands of a caller what it needs of its maker.
+    /// Requires from a caller the rights that the thing needs from its maker.
     ///
     /// # Errors
     /// `forbidden`.
     fn needs(&self, app: &App, caller: &Caller) -> Result<()>;
 }
 
-/// What is looked after of things: all but those that nobody made.
+/// The data by which things are checked. Things without a maker are left out.
 pub(crate) fn kept<T: StoredThing>(rows: Vec<T>) -> Vec<Kept> {
     let made = rows.into_iter().filter(|row| !row.maker().is_nobody());
     made.map(|row| Kept {
@@ -74,7 +74,7 @@ pub(crate) fn kept<T: StoredThing>(rows: Vec<T>) -> Vec<Kept> {
     .collect()
 }
 
-/// Demands the rights that a thing carries, for kinds that carry the rights that they need. A deleted thing carries none.
+/// Requires the rights that a thing carries, for kinds that carry the same rights as they need. A deleted thing carries none.
 ///
 /// # Errors
 /// `forbidden`.
@@ -83,7 +83,7 @@ pub(crate) fn carried<T: StoredThing>(row: Option<T>, app: &App, caller: &Caller
 }
 
 impl App {
-    /// The kind as it acts later.
+    /// The implementation for a kind.
     ///
     /// # Errors
     /// `internal` if the table lacks it.
@@ -92,7 +92,7 @@ impl App {
         found.copied().ok_or_else(|| Error::internal("a kind of things that act later is not in the table"))
     }
 
-    /// Demands that `caller` holds the rights that a thing carries, so that it can become theirs.
+    /// Requires from `caller` the rights that a thing carries, so that the caller can become its maker.
     ///
     /// # Errors
     /// `forbidden`.

@@ -1,16 +1,16 @@
-//! Which blocks failed when they were called last, on this instance since it started.
+//! The blocks whose last call failed, on this instance since its start.
 
 use std::collections::HashMap;
 
 use blockbase_schema::{Code, Error};
 use parking_lot::Mutex;
 
-/// Blocks kept; no server has as many. Names come from installed blocks alone.
+/// Blocks that are kept. Only names of installed blocks are kept, and no server has so many.
 const KEPT_MAX: usize = 1000;
-/// Characters kept of an error: a handler may have written it.
+/// Characters that are kept of an error, because a handler may have written it.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// What went wrong with a block.
+/// The failure of a block's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockFault {
     pub(crate) error: String,
@@ -23,7 +23,7 @@ pub(crate) struct BlockFault {
 pub(crate) struct BlockFaults(Mutex<HashMap<String, BlockFault>>);
 
 impl BlockFaults {
-    /// Notes how a call went. An error that is the block's answer to its caller (a refused input, say) is no failure.
+    /// Stores the outcome of a call. An error that is the block's answer to its caller, such as a refused input, is not a failure.
     pub(crate) fn note(&self, block: &str, error: Option<&Error>, now: i64) {
         let fault = error.filter(|error| matches!(error.code, Code::ActionFailed | Code::ActionTimeout));
         let mut faults = self.0.lock();

@@ -1,4 +1,4 @@
-//! What the service knows of an active block, and of the runtime that runs it.
+//! The service's view of an active block, and of the runtime that runs it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::state::manifest::{ActionDeclaration, Manifest, RunAs};
 #[derive(Debug)]
 pub struct PreparedBlock {
     pub manifest: Manifest,
-    /// `sha256:` and the digest of the packed file.
+    /// The digest of the packed file, with the prefix `sha256:`.
     pub digest: String,
-    /// Keeps what was compiled for it until it is dropped.
+    /// Keeps the compiled code until it is dropped.
     pub kept: Box<dyn std::any::Any + Send + Sync>,
 }
 
-/// What runs blocks. The operations know this of it, and nothing more.
+/// The runtime of blocks. The operations know only this trait of it.
 pub trait BlockRuntime: Send + Sync {
-    /// Checks a packed file whole, compiles it and tries it: imports, exports, handlers.
+    /// Checks a whole packed file, compiles it and tries it: its imports, exports and handlers.
     fn prepare(&self, file: Bytes) -> BoxFuture<'_, Result<PreparedBlock>>;
 
     /// Checks an action's input against its schema.
@@ -40,22 +40,22 @@ pub trait BlockRuntime: Send + Sync {
     /// Checks a configuration against the manifest's schema and fills in its defaults.
     fn validate_config(&self, manifest: &Manifest, config: Value) -> Result<Value>;
 
-    /// Calls an action and answers with its result, which is JSON text.
+    /// Calls an action and returns its result, which is JSON text.
     fn call_action(&self, call: ActionCall) -> BoxFuture<'static, Result<ActionOutcome>>;
 
-    /// Hands a third party's request to a hook's handler; `None` if it leaves the answer to the service.
+    /// Gives a third party's request to a hook's handler. `None` if the handler leaves the response to the service.
     fn receive_hook(&self, call: HookCall) -> BoxFuture<'static, Result<Option<HookResponse>>>;
 
-    /// Hands an event to a subscription handler.
+    /// Gives an event to a subscription handler.
     fn deliver_event(&self, call: EventCall) -> BoxFuture<'static, Result<()>>;
 
     /// Interfaces that a manifest may require.
     fn interfaces(&self) -> &'static [&'static str];
 
-    /// Makes a block ready for calls to come, in the background.
+    /// Prepares a block for later calls, in the background.
     fn preload(&self, block: &Arc<InstalledBlock>);
 
-    /// Forgets what it keeps in memory of files that do not serve, and on disk of those that are not kept; both as digests.
+    /// Drops files from memory that are not in `serving`, and from disk that are not in `kept`. Both are sets of digests.
     fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>);
 }
 
@@ -65,7 +65,7 @@ pub struct ActionCall {
     pub action: String,
     /// JSON text.
     pub input: String,
-    /// The block's rights, and who invoked it.
+    /// The block's rights, and the invoker.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
@@ -76,7 +76,7 @@ pub struct ActionCall {
 #[derive(Clone, Debug)]
 pub struct HookRequest {
     pub method: String,
-    /// As it was sent, percent-encoded.
+    /// The path as it was sent, percent-encoded.
     pub path: String,
     /// Without the question mark.
     pub query: String,
@@ -85,7 +85,7 @@ pub struct HookRequest {
     pub remote_address: String,
 }
 
-/// What a hook answers with; the surface checks that it is a response.
+/// The response of a hook. The surface checks that it is valid.
 #[derive(Clone, Debug)]
 pub struct HookResponse {
     pub status: u16,
@@ -98,7 +98,7 @@ pub struct HookCall {
     pub block: Arc<InstalledBlock>,
     pub hook: String,
     pub request: HookRequest,
-    /// The block's rights. The client that sent the request has the rights of everybody.
+    /// The block's rights. The client that sent the request has only the rights of everybody.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
@@ -110,11 +110,11 @@ pub struct EventCall {
     pub block: Arc<InstalledBlock>,
     pub handler: String,
     pub event: ClaimedEvent,
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The subscription's own, as JSON text.
+    /// The subscription's own configuration, as JSON text.
     pub config: String,
-    /// The block's rights; nobody invoked it.
+    /// The block's rights. There is no invoker.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
@@ -124,31 +124,31 @@ pub struct EventCall {
 /// An action's result as JSON text.
 pub type ActionOutcome = String;
 
-/// A block as it serves.
+/// An installed block in its active version.
 #[derive(Debug)]
 pub struct InstalledBlock {
     pub manifest: Manifest,
     pub digest: String,
     pub enabled: bool,
-    /// What was set, over the defaults of the manifest; empty if the stored configuration cannot be read.
+    /// The set values over the manifest's defaults. It is empty if the stored configuration cannot be read.
     pub config: Value,
-    /// What was set, without the defaults. `None` if the stored configuration cannot be read: then no handler runs, because it would act
-    /// by another configuration than its own.
+    /// The set values without the defaults. `None` if the stored configuration cannot be read. Then no handler runs, because it would
+    /// run with another configuration than its own.
     pub(crate) configured: Option<Map<String, Value>>,
     pub(crate) secrets: HashMap<String, BlockSecretRow>,
     pub(crate) installed_at: i64,
     pub(crate) installed_by: Option<String>,
-    /// With the digests of their files, newest first.
+    /// The versions with the digests of their files, the newest first.
     pub(crate) versions: Vec<(String, String)>,
     plain: Arc<Permissions>,
     as_caller: Arc<Permissions>,
-    /// Who consented to what it may do.
+    /// The caller who consented to the block's rights.
     pub(crate) maker: Maker,
-    /// What its calls used here.
+    /// The usage of its calls on this instance.
     pub(crate) usage: Arc<BlockUsage>,
 }
 
-/// The place of the manifest of a block's current version.
+/// The stored place of the manifest of a block's active version.
 pub(crate) fn manifest_place(block: &str) -> Place<'_> {
     Place::new("svc_block_versions", "manifest", block)
 }
@@ -160,7 +160,7 @@ impl InstalledBlock {
             let data = manifest.permissions.data.iter().filter(|permission| permission.run_as == run_as);
             data.map(|permission| permission.grant()).collect::<Vec<_>>()
         };
-        // `own` is by the invoking actor, who is known at the call.
+        // `own` refers to the invoking actor, who is known only at the call.
         let configured: Option<Map<String, Value>> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
         let config = match &configured {
             Some(set) => manifest.configured(Value::Object(set.clone())),
@@ -188,17 +188,17 @@ impl InstalledBlock {
         &self.manifest.name
     }
 
-    /// Where the calls of one of its handlers are counted.
+    /// The counters for the calls of one of its handlers.
     pub(crate) fn usage_of(&self, kind: HandlerKind, name: &str) -> Arc<HandlerUsage> {
         self.usage.of(kind, name)
     }
 
-    /// The block's rights with the invoker's stamps, not yet cut: [`App::block_caller`] does that.
+    /// The block's rights with the invoker's stamps. They are not cut yet: [`App::block_caller`] does that.
     pub(crate) fn caller(&self, invoker: &Caller) -> Caller {
         let subject = invoker.variables(0);
         let held = match &invoker.authority {
             Authority::Own(permissions) => Arc::clone(permissions),
-            // A block that calls through another holds what that one holds for itself.
+            // If the invoker is a block, the caller's rights are those that the invoker has for itself.
             Authority::Block { plain, .. } => Arc::clone(plain),
         };
         Caller {

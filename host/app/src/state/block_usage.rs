@@ -16,13 +16,13 @@ use crate::base::answer::Timestamp;
 use crate::state::block_types::InstalledBlock;
 use crate::state::manifest::Manifest;
 
-/// Buckets of one doubling of time: a percentile is exact to a thirtieth.
+/// Buckets for each doubling of time. A percentile is exact to a thirtieth.
 const BUCKETS_AN_OCTAVE: u32 = 16;
-/// The longest time that has a bucket of its own is `2^OCTAVES` microseconds, which is more than an hour.
+/// The longest time with a bucket of its own is `2^OCTAVES` microseconds, which is more than an hour.
 const OCTAVES: u32 = 32;
 const BUCKETS: usize = ((OCTAVES - BUCKETS_AN_OCTAVE.ilog2() + 1) * BUCKETS_AN_OCTAVE) as usize;
 
-// What kind of handler a call is of.
+// The kind of a call's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -39,7 +39,7 @@ pub struct HandlerUsage {
     failed: AtomicU64,
     micros: AtomicU64,
     memory_bytes_max: AtomicU64,
-    /// Calls by the time that they took: equal steps within each doubling.
+    /// Calls by their duration, in equal steps within each doubling.
     times: Box<[AtomicU32]>,
 }
 
@@ -85,7 +85,7 @@ fn milliseconds(micros: f64) -> f64 {
 }
 
 impl HandlerUsage {
-    /// Runs a call and counts it, also where its future is dropped before its end: that is a failure.
+    /// Runs a call and counts it. If its future is dropped early, the call counts as failed.
     pub(crate) async fn observe<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let mut running = Running { usage: self, began: Instant::now(), is_failed: true };
         let result = call.await;
@@ -93,7 +93,7 @@ impl HandlerUsage {
         result
     }
 
-    /// Notes the linear memory that a call had in the end.
+    /// Counts the linear memory that a call had at its end.
     pub fn used_memory(&self, bytes: usize) {
         self.memory_bytes_max.fetch_max(bytes as u64, Ordering::Relaxed);
     }
@@ -108,7 +108,7 @@ impl HandlerUsage {
         }
     }
 
-    /// The time within which that share of the calls ended, in milliseconds; `None` while there were none.
+    /// The time within which this percentage of the calls ended, in milliseconds. `None` if there were no calls.
     fn percentile(&self, percent: u64) -> Option<f64> {
         let times: Vec<u64> = self.times.iter().map(|count| u64::from(count.load(Ordering::Relaxed))).collect();
         let all: u64 = times.iter().sum();
@@ -161,7 +161,7 @@ pub struct BlockUsageAnswer {
     handlers: Vec<HandlerUsageAnswer>,
 }
 
-/// Counts when it is dropped.
+/// Counts the call when it is dropped.
 struct Running<'a> {
     usage: &'a HandlerUsage,
     began: Instant,
@@ -189,7 +189,7 @@ impl BlockUsage {
         Arc::clone(self.handlers.write().entry(kind).or_default().entry(name.to_owned()).or_default())
     }
 
-    /// What is shown of it: the handlers of a manifest, of which `handlers` are those of subscriptions.
+    /// The shown usage of the handlers of a manifest. `handlers` are those of its subscriptions.
     pub(crate) fn shown(&self, since: i64, manifest: &Manifest, handlers: &[&str]) -> BlockUsageAnswer {
         BlockUsageAnswer {
             since: Timestamp(since),
@@ -207,7 +207,7 @@ impl BlockUsage {
     }
 }
 
-/// The use of all blocks, by their names. A block keeps its own through upgrades, and loses it when it is uninstalled.
+/// The usage of all blocks, by their names. A block's usage survives upgrades, and ends when it is uninstalled.
 pub(crate) struct Usages {
     /// Milliseconds since the epoch.
     since: i64,
@@ -219,7 +219,7 @@ impl Usages {
         Usages { since, blocks: Mutex::default() }
     }
 
-    /// Since when it is counted.
+    /// The start of the count.
     pub(crate) fn since(&self) -> i64 {
         self.since
     }
@@ -228,7 +228,7 @@ impl Usages {
         Arc::clone(self.blocks.lock().entry(block.to_owned()).or_default())
     }
 
-    /// Forgets blocks that are not installed any more.
+    /// Drops the usage of blocks that are not installed any more.
     pub(crate) fn retain(&self, installed: &BTreeMap<String, Arc<InstalledBlock>>) {
         self.blocks.lock().retain(|name, _| installed.contains_key(name));
     }

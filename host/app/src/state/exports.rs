@@ -1,4 +1,4 @@
-//! The exports of this process, and whose turn it is.
+//! The exports of this process, and the order in which they read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::SpoolRoom;
 
-/// Exports of one owner that are open, which means that their client has not everything yet.
+/// Open exports of one owner. An export is open until its client has received everything.
 const OPEN_EACH_MAX: usize = 2;
-/// The same of all owners.
+/// Open exports of all owners.
 const OPEN_MAX: usize = 64;
 /// How long an export waits for others to end.
 const TURN_WAIT: Duration = Duration::from_secs(5);
-/// When a caller whose export had no turn may try again.
+/// Seconds after which a caller may retry whose export got no turn.
 const RETRY_AFTER_S: u16 = 10;
 
 /// The exports of this process.
 pub(crate) struct Exports {
-    /// Those that are open.
+    /// The open exports.
     open: Arc<Places>,
-    /// Those that hold a snapshot: half of the places of scans at most, so that lists and searches go on. One of each owner, so that a few
-    /// owners with slow exports leave turns for others.
+    /// The exports that have a snapshot. They get half of the places for scans at most, so that lists and searches continue. Each owner
+    /// has at most one, so that a few owners with slow exports leave turns for others.
     reading: Arc<Places>,
     pub(crate) room: Arc<SpoolRoom>,
 }
@@ -45,7 +45,7 @@ impl Exports {
     /// A place for one more export.
     ///
     /// # Errors
-    /// `rate_limited` if the owner has as many as one may have, `unavailable` if the process has.
+    /// `rate_limited` if the owner has the maximum of one owner, `unavailable` if the process has the maximum of all.
     pub(crate) fn open(&self, owner: &QuotaOwner) -> Result<Place> {
         self.open.try_take(owner).map_err(|_| match self.open.held(owner) >= OPEN_EACH_MAX {
             true => {
@@ -59,7 +59,7 @@ impl Exports {
     /// Waits for a turn to read.
     ///
     /// # Errors
-    /// `unavailable` if none comes in time.
+    /// `unavailable` if it gets no turn in time.
     pub(crate) async fn turn(&self, owner: &QuotaOwner) -> Result<Place> {
         self.reading.take(owner).await.map_err(|_| match self.reading.held(owner) {
             0 => too_many(),

@@ -15,35 +15,35 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 pub(crate) const BEHIND_MAX: usize = 1024;
 /// Bytes of events that a reader may be behind.
 const BEHIND_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events of one commit that are handed out at once, and the pause before its next ones. So readers that keep up are not
-/// disconnected by a commit of many events.
+/// Events of one commit that are published at once, and the pause before the next ones. So a commit with many events does not disconnect
+/// readers that keep up.
 const BURST: usize = 64;
 const BURST_PAUSE: Duration = Duration::from_millis(1);
-/// The same limit in bytes. Large events take longer to send, so its pause is longer.
+/// The same limit in bytes. Large events take longer to send, so the pause is longer.
 const BURST_BYTES: usize = 4 * 1024 * 1024;
 const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
-/// If more commits wait to be handed out, the feed makes no pauses.
+/// If more commits than this wait to be published, the feed makes no pauses.
 const WAITING_MAX: usize = 1000;
-/// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly,
-/// because the feed then makes no pauses and hands out events faster than anybody writes them.
+/// Most commits that may wait. Above this number the publisher waits, which is SQLite's writer. It waits only briefly, because the feed
+/// then makes no pauses and publishes events faster than anybody writes them.
 const QUEUE_MAX: usize = 2 * WAITING_MAX;
-/// Most bytes of events that may wait. If there are more, the publisher waits too. The feed goes on with its pauses, so that one
-/// writer of large records disconnects nobody: 32 MiB take 160 milliseconds.
+/// Most bytes of events that may wait. Above this number the publisher waits too. The feed keeps its pauses, so that one writer of large
+/// records disconnects nobody: 32 MiB take 160 milliseconds.
 pub(crate) const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// What one commit hands over, with its place among the bytes of the queue.
+/// The events of one commit, with a permit for their bytes in the queue.
 struct Queued {
     events: Vec<Arc<CommittedEvent>>,
     room: OwnedSemaphorePermit,
 }
 
-/// Hands committed events to all readers.
+/// Publishes committed events to all readers.
 #[derive(Clone)]
 pub struct Feed {
     queue: mpsc::Sender<Queued>,
     /// A permit for each byte that the queue may hold.
     room: Arc<Semaphore>,
-    /// Where a thread outside of the runtime waits.
+    /// The runtime on which a thread outside of it waits.
     runtime: Handle,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
@@ -51,7 +51,7 @@ pub struct Feed {
     started: watch::Sender<bool>,
 }
 
-/// Takes committed events out of the feed's queue and hands them to the readers. There is one, in the background.
+/// Takes committed events out of the feed's queue and publishes them to the readers. Only one runs, in the background.
 pub struct FeedPump {
     queue: mpsc::Receiver<Queued>,
     room: Arc<Semaphore>,
@@ -63,7 +63,7 @@ pub struct FeedPump {
 }
 
 impl Feed {
-    /// Within the runtime.
+    /// Must be called within the runtime.
     pub fn new() -> (Feed, FeedPump) {
         let (queue, taken) = mpsc::channel(QUEUE_MAX);
         let room = Arc::new(Semaphore::new(QUEUE_BYTES_MAX));
@@ -80,58 +80,58 @@ impl Feed {
         (feed, FeedPump { queue: taken, room, sender, position, kept: VecDeque::new(), kept_bytes: 0 })
     }
 
-    /// Takes events in the order of their commits, from a thread that may wait: the writer of SQLite.
+    /// Takes events in the order of their commits, on a thread that may wait: SQLite's writer.
     pub fn publish_blocking(&self, events: Vec<Arc<CommittedEvent>>) {
         let mut published = pin!(self.publish(events));
-        // Nearly always there is room, and the runtime is not needed.
+        // Usually there is room, and the runtime is not needed.
         if published.as_mut().now_or_never().is_none() {
             self.runtime.block_on(published);
         }
     }
 
-    /// The same from a task.
+    /// The same on a task.
     pub async fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
         let bytes: usize = events.iter().map(|event| event.bytes()).sum();
-        // One commit may have more than the queue may hold. It takes all of the room, and waits for no more than that.
+        // One commit may have more bytes than the queue allows. It then takes all of the room.
         let permits = u32::try_from(bytes.min(QUEUE_BYTES_MAX)).unwrap_or(u32::MAX);
-        // Nobody takes them once the service ends.
+        // When the service ends, nobody takes events any more.
         let Ok(room) = Arc::clone(&self.room).acquire_many_owned(permits).await else { return };
         let _ = self.queue.send(Queued { events, room }).await;
     }
 
-    /// Says that everything up to `seq` happened before the feed began.
+    /// Declares that every event up to `seq` happened before the feed began.
     pub fn start_at(&self, seq: i64) {
         self.position.fetch_max(seq, Ordering::SeqCst);
         self.started.send_replace(true);
     }
 
-    /// Whether the feed has begun: until then it hands nothing out, and where it will begin is not known.
+    /// Whether the feed has begun. Before that, it publishes nothing, and its first number is not known.
     pub(crate) fn has_started(&self) -> bool {
         *self.started.borrow()
     }
 
     /// Waits until the feed has begun.
     pub(crate) async fn started(&self) {
-        // The sender is the feed itself, so that it cannot be gone.
+        // The sender belongs to the feed itself, so it still exists.
         let _ = self.started.subscribe().wait_for(|started| *started).await;
     }
 
-    /// The number of the last event that was handed out, or is about to be.
+    /// The number of the last event that was published, or is being published.
     pub fn position(&self) -> i64 {
         self.position.load(Ordering::SeqCst)
     }
 
-    /// What is handed out from now on.
+    /// A receiver of the events that are published from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Weak<CommittedEvent>> {
         self.sender.subscribe()
     }
 }
 
 impl FeedPump {
-    /// Runs as long as the feed is there.
+    /// Runs as long as the feed exists.
     pub async fn run(mut self) {
         while let Some(Queued { events, room }) = self.queue.recv().await {
-            // Its bytes leave the queue here.
+            // The bytes leave the queue here.
             drop(room);
             let (mut count, mut bytes) = (0, 0);
             for event in events {
@@ -146,15 +146,15 @@ impl FeedPump {
         }
     }
 
-    /// Whether so few commits wait that readers may be given time.
+    /// Whether only few commits wait, so that the feed may pause for its readers.
     fn may_pause(&self) -> bool {
         self.queue.len() < WAITING_MAX
     }
 
     fn hand_out(&mut self, event: Arc<CommittedEvent>) {
-        // First, so that a reader which subscribes in between looks for it in the outbox.
+        // The position is raised first, so that a reader that subscribes meanwhile looks for this event in the outbox.
         self.position.fetch_max(event.seq, Ordering::SeqCst);
-        // Nobody may be listening; then nothing is kept.
+        // If nobody listens, no event is kept.
         if self.sender.send(Arc::downgrade(&event)).is_err() {
             self.kept.clear();
             self.kept_bytes = 0;
@@ -162,7 +162,7 @@ impl FeedPump {
         }
         self.kept_bytes += event.bytes();
         self.kept.push_back(event);
-        // The newest one stays, whatever its size: a reader that keeps up gets it.
+        // The newest event always stays, so that a reader that keeps up gets it even if it is large.
         while self.kept.len() > BEHIND_MAX || (self.kept_bytes > BEHIND_BYTES_MAX && self.kept.len() > 1) {
             let oldest = self.kept.pop_front();
             self.kept_bytes -= oldest.map_or(0, |oldest| oldest.bytes());
@@ -172,7 +172,7 @@ impl FeedPump {
 
 impl Drop for FeedPump {
     fn drop(&mut self) {
-        // Tasks that wait for room would wait forever.
+        // Otherwise tasks that wait for room would wait forever.
         self.room.close();
     }
 }

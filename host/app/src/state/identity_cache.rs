@@ -1,4 +1,4 @@
-//! What is kept of identities, and for how long.
+//! The cache of identities, and how long its entries count.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::caller::identity::Identity;
 use crate::caller::judged::Held;
 use crate::caller::maker_rights::MakerRights;
 
-/// How long an answer is believed where the database's versions cannot be read. Usually a change made on another instance holds here
-/// as soon as the accounts' version is seen to have moved.
+/// How long an entry counts if the database's versions cannot be read. Usually a change on another instance takes effect here as soon as
+/// this instance sees the new version of the accounts.
 pub(crate) const KEPT_MS: i64 = 3_000;
-/// Identities kept at most. Beyond it all are dropped and read again.
+/// Identities that are kept at most. Above this number all are dropped and read again.
 const KEPT_MAX: usize = 20_000;
-/// The same of callers who look at the service as a role.
+/// The same for callers who view the service as a role.
 const VIEWS_MAX: usize = 500;
 
-/// A caller's rights, cut to those of a role, and when.
+/// A caller's rights, cut to those of a role, and the time of the cut.
 struct View {
     whole: Arc<Permissions>,
     cut: Arc<Permissions>,
@@ -31,22 +31,24 @@ struct View {
 pub(crate) struct IdentityCache {
     /// By the SHA-256 of the token or key.
     by_hash: RwLock<HashMap<String, Arc<Identity>>>,
-    /// What makers of things may do, and when it was read.
+    /// The rights of makers, and the time at which they were read.
     by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
     public: RwLock<Option<(Arc<Held>, i64)>>,
-    /// Rights cut to a role, by the role and the address of the rights that were cut. Those are kept, so that the address stays theirs.
+    /// Rights cut to a role, by the role and the address of the uncut rights. The uncut rights are kept, so that no others get their
+    /// address.
     by_view: RwLock<HashMap<(String, usize), View>>,
-    /// Whether there is a user with a credential, and when that was read.
+    /// Whether a user with a credential exists, and the time at which that was read.
     has_users: RwLock<Option<(bool, i64)>>,
-    /// Goes up each time that everything is forgotten. Identities that were read before that are not kept.
+    /// Increases each time the cache is cleared. Identities that were read before that are not kept.
     generation: AtomicU64,
-    /// The accounts' version in the database that was seen last.
+    /// The last known version of the accounts in the database.
     version: AtomicI64,
-    /// Changes of accounts that are under way on this instance: from before they begin until everything is forgotten after their commit.
+    /// Changes of accounts in progress on this instance. A change counts from before its start until the cache is cleared after its
+    /// commit.
     changing: AtomicU64,
 }
 
-/// A change of accounts that is under way, until this is dropped. What is kept is forgotten first.
+/// A change of accounts in progress, until this is dropped. The cache is cleared before.
 pub(crate) struct ChangeOfAccounts(Arc<IdentityCache>);
 
 impl Drop for ChangeOfAccounts {
@@ -57,19 +59,19 @@ impl Drop for ChangeOfAccounts {
 }
 
 impl IdentityCache {
-    /// Begins a change of accounts. While it is under way nobody can tell which state a look at the accounts has seen.
+    /// Begins a change of accounts. While it is in progress, it is not known which state a read of the accounts has seen.
     pub(crate) fn begin_change(self: &Arc<Self>) -> ChangeOfAccounts {
         self.changing.fetch_add(1, Ordering::SeqCst);
         ChangeOfAccounts(Arc::clone(self))
     }
 
-    /// Whether a change of accounts is under way on this instance.
+    /// Whether a change of accounts is in progress on this instance.
     pub(crate) fn are_changing(&self) -> bool {
         self.changing.load(Ordering::SeqCst) > 0
     }
 
-    /// The state of the accounts on this instance, as a number that grows when identities are forgotten. An identity that was
-    /// just read is kept only if the number did not change during the read.
+    /// The state of the accounts on this instance, as a number that increases when the cache is cleared. An identity that was just read
+    /// is kept only if the number did not change during the read.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -79,7 +81,7 @@ impl IdentityCache {
         kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.kept_at)) && kept.holds_until > now).cloned()
     }
 
-    /// What a maker may do, and when that was read.
+    /// The rights of a maker, and the time at which they were read.
     pub(crate) fn maker(&self, maker: &Maker, now: i64) -> Option<(MakerRights, i64)> {
         let kept = self.by_maker.read();
         let (rights, kept_at) = kept.get(maker)?;
@@ -153,7 +155,7 @@ impl IdentityCache {
         cut
     }
 
-    /// Whether somebody has signed up.
+    /// Whether a user with a credential exists.
     pub(crate) fn has_users(&self, now: i64) -> Option<bool> {
         let kept = *self.has_users.read();
         kept.filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(has_users, _)| has_users)
@@ -166,14 +168,14 @@ impl IdentityCache {
         }
     }
 
-    /// Forgets everything where the accounts have another version by now: another instance changed them.
+    /// Clears the cache if the version of the accounts is new, because another instance changed them.
     pub(crate) fn follow(&self, version: i64) {
         if self.version.swap(version, Ordering::AcqRel) != version {
             self.forget();
         }
     }
 
-    /// Forgets everything: users, roles, keys or sessions changed here.
+    /// Clears the cache, because users, roles, keys or sessions changed here.
     pub(crate) fn forget(&self) {
         let (mut kept, mut makers, mut public) = (self.by_hash.write(), self.by_maker.write(), self.public.write());
         let mut views = self.by_view.write();

@@ -1,4 +1,4 @@
-//! What is kept compiled of files that were inspected a moment ago.
+//! The compiled code of files that were inspected a short time ago.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How long what was compiled for an inspection is kept, so that the install which follows does not compile again.
+/// How long the compiled code of an inspected file is kept, so that an install after it does not compile again.
 pub(crate) const KEPT: Duration = Duration::from_secs(600);
-/// Files that are kept so, at a time.
+/// Files whose code is kept at a time.
 const KEPT_MAX: usize = 4;
 
-/// What is kept compiled of files that were inspected, the oldest first.
+/// The compiled code of inspected files, the oldest first.
 #[derive(Default)]
 pub(crate) struct Inspected(Mutex<VecDeque<(Instant, Box<dyn Any + Send + Sync>)>>);
 

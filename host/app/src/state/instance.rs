@@ -1,4 +1,4 @@
-//! This process among those that serve the database, and what everybody may know of the service before they sign in.
+//! This process among those that serve the database, and the information that everybody may have before signing in.
 
 use blockbase_schema::Result;
 use blockbase_store::{ReadCost, Service};
@@ -54,7 +54,7 @@ struct Provider {
 }
 
 impl App {
-    /// What a client needs before somebody signs in, and nothing more. It costs no query while the answer is kept.
+    /// The information that a client needs before sign-in, and nothing more. It costs no query while it is cached.
     pub async fn instance(&self) -> Result<InstanceAnswer> {
         let needs_admin = !self.kept_has_users().await?;
         let settings = &self.settings;
@@ -72,7 +72,7 @@ impl App {
         })
     }
 
-    /// Whether somebody has signed up before, as far as it is kept. It is forgotten together with the identities.
+    /// Whether a user with a credential exists, from the cache if possible. It is cleared together with the identities.
     async fn kept_has_users(&self) -> Result<bool> {
         let now = self.clock.now();
         if let Some(known) = self.identities.has_users(now) {
@@ -87,7 +87,7 @@ impl App {
         Ok(found)
     }
 
-    /// Tells the other instances that this one lives.
+    /// Reports to the other instances that this one is alive.
     pub async fn note_instance(&self) -> Result<()> {
         let Process { id, started_at } = self.process.clone();
         let age_ms = (self.clock.now() - started_at).max(0);
@@ -98,7 +98,7 @@ impl App {
             .await
     }
 
-    /// Tells them that it ends.
+    /// Reports to the other instances that this one ends.
     pub async fn forget_instance(&self) -> Result<()> {
         let id = self.process.id.clone();
         self.store

@@ -1,4 +1,4 @@
-//! The settings of the server as they are shown: never a secret.
+//! The settings of the server in the form in which they are shown, without secrets.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::App;
 use crate::caller::Caller;
 
-// Where a setting has its value from.
+// The source of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -34,7 +34,7 @@ pub struct ListedSetting {
     /// Whether it was set, or comes from a file.
     pub is_set: bool,
     pub source: SettingSource,
-    // One line; a default that depends on something else stands in brackets behind it.
+    // One line. A default that depends on something else follows it in brackets.
     pub description: String,
 }
 

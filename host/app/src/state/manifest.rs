@@ -1,6 +1,6 @@
 //! A block's manifest: what it offers, and what it asks for.
 //!
-//! This file has its shape and the parts that the operations use. The block runtime has the checks that need a component.
+//! This file has the manifest's form and the parts that the operations use. The block runtime has the checks that need a component.
 
 use blockbase_query::{Action, Grant, RowPolicy};
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use crate::base::webhook_headers::HIDDEN;
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum RunAs {
-    // The invoking caller has to hold the right as well.
+    // The invoking caller needs the right as well.
     Caller,
 }
 
@@ -83,7 +83,7 @@ pub struct ActionDeclaration {
 }
 
 impl ActionDeclaration {
-    /// What a caller has to hold to call it.
+    /// The permission that a caller needs to call it.
     pub fn permission(&self) -> (&str, Action) {
         match &self.rbac {
             Some(rbac) => (&rbac.resource, rbac.action),
@@ -137,7 +137,7 @@ pub struct WebhookDeclaration {
 }
 
 impl WebhookDeclaration {
-    /// As it is stored and shown: it has the values of headers, sealed.
+    /// The declaration as it is stored and shown. Its header values are left out, because they are sealed elsewhere.
     pub(crate) fn without_header_values(&self) -> WebhookDeclaration {
         let headers = self.headers.keys().map(|name| (name.clone(), Value::from(HIDDEN))).collect();
         WebhookDeclaration { name: self.name.clone(), url: self.url.clone(), topics: self.topics.clone(), headers }
@@ -217,18 +217,18 @@ impl Manifest {
         with_defaults(self.config.as_ref(), set)
     }
 
-    /// The manifest as it is stored and shown: the webhooks have the values of headers, sealed.
+    /// The manifest as it is stored and shown. The header values of its webhooks are left out, because they are sealed elsewhere.
     pub fn without_header_values(&self) -> Manifest {
         let webhooks = self.webhooks.iter().map(WebhookDeclaration::without_header_values).collect();
         Manifest { webhooks, ..self.clone() }
     }
 
-    /// Whether a webhook is declared with headers, whose values are secret.
+    /// Whether a webhook is declared with headers. Their values are secret.
     pub fn has_header_values(&self) -> bool {
         self.webhooks.iter().any(|webhook| !webhook.headers.is_empty())
     }
 
-    /// Whether a handler of this name is declared, of whatever kind.
+    /// Whether a handler of any kind is declared with this name.
     pub fn declares(&self, name: &str) -> bool {
         self.actions.iter().any(|action| action.name == name)
             || self.hooks.iter().any(|hook| hook.name == name)

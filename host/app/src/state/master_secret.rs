@@ -1,20 +1,20 @@
 //! The master secret and the database that it belongs to.
 //!
-//! A database remembers a value that was sealed at its first boot. So a copy that was started with another secret is found out at
-//! once, and not when the first webhook cannot be signed.
+//! At its first boot, a database stores a sealed value. So a start with another secret is detected at once, and not when the first
+//! webhook cannot be signed.
 
 use blockbase_auth::{Sealed, SecretBox};
 use blockbase_schema::{Error, Result};
 use blockbase_store::{Connection, ReadCost, Service, Store};
 
-/// The sealed value, by its name in the database and as the purpose that it is sealed for.
+/// The name of the sealed value in the database. It is also the purpose for which the value is sealed.
 const CHECK: &str = "secret_check";
-/// What is sealed. Only whether it opens matters.
+/// The sealed text. It only matters whether it can be opened.
 const CHECKED: &str = "blockbase";
 const DATABASE_ID: &str = "database_id";
 
-/// Whether this secret opens what the database keeps sealed. The sealed value alone decides. A database that remembers none
-/// remembers this secret from now on, unless all that it keeps sealed is of another one.
+/// Whether this secret opens the database's sealed data. If there is a sealed value, only that decides. A database without one stores
+/// one for this secret, unless all of its sealed data belongs to another secret.
 pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
     let (known, key_ids) = store
         .read_as_service(ReadCost::Rows, |connection| {
@@ -24,7 +24,7 @@ pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
     let kept = match known {
         Some(known) => known,
         None => {
-            // Earlier versions started with any secret, so such a database may hold secrets of several keys.
+            // Earlier versions started with any secret, so such a database may contain secrets that were sealed with several keys.
             let (own, foreign): (Vec<_>, Vec<_>) = key_ids.iter().partition(|key_id| *key_id == secrets.key_id());
             match (own.is_empty(), foreign.is_empty()) {
                 (true, false) => return Ok(false),
@@ -48,7 +48,7 @@ pub async fn database_id(store: &Store) -> Result<String> {
     once(store, DATABASE_ID, uuid::Uuid::new_v4().to_string()).await
 }
 
-/// The value of a name; `value` if it has none yet. Of several instances that boot at once, one sets it.
+/// The value of a name. If it has none yet, `value` is stored. If several instances boot at once, one of them sets it.
 async fn once(store: &Store, name: &'static str, value: String) -> Result<String> {
     async fn kept(connection: &mut Connection, name: &str) -> Result<Option<String>> {
         Ok(connection.once(name).await?)

@@ -1,4 +1,4 @@
-//! What `persist_event` is told: the object that takes the events, and what fills its columns.
+//! The configuration of `persist_event`: the object that takes the events, and the values of its columns.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The handler's name.
 pub(crate) const PERSIST_EVENT: &str = "persist_event";
 
-/// What a column can be filled with.
+/// The values that a column can get.
 const TOKENS: [&str; 12] = [
     "event.id",
     "event.topic",
@@ -54,10 +54,10 @@ impl PersistConfig {
         }
     }
 
-    /// Whether records of the object can be made by it.
+    /// Checks that records of the object can be made with it.
     ///
     /// # Errors
-    /// `invalid_value` naming the object or the column.
+    /// `invalid_value`, which names the object or the column.
     pub(crate) fn check(&self, registry: &Registry) -> Result<()> {
         let object = registry.object(&self.object);
         let object = object.ok_or_else(|| refused(format!("There is no object `{}`.", self.object)))?;
@@ -72,7 +72,7 @@ impl PersistConfig {
         }
     }
 
-    /// Whether it gives a column a value.
+    /// Whether it sets a column.
     pub(crate) fn fills(&self, column: &str) -> bool {
         self.map.contains_key(column)
     }

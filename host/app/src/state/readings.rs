@@ -1,4 +1,4 @@
-//! What was read of the database for the status, so that callers who ask often cost little.
+//! The data that the status reads from the database. It is kept, so that frequent requests cost little.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ pub(crate) struct Kept {
     pub(crate) room: Option<(Instant, Room)>,
 }
 
-/// One look at the database.
+/// One reading of the database.
 pub(crate) struct Reading {
     pub(crate) engine_version: String,
     pub(crate) instances: Vec<InstanceRow>,
     pub(crate) outbox: OutboxSize,
     pub(crate) deliveries: Deliveries,
-    /// Blocks without power, by name. The background brings it up to date.
+    /// Suspended blocks, by name. The background work updates it.
     pub(crate) suspended: HashMap<String, Suspension>,
     pub(crate) room: Room,
 }

@@ -47,8 +47,7 @@ fn stored_object(row: ObjectRow) -> Result<StoredObject> {
 }
 
 impl App {
-    /// Loads the changes since the last call. This instance calls it after a commit, other instances notice the change by
-    /// polling.
+    /// Loads the changes since the last call. This instance calls it after a commit. Other instances notice the change by polling.
     pub async fn refresh(&self) -> Result<()> {
         let versions = self
             .store
@@ -92,7 +91,7 @@ impl App {
             .registry()
             .map_err(Error::internal)?;
         let mut registry = self.registry.write();
-        // Of two refreshes at the same time the older may come last.
+        // If two refreshes run at the same time, the older one may finish last.
         let moved = fresh.version > registry.version;
         if fresh.version >= registry.version {
             *registry = Arc::new(fresh);
@@ -133,7 +132,7 @@ impl App {
         drop(known);
         self.catalogue_changed.send_replace(());
         self.retain_installed();
-        // The instance that installed them has compiled them. This one loads them before the first call.
+        // The instance that installed them has compiled them. This one loads them before their first call.
         if let Some(runtime) = self.runtime.get() {
             let is_new = |block: &&Arc<InstalledBlock>| before.get(block.name()).is_none_or(|known| known.digest != block.digest);
             blocks.values().filter(is_new).for_each(|block| runtime.preload(block));

@@ -1,4 +1,4 @@
-//! Which consumer groups get which events, as it is kept in memory: what a write needs to know of subscriptions and webhooks.
+//! Maps events to consumer groups, in memory. It is the data about subscriptions and webhooks that a write needs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::caller::Caller;
 use crate::state::App;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
-/// The handler that logs what it gets.
+/// The handler that logs its events.
 pub(crate) const LOG_EVENT: &str = "log_event";
 /// The handler that the ledger shows for a webhook's deliveries.
 const WEBHOOK: &str = "webhook";
 /// The names of webhooks' groups begin with this.
 pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
-/// How many handlers' writes may lead to a write whose event still goes to blocks.
+/// The longest chain of handlers' writes after which an event still goes to blocks.
 const CAUSATION_DEPTH_MAX: i64 = 8;
 pub(crate) const PERSIST_PER_INSTANCE: &str = "`persist_event` is not for every instance: each would write the same record.";
 const TOO_DEEP: &str = "causation depth";
-/// Topics whose groups are remembered.
+/// Topics whose groups are kept.
 const TOPICS_REMEMBERED: usize = 10_000;
 
 /// Built-in handlers that `requires.handlers` and subscriptions may name.
@@ -57,10 +57,10 @@ pub enum Target {
 #[derive(Clone, Debug)]
 pub struct Subscription {
     pub consumer: String,
-    /// As the ledger names it.
+    /// The handler's name in the ledger.
     pub handler: String,
     pub target: Target,
-    /// Every instance gets each event, not one of them.
+    /// Whether every instance gets each event. Otherwise only one does.
     pub per_instance: bool,
     patterns: Vec<TopicPattern>,
     pub(crate) maker: Maker,
@@ -68,7 +68,8 @@ pub struct Subscription {
 
 impl Subscription {
     fn of_row(row: SubscriptionRow) -> Subscription {
-        // It was checked when it was stored; one that a newer server stored must not keep this one from the others.
+        // The pattern was checked when it was stored. A newer server may store one that this server cannot read. It must not prevent the
+        // others from loading.
         let pattern = TopicPattern::parse(&row.topic).map_err(|error| error.message);
         let config = serde_json::from_str::<Value>(&row.config).map_err(|error| error.to_string());
         let read = |config: Value| match row.handler.split_once('.') {
@@ -105,7 +106,7 @@ impl Subscription {
         }
     }
 
-    /// Whether an event has such a causation depth that a block does not get it any more.
+    /// Whether an event's causation depth is so large that a block does not get it any more.
     pub fn is_too_deep(&self, depth: i64) -> bool {
         depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. })
     }
@@ -114,10 +115,10 @@ impl Subscription {
         matches!(self.target, Target::Webhook(_))
     }
 
-    /// Demands the rights that it needs of its maker: read on the events that it gets, create on the object that it writes.
+    /// Requires from its maker the rights that it needs: read on its events, create on the object that it writes.
     ///
     /// # Errors
-    /// `forbidden`, naming what the maker does not hold.
+    /// `forbidden`, which names the right that the maker lacks.
     pub(crate) fn require_needs(&self, maker: &Caller) -> Result<()> {
         self.patterns.iter().try_for_each(|pattern| may_subscribe(maker, pattern))?;
         match &self.target {
@@ -154,7 +155,7 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Those of this moment; disabled webhooks and those of disabled blocks get nothing.
+    /// The subscriptions at this moment. Disabled webhooks and subscriptions of disabled blocks get nothing.
     pub(crate) async fn load(connection: &mut Connection) -> Result<Subscriptions> {
         let version = connection.version("subscriptions").await?;
         let disabled: HashSet<String> =
@@ -174,7 +175,7 @@ impl Subscriptions {
         Ok(Subscriptions { version, list, places, by_topic: RwLock::default() })
     }
 
-    /// What an event is delivered to.
+    /// The deliveries of an event with this topic and depth.
     pub(crate) fn deliveries(&self, topic: &str, depth: i64) -> Arc<[NewDelivery]> {
         if depth <= CAUSATION_DEPTH_MAX
             && let Some(known) = self.by_topic.read().get(topic)
@@ -192,7 +193,7 @@ impl Subscriptions {
         deliveries
     }
 
-    /// The same with one group that gets the event whatever it subscribed to.
+    /// The same, and one group that gets the event even if it did not subscribe to it.
     pub(crate) fn deliveries_and(&self, topic: &str, consumer: &str) -> Arc<[NewDelivery]> {
         let asked = self.get(consumer).map(|subscription| subscription.delivery(0));
         let others = self.deliveries(topic, 0);
@@ -208,7 +209,7 @@ impl Subscriptions {
     }
 }
 
-/// A webhook as it is served.
+/// A webhook in the form that the delivery uses.
 #[derive(Clone, Debug)]
 pub struct Webhook {
     pub id: String,
@@ -224,7 +225,7 @@ fn sealed((ciphertext, key_id): &(String, String)) -> Sealed {
     Sealed { key_id: key_id.clone(), ciphertext: ciphertext.clone() }
 }
 
-/// What a webhook's secrets are encrypted for.
+/// The purpose for which a webhook's secrets are encrypted.
 pub(crate) fn purpose(id: &str) -> String {
     format!("webhook:{id}")
 }
@@ -242,18 +243,18 @@ impl Webhook {
         })
     }
 
-    /// Its own headers, to be sent.
+    /// Its own headers to send.
     ///
     /// # Errors
-    /// A sentence for readers of the ledger: a value was stored under another master secret.
+    /// A sentence for readers of the ledger, if a value was stored under another master secret.
     pub fn headers(&self, secrets: &SecretBox) -> std::result::Result<Vec<(String, String)>, String> {
         self.headers.open(secrets)
     }
 
-    /// The secrets that sign at an instant: its own, and for a while the one before it.
+    /// The secrets that sign at an instant: the present one, and for some time the previous one.
     ///
     /// # Errors
-    /// A sentence for readers of the ledger: the secret was stored under another master secret.
+    /// A sentence for readers of the ledger, if the secret was stored under another master secret.
     pub fn secrets(&self, secrets: &SecretBox, now: i64) -> std::result::Result<Vec<String>, &'static str> {
         let purpose = purpose(&self.id);
         let open = |sealed: &Sealed| {
@@ -264,17 +265,17 @@ impl Webhook {
         };
         let mut opened = vec![open(&self.secret)?];
         if let Some((previous, _)) = self.previous.as_ref().filter(|(_, until)| *until > now) {
-            // One that cannot be read any more has nothing to sign.
+            // A previous secret that cannot be opened is left out.
             opened.extend(open(previous).ok());
         }
         Ok(opened)
     }
 }
 
-/// Demands that the caller may read every event that `pattern` can match: nobody sends elsewhere what they may not see.
+/// Requires from the caller read on every event that `pattern` can match. Nobody may send events that they may not see.
 ///
 /// # Errors
-/// `forbidden`, naming what they cannot read.
+/// `forbidden`, which names what the caller cannot read.
 pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<()> {
     match pattern.reach() {
         // Each delivery is judged by the conditions of grants. A grant for own rows alone does not suffice.
@@ -283,13 +284,13 @@ pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<(
             _ => caller.require(object, Action::Read),
         },
         Reach::Platform => caller.require(Resource::Events, Action::Read),
-        // Objects that are still to come match as well.
+        // Future objects match as well.
         Reach::Everything => caller.require("*", Action::Read),
     }
 }
 
-/// Demands read on what a stored pattern matches, of somebody who changes what has it: on everything if this server cannot read the
-/// pattern, since a newer one that can would go on with the change.
+/// Requires read on the events of a stored pattern from a caller who changes its owner. If this server cannot read the pattern, it
+/// requires read on everything. A newer server could read it, and the change would take effect there.
 ///
 /// # Errors
 /// `forbidden`.
@@ -313,7 +314,7 @@ impl App {
             .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Subscriptions::load(connection).await }))
             .await?;
         let mut known = self.subscriptions.write();
-        // Of two refreshes at the same time the older may come last.
+        // If two refreshes run at the same time, the older one may finish last.
         if fresh.version >= known.version {
             *known = Arc::new(fresh);
         }

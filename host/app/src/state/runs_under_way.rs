@@ -1,11 +1,11 @@
-//! The runs of tasks that are under way on this instance.
+//! The runs of tasks in progress on this instance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-/// Counts the runs that are under way here, so that the server can wait for them when it ends.
+/// Counts the runs in progress here, so that the server can wait for them before it ends.
 #[derive(Default)]
 pub(crate) struct RunsUnderWay {
     gate: Arc<RwLock<()>>,
@@ -13,7 +13,7 @@ pub(crate) struct RunsUnderWay {
 }
 
 impl RunsUnderWay {
-    /// A place to be held while a run is under way; `None` once the server drains.
+    /// Returns a guard for the time of a run. `None` once the server drains.
     pub(crate) fn enter(&self) -> Option<OwnedRwLockReadGuard<()>> {
         if self.is_draining.load(Ordering::Acquire) {
             return None;

@@ -1,12 +1,13 @@
-//! How fast passwords may be tried: a growing delay for each account, that nobody can turn against its owner.
+//! Limits how fast passwords can be tried. Each account has a growing delay that nobody can use to lock the owner out.
 //!
-//! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only make
-//! a try slower, by a few seconds, and not from where somebody has signed in before: an attacker with many addresses cannot lock
-//! the owner out. The counts are in the database, so all instances share them. An account that does not exist counts alike.
+//! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only make an
+//! attempt slower, by a few seconds, and not from a network where somebody has signed in before. So an attacker with many addresses
+//! cannot lock the owner out. The counts are in the database, so all instances share them. An account that does not exist is counted in
+//! the same way.
 //!
-//! A try counts as failed from its beginning, so that a process that ends in between gives nobody a free try. A try that is still
-//! under way is not a failure yet: it is counted in memory too, and left out of the decision. So many correct sign-ins at the
-//! same time all succeed, [`UNDER_WAY_MAX`] at a time, and guessing in parallel gains at most that many tries.
+//! An attempt counts as failed from its beginning, so a process that ends in between gives nobody a free attempt. An attempt in progress
+//! is not a failure yet. It is also counted in memory, and left out of the decision. So many correct sign-ins at the same time all
+//! succeed, [`UNDER_WAY_MAX`] at a time, and parallel guessing gains at most that many attempts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,34 +22,34 @@ use tokio::sync::Semaphore;
 use crate::App;
 use crate::caller::client::{AuthProblem, Client};
 
-/// Failures from one network that cost nothing.
+/// Failures from one network that cause no wait.
 const FREE_FAILURES: i64 = 10;
-/// The longest wait of one network. It doubles from a second up to this.
+/// The longest wait of one network. The wait begins with a second and doubles up to this.
 const WAIT_MAX_MS: i64 = 60_000;
-/// Failures from all networks together, after which a try takes longer.
+/// Failures from all networks together after which an attempt takes longer.
 const SLOW_AFTER: i64 = 30;
 const SLOWER_BY_MS: i64 = 100;
 const SLOW_MAX_MS: i64 = 3_000;
-/// Tries that may be kept waiting at once. Past them nobody is kept waiting: the queue of the password hasher bounds the rest.
+/// Attempts that are delayed at a time. Further ones are not delayed, because the queue of the password hasher bounds them.
 const SLOWED_MAX: usize = 512;
-/// Tries of one account from one network that are under way on one instance. Further ones wait for their turn.
+/// Attempts of one account from one network in progress on one instance. Further ones wait for their turn.
 const UNDER_WAY_MAX: usize = 2;
-/// Those that may wait.
+/// Attempts that may wait for their turn.
 const WAITING_MAX: usize = 64;
-/// How long they wait.
+/// The longest wait for a turn.
 const TURN_WAIT: Duration = Duration::from_secs(30);
 /// How long failures count.
 const REMEMBERED_MS: i64 = 3_600_000;
-/// How long a network is known from which somebody signed in.
+/// How long a network stays known after a sign-in from it.
 const KNOWN_MS: i64 = 30 * 24 * 3_600_000;
-/// How often tries that do not count any more are deleted.
+/// How often attempts are deleted that no longer count.
 const CLEANED_EVERY_MS: i64 = 600_000;
 
 /// What the limits keep in memory.
 pub(crate) struct TryLimits {
     slowed: Semaphore,
     cleaned_at: AtomicI64,
-    /// Tries that are under way, and so counted in the database without an outcome.
+    /// Attempts in progress. The database counts them without an outcome.
     under_way: Arc<Places<TryKey>>,
 }
 
@@ -65,7 +66,7 @@ impl Default for TryLimits {
     }
 }
 
-/// A try that counts as failed until [`App::sign_in`] says otherwise.
+/// An attempt that counts as failed until [`App::sign_in`] reports its success.
 #[derive(Clone)]
 pub(crate) struct Try {
     pub(crate) account: String,
@@ -73,14 +74,14 @@ pub(crate) struct Try {
     _turn: Arc<Place<TryKey>>,
 }
 
-/// The account and the network of a try.
+/// The account and the network of an attempt.
 type TryKey = (String, String);
 
 impl TryLimits {
-    /// Waits for the turn of a try.
+    /// Waits for the turn of an attempt.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
+    /// `unavailable` with `Retry-After` if too many attempts wait or the wait is too long.
     async fn turn(&self, key: &TryKey) -> Result<Place<TryKey>, Error> {
         self.under_way
             .take(key)
@@ -88,13 +89,13 @@ impl TryLimits {
             .map_err(|_| Error::busy("Too many sign-ins of this account are under way. Try again later."))
     }
 
-    /// How many tries with this key are under way beside one.
+    /// The number of other attempts with this key in progress.
     fn others_under_way(&self, key: &TryKey) -> i64 {
         i64::try_from(self.under_way.held(key)).unwrap_or(i64::MAX) - 1
     }
 }
 
-/// The name under which tries for an address are counted.
+/// The name under which attempts for an address are counted.
 pub(crate) fn account_of(email: &str) -> String {
     hash_token(email)
 }
@@ -111,19 +112,19 @@ fn wait_ms(failures: i64) -> i64 {
     }
 }
 
-/// How much longer a try takes after this many failures from all networks.
+/// How much longer an attempt takes after this many failures from all networks.
 fn slow_ms(failures: i64) -> i64 {
     ((failures - SLOW_AFTER + 1).max(0) * SLOWER_BY_MS).min(SLOW_MAX_MS)
 }
 
-/// What is decided about a try.
+/// The decision about an attempt.
 enum Decision {
     Refused { wait_ms: i64 },
     Counted { slow_ms: i64 },
 }
 
 impl App {
-    /// Counts a try of a password, which fails until it is said to have succeeded.
+    /// Counts an attempt to sign in. It counts as failed until its success is reported.
     ///
     /// # Errors
     /// `rate_limited` if the network has to wait.
@@ -145,7 +146,7 @@ impl App {
                     let all = connection.held_sign_in_tries(account, ALL_NETWORKS).await?;
                     let own = connection.held_sign_in_tries(account, network).await?;
                     let (of_all, of_own) = (failures(all, now), failures(own, now));
-                    // Those under way have counted already, and may yet be right.
+                    // Attempts in progress are counted already, but may still succeed.
                     let failed = (of_own - others).max(0);
                     let wait_ms = own.last_at + wait_ms(failed) - now;
                     if failed >= FREE_FAILURES && wait_ms > 0 {
@@ -181,7 +182,7 @@ impl App {
         tracing::warn!(auth.account = email, client.address = client.ip_address, "{what} failed: the password is wrong");
     }
 
-    /// Deletes tries that do not count any more, now and then, in a separate transaction. If that fails, the try continues.
+    /// Sometimes deletes attempts that no longer count, in a separate transaction. If that fails, the attempt continues.
     async fn clean_tries(&self, now: i64) {
         let cleaned_at = self.tries.cleaned_at.load(Ordering::Relaxed);
         let is_due = now - cleaned_at > CLEANED_EVERY_MS;

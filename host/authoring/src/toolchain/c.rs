@@ -1,13 +1,13 @@
-//! Blocks written in C: by clang with a C library for WASI, from the distribution or from a wasi-sdk.
+//! Blocks written in C: clang builds them with a C library for WASI, from the distribution or from a wasi-sdk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{BuiltBlock, LINKERS, Project, on_path, output, run, typed};
 
-/// Compilers that may know WebAssembly.
+/// Compilers that may support WebAssembly.
 const COMPILERS: [&str; 6] = ["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17"];
-/// What C libraries for WASI preview 1 call their target.
+/// The target names of C libraries for WASI preview 1.
 const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
 
 /// What to do on a machine that cannot build C for WebAssembly.
@@ -15,17 +15,17 @@ const INSTALL: &str = "No C compiler for WebAssembly was found. On Debian or Ubu
      `apt-get install --no-install-recommends clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32`. \
      Elsewhere: unpack a wasi-sdk and set WASI_SDK_PATH to its folder.";
 
-/// What the folder of the SDK is to the compiler.
+/// The source files in the SDK's folder.
 const SDK_SOURCES: [&str; 6] = ["exports.c", "host.c", "json.c", "sha256.c", "bindings/block.c", "yyjson/yyjson.c"];
-/// The stack of the block's own memory, in bytes; it comes first, so that what runs over it traps.
+/// Bytes of the stack in the block's own memory. The stack comes first, so that an overflow traps.
 const STACK_BYTES: u32 = 256 * 1024;
 
-/// A compiler that has all that it needs.
+/// A compiler with everything that it needs.
 #[derive(Debug)]
 struct Clang {
     program: PathBuf,
     target: &'static str,
-    /// Where clang does not find one by itself.
+    /// The linker, if clang does not find one by itself.
     linker: Option<PathBuf>,
 }
 
@@ -58,14 +58,14 @@ impl Clang {
         command
     }
 
-    /// The first line of what it says of its version.
+    /// The first line of the compiler's version text.
     fn version(&self) -> String {
         let said = output(Command::new(&self.program).arg("--version")).unwrap_or_default();
         said.lines().next().unwrap_or("clang").to_owned()
     }
 }
 
-/// The absolute path that the compiler answers with.
+/// The absolute path with which the compiler answers a question.
 fn asked(program: &Path, question: &str) -> Option<String> {
     output(Command::new(program).arg(question)).filter(|file| is_file(file))
 }
@@ -82,7 +82,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let sources = sources(&project.directory)?;
     let mut objects = sdk_objects(&clang, project, &out)?;
     let own = out.join("block");
-    // A source that is gone leaves no object behind.
+    // The folder is emptied first, so that a deleted source leaves no object.
     let _ = std::fs::remove_dir_all(&own);
     create(&own)?;
     for source in &sources {

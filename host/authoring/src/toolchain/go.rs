@@ -1,10 +1,10 @@
-//! Blocks written in Go: by the standard compiler, as a library for WASI preview 1.
+//! Blocks written in Go: the standard compiler builds them as a library for WASI preview 1.
 
 use std::process::Command;
 
 use super::{BuiltBlock, Project, on_path, output, run, typed};
 
-/// The first version that makes libraries for WASI.
+/// The first version that builds libraries for WASI.
 const VERSION_MIN: (u32, u32) = (1, 24);
 
 /// What to do on a machine that cannot build Go.
@@ -15,7 +15,7 @@ const INSTALL: &str = "No Go of version 1.24 or later was found. Take one from h
 /// A tool is missing, or the sources do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let go = on_path("go").ok_or(INSTALL)?;
-    // Asked where the block is, since go.mod may name a version that `go` then fetches.
+    // The command runs in the block's folder, because its go.mod may name a version that `go` then fetches.
     let version = output(Command::new(&go).args(["env", "GOVERSION"]).current_dir(&project.directory)).ok_or(INSTALL)?;
     if number(&version).is_some_and(|number| number < VERSION_MIN) {
         return Err(format!("{} is {version}. {INSTALL}", go.display()));
@@ -29,10 +29,10 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
         .env("GOOS", "wasip1")
         .env("GOARCH", "wasm")
         .env("CGO_ENABLED", "0")
-        // The block is a module of its own, wherever it lies.
+        // The block is a module of its own, even inside a workspace.
         .env("GOWORK", "off")
         .args(["build", "-mod=mod", "-trimpath", "-buildmode=c-shared"])
-        // The bindings take memory from the runtime before it has begun, by a function that the linker hides from packages.
+        // The bindings allocate memory before the runtime has started. The linker hides the function for it from packages.
         .arg("-ldflags=-s -w -checklinkname=0")
         .arg("-o")
         .arg(&core)
@@ -41,7 +41,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     Ok(BuiltBlock { wasm: typed(&core)?, toolchain: version })
 }
 
-/// The first two numbers of a version like `go1.24.3`; `None` for a version in development.
+/// The first two numbers of a version such as `go1.24.3`. `None` for a development version.
 fn number(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.strip_prefix("go")?.split(|character: char| !character.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))

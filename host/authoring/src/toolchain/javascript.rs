@@ -1,5 +1,5 @@
-//! Blocks written in JavaScript or TypeScript: type-checked by tsc, bundled by esbuild, made a component with QuickJS by
-//! componentize-qjs. The tools come from npm, in the versions that the block's package.json names.
+//! Blocks written in JavaScript or TypeScript. tsc checks the types, esbuild bundles, and componentize-qjs makes a component with
+//! QuickJS. The tools come from npm, in the versions that the block's package.json names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{BuildOptions, BuiltBlock, Project, on_path, output, run};
 use crate::scaffold::{write, write_world};
 
-/// Where the author's code begins: the first of these that is there.
+/// Files where the author's code may begin. The first one that exists is used.
 const ENTRIES: [&str; 4] = ["src/block.ts", "src/block.js", "block.ts", "block.js"];
 /// The oldest Node.js that builds are tested with.
 const NODE_MAJOR_MIN: u32 = 20;
@@ -38,7 +38,7 @@ pub(super) fn build(project: &Project, options: BuildOptions) -> Result<BuiltBlo
     let bundle = bundle(project, entry, &work)?;
     let wasm = work.join("block.wasm");
     let mut componentize = Command::new(tool(directory, "componentize-qjs")?);
-    // Not `--sync`, the component would need an ABI that is not settled yet.
+    // Without `--sync`, the component would need an ABI that is not stable yet.
     componentize.arg("--sync").args(["--world", "block", "--wit"]).arg(&project.wit);
     componentize.arg("--js").arg(&bundle).arg("--output").arg(&wasm).current_dir(directory);
     run_quietly(&mut componentize, "Making a component of the bundle")?;
@@ -54,12 +54,12 @@ fn check_node() -> Result<(), String> {
     }
 }
 
-/// A program as npm names it on this system.
+/// The name that npm gives a program on this system.
 fn program(name: &str) -> String {
     if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() }
 }
 
-/// A tool among the packages of the block, or of the workspace that it is in.
+/// The path of a tool among the npm packages of the block, or of the workspace around it.
 fn find_tool(directory: &Path, name: &str) -> Option<PathBuf> {
     directory.ancestors().map(|ancestor| ancestor.join("node_modules/.bin").join(program(name))).find(|file| file.is_file())
 }
@@ -68,7 +68,7 @@ fn tool(directory: &Path, name: &str) -> Result<PathBuf, String> {
     find_tool(directory, name).ok_or_else(|| format!("{name} is not among the installed packages."))
 }
 
-/// Runs a tool that is of interest only where it fails.
+/// Runs a tool whose output matters only if it fails.
 fn run_quietly(command: &mut Command, what: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{program} cannot be started: {error}."))?;
@@ -78,21 +78,21 @@ fn run_quietly(command: &mut Command, what: &str) -> Result<(), String> {
     }
 }
 
-/// The packages of those tools that are not there.
+/// The packages of the tools that are missing.
 fn missing<'a>(directory: &Path, tools: &[&'a str]) -> Vec<&'a str> {
     let missing = tools.iter().filter(|name| find_tool(directory, name).is_none());
     missing.map(|name| if *name == "tsc" { "typescript" } else { *name }).collect()
 }
 
-/// Installs the packages where a tool is not there. What is there is the author's to keep up to date. Programs that packages bring
-/// to be run at their install run only where the author asked for it: no tool of a build needs one.
+/// Installs the packages if a tool is missing. The author keeps existing packages up to date. Install scripts of packages run only if
+/// the author asked for that, because no build tool needs one.
 fn install(directory: &Path, tools: &[&str], options: BuildOptions) -> Result<(), String> {
     if missing(directory, tools).is_empty() {
         return Ok(());
     }
     let npm = on_path(&program("npm")).ok_or(INSTALL)?;
     let mut install = Command::new(npm);
-    // The tools are development dependencies, which npm leaves out where NODE_ENV is production.
+    // The tools are development dependencies, which npm leaves out if NODE_ENV is `production`.
     install.args(["install", "--include=dev", "--no-audit", "--no-fund"]).current_dir(directory);
     if !options.allow_scripts {
         install.arg("--ignore-scripts");
@@ -107,11 +107,11 @@ fn install(directory: &Path, tools: &[&str], options: BuildOptions) -> Result<()
     }
 }
 
-/// Bundles the author's code with the SDK into one module, and writes the world that imports what the bundle does, so that an
-/// author names no interface twice.
+/// Bundles the author's code with the SDK into one module. Also writes the world that imports what the bundle imports, so that an author
+/// names no interface twice.
 fn bundle(project: &Project, entry: &str, work: &Path) -> Result<PathBuf, String> {
     let start = work.join("start.js");
-    // The SDK comes first: it sets up the globals that the author's code relies on from its first line.
+    // The SDK comes first, because it sets up the globals that the author's code uses from its first line.
     let text = format!("export * from \"../sdk/src/guest.js\";\nimport \"../../{entry}\";\n");
     write(&start, text.as_bytes())?;
     let (bundle, report) = (work.join("block.js"), work.join("bundle.json"));
@@ -119,7 +119,7 @@ fn bundle(project: &Project, entry: &str, work: &Path) -> Result<PathBuf, String
     esbuild
         .arg(&start)
         .args(["--bundle", "--format=esm", "--platform=neutral", "--main-fields=module,main", "--target=es2023"])
-        // The SDK settles promises itself, which takes functions that the engine does not treat as asynchronous.
+        // The SDK settles promises itself. For that, no function may be asynchronous to the engine.
         .args(["--supported:async-await=false", "--supported:async-generator=false", "--supported:for-await=false"])
         .args(["--external:blockbase:*", "--external:wasi:*", "--define:process.env.NODE_ENV=\"production\""])
         .args(["--charset=utf8", "--legal-comments=none", "--log-level=warning"])
@@ -132,7 +132,7 @@ fn bundle(project: &Project, entry: &str, work: &Path) -> Result<PathBuf, String
     Ok(bundle)
 }
 
-/// The interfaces that a bundle imports: what esbuild reports as external.
+/// The interfaces that a bundle imports. esbuild reports them as external.
 fn imports(report: &Path) -> Result<Vec<String>, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}.", report.display());
     let text = std::fs::read_to_string(report).map_err(|error| unreadable(&error))?;

@@ -1,4 +1,4 @@
-//! Blocks written in Python: componentize-py makes a component of CPython and of every module that the block imports.
+//! Blocks written in Python: componentize-py makes a component from CPython and every module that the block imports.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,11 +7,11 @@ use super::{BuiltBlock, Project, on_path, output, run};
 
 /// The version of componentize-py that the SDK is written for.
 const COMPONENTIZE_VERSION: &str = "0.25.1";
-/// The version of Python that it puts into a component, for which `requirements.txt` is resolved.
+/// The Python version in the component. `requirements.txt` is resolved for it.
 const GUEST_PYTHON: &str = "3.14";
-/// The oldest Python that builds blocks, which is the SDK's own oldest.
+/// The oldest Python that can build blocks. The SDK needs it too.
 const PYTHON_OLDEST: (u32, u32) = (3, 10);
-/// Runs what the package calls its script.
+/// Runs the entry point of the package's command.
 const RUN_COMPONENTIZE: &str = "import sys, componentize_py; sys.exit(componentize_py.script())";
 /// The module of the SDK that exports the block's interfaces and imports `block.py`.
 const GUEST_MODULE: &str = "blockbase_guest";
@@ -24,14 +24,14 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let wasm = project.work.join("block.wasm");
     componentize.arg("-q").arg("-d").arg(&project.wit).args(["-w", "blockbase:guest/block", "componentize"]);
     componentize.arg("-p").arg(&project.directory).arg("-p").arg(&project.sdk);
-    // It takes packages from the active virtual environment, and without one from the machine's Python.
+    // componentize-py takes packages from the active virtual environment, or else from the machine's Python.
     componentize.env("VIRTUAL_ENV", &environment).current_dir(&project.directory);
     componentize.arg(GUEST_MODULE).arg("-o").arg(&wasm);
     run(&mut componentize, "The build with componentize-py")?;
     Ok(BuiltBlock { wasm, toolchain: format!("componentize-py {COMPONENTIZE_VERSION}") })
 }
 
-/// componentize-py of exactly the version that is needed: the one on the PATH, or else one of Blockbase's own.
+/// componentize-py in exactly the required version. It is the one on the PATH, or else Blockbase's own copy.
 fn componentize() -> Result<Command, String> {
     if let Some(program) = on_path("componentize-py")
         && output(Command::new(&program).arg("--version")).is_some_and(|said| said.ends_with(COMPONENTIZE_VERSION))
@@ -83,7 +83,7 @@ fn environment(project: &Project) -> Result<PathBuf, String> {
     std::fs::create_dir_all(&packages).map_err(explain)?;
     if !wanted.trim_ascii().is_empty() {
         let mut pip = pip(python()?)?;
-        // What is compiled for this machine does not run in a component.
+        // Code that is compiled for this machine does not run in a component.
         pip.args(["--implementation", "py", "--abi", "none", "--platform", "any", "--python-version", GUEST_PYTHON]);
         pip.arg("--target").arg(&packages).arg("--requirement").arg(&requirements);
         run(&mut pip, "The installation of requirements.txt, which may name packages of pure Python only,")?;
@@ -102,7 +102,7 @@ fn pip(python: &str) -> Result<Command, String> {
     Ok(pip)
 }
 
-/// The first Python on the PATH that is young enough.
+/// The first Python on the PATH that is new enough.
 fn python() -> Result<&'static str, String> {
     const VERSION: &str = "import sys; print(*sys.version_info[:2])";
     let fits = |said: &str| {
@@ -121,7 +121,7 @@ fn python() -> Result<&'static str, String> {
     })
 }
 
-/// Where a user's caches are.
+/// The folder for the user's caches.
 fn cache_directory() -> Result<PathBuf, String> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));

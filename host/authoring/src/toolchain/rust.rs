@@ -1,4 +1,4 @@
-//! Blocks written in Rust: by a target of rustup's, or by the distribution's compiler and the standard library's source.
+//! Blocks written in Rust: built with a target of rustup, or with the distribution's compiler and the source of the standard library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -63,7 +63,7 @@ fn find() -> Result<RustToolchain, String> {
 }
 
 /// # Errors
-/// No toolchain, or what does not compile.
+/// No toolchain was found, or the block does not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let directory = &project.directory;
     let toolchain = find()?;
@@ -74,7 +74,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
             let mut paths = vec![PathBuf::from("/usr/bin")];
             paths.extend(std::env::split_paths(&path));
             let path = std::env::join_paths(paths).map_err(|error| error.to_string())?;
-            // Building the standard library is an unstable flag, which a stable compiler takes with this variable.
+            // The standard library can only be built with an unstable flag. A stable compiler accepts the flag with this variable.
             cargo
                 .env("PATH", path)
                 .env("RUSTC", DISTRIBUTION_RUSTC)
@@ -103,7 +103,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     }
 }
 
-/// A folder of its own for each compiler, inside what the user's own setting names or the block's `target`.
+/// A folder for each compiler, inside the one that the user's setting names, or inside the block's `target`.
 fn target_directory(directory: &Path, toolchain: RustToolchain) -> Result<PathBuf, String> {
     let base = match std::env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty()) {
         Some(base) => std::path::absolute(base).map_err(|error| error.to_string())?.join("blocks"),
@@ -115,7 +115,7 @@ fn target_directory(directory: &Path, toolchain: RustToolchain) -> Result<PathBu
     })
 }
 
-/// The `name` under `[package]`, or under `[lib]` where that has one.
+/// The `name` under `[lib]` if there is one, otherwise the one under `[package]`.
 fn crate_name(directory: &Path) -> Result<String, String> {
     let file = directory.join("Cargo.toml");
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{} cannot be read: {error}.", file.display()))?;

@@ -1,5 +1,5 @@
-//! Compiled components on disk, so that a restart compiles nothing. Only what this server wrote is ever loaded: each file
-//! carries a MAC made with the master secret over what it is and for which engine.
+//! Compiled components on disk, so that a restart compiles nothing. The server loads only files that it wrote itself. Each file carries
+//! a MAC made with the master secret. The MAC covers the code, its digest and the engine.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -16,11 +16,11 @@ const MAC_BYTES: usize = 32;
 pub(crate) struct CompileCache {
     directory: PathBuf,
     key: Hmac<Sha256>,
-    /// Of the engine's version and settings: code for another is not even looked at.
+    /// The engine's version and settings. Code for another engine is not even looked at.
     engine: String,
 }
 
-/// A stable hash of whatever the engine says that its code depends on.
+/// A stable hash of everything that the engine's code depends on, as the engine reports it.
 #[derive(Default)]
 struct Sha256Hasher(Sha256);
 
@@ -77,17 +77,17 @@ impl CompileCache {
         let wanted: HashSet<PathBuf> = whole.flat_map(|file| [partial(&file), file]).collect();
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
         for file in entries.map(|entry| entry.path()).filter(|file| !wanted.contains(file)) {
-            // One that is still being written, or that another refresh has dropped already, is not worth a word.
+            // A file that is still being written, or that another refresh removed, is not worth a log line.
             let _ = std::fs::remove_file(file);
         }
     }
 
-    /// Loads what the compiler made and keeps it. A cache that cannot be written is slower, not wrong.
+    /// Loads the compiler's output and stores it on disk. If the cache cannot be written, the server is slower, but not wrong.
     pub(crate) fn keep(&self, engine: &Engine, digest: &str, code: &[u8]) -> wasmtime::Result<Component> {
         let file = self.file(digest);
         let component = deserialize(engine, code)?;
         let mac = self.mac(digest, code).finalize().into_bytes();
-        // Whole or not at all: a reader never sees half of a file.
+        // The file appears whole or not at all, so a reader never sees half of it.
         let partial = partial(&file);
         let kept = std::fs::File::create(&partial)
             .and_then(|mut out| out.write_all(&mac).and_then(|()| out.write_all(code)))
@@ -109,7 +109,7 @@ fn partial(file: &Path) -> PathBuf {
 /// The callers hand in bytes that this server's own compiler wrote a moment ago, or that carry this server's MAC.
 #[allow(unsafe_code)]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: `Component::deserialize` asks that the bytes come unchanged from `precompile_component`. `keep` gets them
-    // from the compiling child over a pipe; `load` has verified a MAC over them with a key that never leaves the server.
+    // SAFETY: `Component::deserialize` demands unchanged bytes from `precompile_component`. `keep` gets them from the compiling child
+    // over a pipe. `load` has verified their MAC, whose key never leaves the server.
     unsafe { Component::deserialize(engine, code) }
 }

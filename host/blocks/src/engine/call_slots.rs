@@ -1,7 +1,7 @@
-//! What calls share: slots, as many as the pool has room for, and memory; neither is all for one block, nor for one caller.
+//! What calls share: slots, as many as the pool has room for, and memory. No block and no caller can take all of either.
 //!
-//! Actions, hooks and event handlers have slots of their own, so that a flood of one kind leaves the others alone. Within a kind, slots
-//! are shared among blocks, and those of a block among its callers, who are served in turn.
+//! Actions, hooks and event handlers have slots of their own, so that a flood of one kind does not stop the others. Within a kind,
+//! blocks share the slots. Within a block, its callers share them, and are served in turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::engine::CALLS_MAX;
 use crate::engine::limits::MemoryBudget;
 
-/// Calls of one block that wait for a slot, of one caller and of all; each may hold a body.
+/// Calls of one block that wait for a slot: at most so many of one caller, and of all callers. Each may hold a body.
 const WAITING_OF_A_CALLER_MAX: usize = 100;
 const WAITING_OF_A_BLOCK_MAX: usize = 256;
 /// Calls of all blocks that wait.
@@ -24,7 +24,7 @@ const WAITING_MAX: usize = 1_000;
 /// How long a request waits for a slot.
 const REQUEST_WAIT: Duration = Duration::from_secs(5);
 
-/// What a call is of.
+/// The kind of handler that a call runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallKind {
     Action,
@@ -43,7 +43,7 @@ impl CallKind {
         }
     }
 
-    /// Those of one block: the rest is for others, however long this one's take.
+    /// Calls of one block and of this kind that run at a time. The rest is left to other blocks, however long these calls take.
     fn calls_of_a_block_max(self) -> usize {
         self.calls_max() / 4 * 3
     }
@@ -55,13 +55,13 @@ pub(crate) struct CallSlots {
     by_block: Mutex<HashMap<String, Arc<Share>>>,
 }
 
-/// What one block may take.
+/// The share of one block.
 struct Share {
     by_kind: [Arc<QuotaPlaces>; 3],
     memory: MemoryBudget,
 }
 
-/// The slot of a call. It is free again when the call's instance is gone.
+/// The slot of a call. It becomes free once the call's instance is gone.
 pub(crate) struct CallSlot {
     pub(crate) memory: MemoryBudget,
     _of_block: QuotaPlace,
@@ -69,7 +69,7 @@ pub(crate) struct CallSlot {
 }
 
 impl CallSlots {
-    /// `memory_bytes_max` is of all calls; one of them may have `memory_of_a_call`.
+    /// `memory_bytes_max` is the memory of all calls, and `memory_of_a_call` the most that one call may have.
     pub(crate) fn new(memory_bytes_max: usize, memory_of_a_call: usize) -> CallSlots {
         let places = |kind: CallKind| {
             QuotaPlaces::new(PlacesRule {
@@ -87,10 +87,10 @@ impl CallSlots {
         }
     }
 
-    /// Waits for a slot: a few seconds for a request, and until the deadline for an event, which has no client that waits.
+    /// Waits for a slot. A request waits a few seconds. An event has no client that waits, so it waits until its deadline.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After` if none comes in time, or where too many wait already.
+    /// `unavailable` with `Retry-After` if no slot becomes free in time, or if too many calls wait already.
     pub(crate) async fn take(
         &self,
         block: &str,
@@ -105,7 +105,7 @@ impl CallSlots {
             CallKind::EventHandler => deadline,
         };
         let places = async {
-            // First among those of the block, so that it holds none of all while it waits for its own.
+            // The block's own slot comes first, so that a call never occupies one of all slots while it waits for its block's.
             let of_block = share.by_kind[kind as usize].take_until(caller, until).await?;
             Ok((of_block, self.by_kind[kind as usize].take_until(&block.to_owned(), until).await?))
         };
@@ -138,7 +138,7 @@ impl CallSlots {
         share
     }
 
-    /// Forgets blocks of which nothing runs and nothing waits.
+    /// Forgets blocks of which no call runs and no call waits.
     pub(crate) fn sweep(&self) {
         self.by_block
             .lock()

@@ -1,4 +1,4 @@
-//! Compiling, in a child process with bounded time and memory: a component can be made to take any amount of both.
+//! Compiles in a child process with bounded time and memory, because a hostile component can make the compiler take any amount of both.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -13,17 +13,16 @@ use tokio::sync::Semaphore;
 use crate::engine;
 use crate::package::manifest::invalid;
 
-/// How many times longer than its processor time a compilation may take by the clock, because the machine does other work as
-/// well.
+/// How much longer than its processor time a compilation may take by the clock. The machine does other work as well.
 const CLOCK_FACTOR: u32 = 4;
 
-/// Bytes of machine code that the server takes from the child.
+/// Bytes of machine code that the server accepts from the child.
 const CODE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Bounds of one compilation.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileLimits {
-    /// Of the processor.
+    /// Processor time.
     pub time: Duration,
     pub memory_bytes: u64,
 }
@@ -50,7 +49,7 @@ impl Compiler {
     /// The machine code of a component.
     ///
     /// # Errors
-    /// `invalid_block` if it does not compile, or not within the bounds.
+    /// `invalid_block` if the component does not compile within the bounds.
     pub(crate) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>> {
         let _turn = self.turn.acquire().await.map_err(Error::internal)?;
         let (program, argument) = &self.command;
@@ -76,7 +75,7 @@ impl Compiler {
                 },
                 child.wait_with_output()
             );
-            // A child that ends early does not read all; its own answer says why.
+            // A child that ends early does not read everything. Its own output says why.
             let _ = written;
             output
         };
@@ -101,10 +100,10 @@ impl Compiler {
     }
 }
 
-/// The child: reads a component from standard input and writes its machine code to standard output.
+/// Runs in the child: reads a component from standard input and writes its machine code to standard output.
 ///
 /// # Errors
-/// A line for the parent: the component does not compile.
+/// A line for the parent that says why the component does not compile.
 pub fn compile_child(memory_bytes: u64, seconds: u64) -> std::result::Result<(), String> {
     limit_itself(memory_bytes, seconds)?;
     let mut component = Vec::new();

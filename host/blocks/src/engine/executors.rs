@@ -1,6 +1,6 @@
-//! Where guests run. A call begins where its request is served, which costs nothing; one that keeps a processor for longer than
-//! a request should wait goes on in an executor of its own, on threads that the system schedules after all others. So a loop in one
-//! block slows no request down.
+//! The threads that run guests. A call begins on the thread that serves its request, which costs nothing. If it keeps a processor for
+//! longer than a request should wait, it moves to an executor of its own. The system schedules that executor's threads after all others.
+//! So a loop in one block slows no request down.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -13,16 +13,16 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
-/// Time on a processor after which a call is moved.
+/// Processor time after which a call is moved.
 const SHORT: Duration = Duration::from_millis(5);
-/// How much later than others the threads of the slow executor are scheduled: the system's `nice`.
+/// The `nice` value of the slow executor's threads. It makes the system schedule them after other threads.
 const NICENESS: i32 = 10;
 
 thread_local! {
     static IS_SLOW: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The slow executor; the quick one is wherever a call is made.
+/// The slow executor. The runtime that makes a call is the quick one.
 pub(crate) struct Executors {
     slow: Option<Runtime>,
     /// The service's own runtime.
@@ -30,7 +30,7 @@ pub(crate) struct Executors {
 }
 
 impl Executors {
-    /// To be called on the service's own runtime.
+    /// Must be called on the service's own runtime.
     ///
     /// # Errors
     /// The threads cannot be made.
@@ -45,7 +45,7 @@ impl Executors {
         Ok(Executors { slow: Some(slow), quick: Handle::current() })
     }
 
-    /// Runs a call to its end, and tells how long it kept a processor. Dropping the future ends it.
+    /// Runs a call to its end, and returns the processor time that it used. Dropping the future ends the call.
     pub(crate) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> (T, Duration) {
         let (mut call, mut busy) = (Box::pin(call), Duration::ZERO);
         if let Some(value) = polled(&mut call, &mut busy, Some(SHORT)).await {
@@ -57,7 +57,7 @@ impl Executors {
             let value = polled(&mut call, &mut busy, None).await;
             (value, busy)
         };
-        // What the host logs in its name stays under the request's id.
+        // Log lines that the host writes for the call keep the request's id.
         let rest = slow.spawn(rest.in_current_span());
         match AbortOnDrop(rest).join().await {
             (Some(value), busy) => (value, busy),
@@ -65,8 +65,8 @@ impl Executors {
         }
     }
 
-    /// Does the service's own work for a guest on the service's own threads, wherever the guest runs: connections and blocking
-    /// threads that are shared with everybody must not wait for an executor that guests fill. Dropping the future ends the work.
+    /// Does work for a guest on the service's own threads, even if the guest runs on the slow ones. Everybody shares connections and
+    /// blocking threads, so they must not wait for an executor that guests fill. Dropping the future ends the work.
     pub(crate) async fn serve<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         match IS_SLOW.get() {
             false => work.await,
@@ -77,7 +77,7 @@ impl Executors {
 
 impl Drop for Executors {
     fn drop(&mut self) {
-        // The drop may run where waiting for guests is not possible, and no caller is left that needs their results.
+        // The drop may run on a thread that must not wait for guests, and no caller is left that needs their results.
         if let Some(slow) = self.slow.take() {
             slow.shutdown_background();
         }
@@ -99,7 +99,7 @@ async fn polled<T>(call: &mut Pin<Box<impl Future<Output = T>>>, busy: &mut Dura
     .await
 }
 
-/// A task that ends when nobody waits for it any longer.
+/// A task that ends when nobody waits for it any more.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> AbortOnDrop<T> {
@@ -108,7 +108,7 @@ impl<T> AbortOnDrop<T> {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // Only the end of the process could end the task before.
+                // The task can only be gone if the process ends.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -121,7 +121,7 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Makes the calling thread wait for others.
+/// Makes the system schedule the calling thread after others.
 fn step_back() {
     IS_SLOW.set(true);
     #[cfg(target_os = "linux")]

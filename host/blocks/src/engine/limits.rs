@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use wasmtime::component::ResourceTableError;
 
-/// Host functions that one call may use, those of WASI among them.
+/// Host functions that one call may use, including those of WASI.
 pub(crate) const HOST_CALLS_MAX: u32 = 10_000;
-/// Bytes that one call may log, on its standard streams as well.
+/// Bytes that one call may log, including its standard streams.
 pub(crate) const LOG_BYTES_MAX: usize = 1024 * 1024;
 /// Lines that one call may log.
 pub(crate) const LOG_LINES_MAX: u32 = 10_000;
-/// Bytes that one call of a data function may answer with.
+/// Bytes that a data function may return to a guest.
 pub(crate) const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one log line.
 pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
@@ -24,12 +24,12 @@ pub(crate) const HANDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const HANDLES_MAX: usize = 1000;
 /// Elements of all tables of a call.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
-/// Bytes of the body of one request that a call sends, and of its answer's.
+/// Bytes of the body of one request that a call sends, and of the response's body.
 pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Requests that one call may send.
 pub(crate) const REQUESTS_MAX: u32 = 32;
 
-/// A bound that a call ran into. It fails the call and names itself.
+/// A bound that a call hit. It fails the call, and the error names the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitHit {
     HostCalls,
@@ -49,7 +49,7 @@ pub(crate) enum LimitHit {
 }
 
 impl LimitHit {
-    /// As metrics name it.
+    /// The bound's name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             LimitHit::HostCalls => "host_calls",
@@ -102,12 +102,12 @@ impl LimitHit {
         if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
             return Some(LimitHit::Handles);
         }
-        // This one has no type of its own.
+        // This error has no type of its own.
         format!("{error:#}").contains("fuel allocated for hostcalls").then_some(LimitHit::HandedBytes)
     }
 }
 
-/// The first bound that a call ran into where it could not be stopped on the spot: it is at the next tick.
+/// The first bound that a call hit in a function that cannot fail on the spot. The next tick ends the call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tripped(Arc<Mutex<Option<LimitHit>>>);
 
@@ -121,7 +121,7 @@ impl Tripped {
     }
 }
 
-/// Linear memory that calls share: those of one block its part, all of them the whole.
+/// Linear memory that calls share: a block's calls share the block's part, and all blocks share the whole.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryBudget(Arc<Budget>);
 
@@ -137,7 +137,7 @@ impl MemoryBudget {
         MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: None }))
     }
 
-    /// A part of this one, which is taken from both.
+    /// A part of this budget. Memory that is taken from the part is also taken from the whole.
     pub(crate) fn part(&self, bytes_max: usize) -> MemoryBudget {
         MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: Some(self.clone()) }))
     }
@@ -146,7 +146,7 @@ impl MemoryBudget {
         self.0.bytes_max
     }
 
-    /// Takes memory; `false` if there is not so much left.
+    /// Takes memory. Returns `false` if too little is left.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let add = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.0.bytes_max);
         if self.0.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {

@@ -1,4 +1,4 @@
-//! The state of one call: who called, what is left of its bounds.
+//! The state of one call: its caller, and what is left of its bounds.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::engine::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget,
 use crate::host::log_sink::LogSink;
 use crate::host::{Outgoing, Wasi};
 
-/// Bytes of the headers of one request or answer of `wasi:http`, as they lie in memory.
+/// Bytes of the headers of one request or response of `wasi:http`, as they lie in memory.
 const FIELDS_BYTES_MAX: usize = 128 * 1024;
 
-/// What a call may do with the service; none while a block is only tried at its install.
+/// The operations and rights that a call has. There is no `Service` while an install only tries the block.
 pub(crate) struct Service {
     pub(crate) app: Arc<App>,
     pub(crate) block: Arc<InstalledBlock>,
@@ -26,14 +26,14 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Makes sure that who calls still may: a call can take minutes.
+    /// Makes sure that the caller still has its rights, because a call can take minutes.
     pub(crate) async fn recheck(self: &Arc<Self>, executors: &Arc<Executors>) -> Result<()> {
         let service = Arc::clone(self);
         executors.serve(async move { service.app.recheck(&service.caller).await }).await
     }
 }
 
-/// What bounds a call, and what it uses of the server.
+/// The bounds of a call, and the parts of the server that it uses.
 pub(crate) struct Means {
     pub(crate) client: Client,
     pub(crate) executors: Arc<Executors>,
@@ -54,7 +54,7 @@ pub(crate) struct CallState {
     memory_bytes_max: usize,
     memory: MemoryBudget,
     table_elements: usize,
-    /// What the last growth of a memory took.
+    /// Bytes that the last growth of a memory took.
     growth_bytes: usize,
     /// A limit that the guest hit. The guest may continue for a moment, or trap with its own message.
     pub(crate) tripped: Tripped,
@@ -105,7 +105,7 @@ impl CallState {
         }
     }
 
-    /// The same for functions of WASI, which cannot be stopped here: the guest is at the next tick.
+    /// The same for functions of WASI, which cannot fail here. The next tick ends the guest.
     pub(crate) fn count_wasi_call(&mut self) {
         if self.count_host_call().is_err() {
             self.tripped.trip(LimitHit::HostCalls);
@@ -125,14 +125,14 @@ impl CallState {
         (&mut self.outgoing, &mut self.http_context, &mut self.table)
     }
 
-    /// Logs what the guest's standard streams still hold.
+    /// Logs the last, unfinished lines of the guest's standard streams.
     pub(crate) fn finish_streams(&self) {
         if let Some(wasi) = &self.wasi {
             wasi.finish();
         }
     }
 
-    /// Linear memory that the call has, which only grows.
+    /// Linear memory that the call has. It only grows.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -145,7 +145,7 @@ impl Drop for CallState {
 }
 
 impl ResourceLimiter for CallState {
-    /// Counts all memories of the call together, and those of all calls.
+    /// Counts all memories of the call together, and the memory of all calls.
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
         let grown = self.memory_bytes.saturating_add(more);

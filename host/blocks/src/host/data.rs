@@ -18,7 +18,7 @@ use crate::host::call::{CallState, Service};
 type Answer<T> = wasmtime::Result<std::result::Result<T, types::Error>>;
 
 impl CallState {
-    /// Counts the call, and runs its operation where the service's own work runs. What is too much to hand to a guest fails the call.
+    /// Counts the call, and runs its operation on the service's own threads. A result that is too large for a guest fails the call.
     async fn data<T: Weighed + Send + 'static, F>(&mut self, operation: impl FnOnce(Arc<Service>) -> F) -> Answer<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
@@ -37,7 +37,7 @@ impl CallState {
     }
 }
 
-/// What an answer weighs that a guest gets.
+/// The size of a result that a guest gets.
 trait Weighed {
     fn bytes(&self) -> usize;
 }
@@ -54,7 +54,7 @@ impl Weighed for Option<String> {
     }
 }
 
-/// Ids, of which a call has as many as a bulk call takes.
+/// Ids. A call gets at most as many as a bulk call takes.
 impl Weighed for Vec<String> {
     fn bytes(&self) -> usize {
         self.iter().map(String::len).sum()

@@ -9,8 +9,7 @@ impl Host for CallState {
         Ok(u64::try_from(self.remaining().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// A call that is canceled or past its deadline does not run any more. So a call that can ask is neither, except in its last
-    /// moment.
+    /// A call that is canceled or past its deadline is stopped. So a call that can still ask is neither, except in its last moment.
     async fn is_cancelled(&mut self) -> wasmtime::Result<bool> {
         self.count_host_call()?;
         Ok(self.remaining().is_zero())

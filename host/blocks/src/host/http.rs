@@ -1,4 +1,4 @@
-//! `http`: whole requests to the origins that were granted.
+//! `http`: whole requests to the granted origins.
 
 use blockbase_app::schema::{Code, Error};
 use blockbase_outbound::{Failure, Request, is_reserved};
@@ -16,10 +16,10 @@ use crate::host::bindings::blockbase::block::types;
 use crate::host::call::CallState;
 use crate::package::origins::AllowedOrigin;
 
-/// Names and values of a request's headers together.
+/// Bytes of the names and values of a request's headers together.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
-/// Demands that the block may call a URL.
+/// Checks that the block may call a URL.
 ///
 /// # Errors
 /// `forbidden`, naming the origin.
@@ -39,7 +39,7 @@ fn refused(message: impl Into<String>) -> Error {
     Error::invalid_request(message)
 }
 
-/// The request as it is sent, checked whole.
+/// The request as it will be sent, after all checks.
 fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Result<Request, Error> {
     let url = Url::parse(&request.url).map_err(|error| refused(format!("`url` is no absolute URL: {error}.")))?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -55,7 +55,7 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
     let too_many = || refused(format!("The headers of a request have {HEADERS_BYTES_MAX} bytes at most."));
     for (name, value) in request.headers {
         bytes += name.len() + value.len();
-        // Before they are kept: a map of headers has room for so many and no more.
+        // The check comes before the header is stored, because a map of headers has limited room.
         if bytes > HEADERS_BYTES_MAX {
             return Err(too_many());
         }

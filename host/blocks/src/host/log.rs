@@ -7,7 +7,7 @@ impl Host for CallState {
     async fn log(&mut self, level: String, message: String, fields: Option<String>) -> wasmtime::Result<()> {
         self.count_host_call()?;
         self.log.count(message.len() + fields.as_ref().map_or(0, String::len))?;
-        // What is no JSON is kept as text rather than lost.
+        // Text that is not JSON is kept as a string, so that it is not lost.
         let fields = fields.map(|fields| match serde_json::from_str::<serde::de::IgnoredAny>(&fields) {
             Ok(_) => fields,
             Err(_) => serde_json::Value::from(fields).to_string(),

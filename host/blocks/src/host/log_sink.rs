@@ -1,4 +1,4 @@
-//! The log of a call. It takes log lines and the lines of the standard streams, with one bound for both.
+//! The log of a call. It takes log lines and the lines of the standard streams, and counts both against one bound.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::engine::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LimitHit};
 
-/// Where the lines of one call go. Without a block they are dropped, but counted.
+/// Receives the lines of one call. Without a block it counts them, but drops them.
 #[derive(Clone)]
 pub(crate) struct LogSink(Arc<Sink>);
 
 struct Sink {
     block: Option<(Arc<App>, Arc<InstalledBlock>)>,
     call_id: String,
-    /// Bytes and lines.
+    /// Bytes and lines so far.
     logged: Mutex<(usize, u32)>,
 }
 
@@ -29,7 +29,7 @@ impl LogSink {
         LogSink(Arc::new(Sink { block, call_id, logged: Mutex::default() }))
     }
 
-    /// Counts a line before anything looks into it.
+    /// Counts a line before anything reads its contents.
     pub(crate) fn count(&self, bytes: usize) -> Result<(), LimitHit> {
         if bytes > LOG_LINE_BYTES_MAX {
             return Err(LimitHit::LogLine);
@@ -43,7 +43,7 @@ impl LogSink {
         }
     }
 
-    /// Writes a line that was counted.
+    /// Writes a line that was already counted.
     pub(crate) fn write(&self, level: &str, message: &str, fields: Option<String>) {
         let Some((app, block)) = &self.0.block else { return };
         let level = match level {
@@ -94,11 +94,11 @@ impl LogStream {
         Ok(())
     }
 
-    /// Writes the last line, which need not have ended.
+    /// Writes the last line, even if it did not end.
     pub(crate) fn finish(&self) {
         let mut line = self.line.lock();
         if !line.is_empty() {
-            // One past the bound is the call's last; that it is lost says the call's own error.
+            // If this line is past the bound, it is the call's last and is lost. The call's own error says so.
             let _ = self.end(&mut line);
         }
     }

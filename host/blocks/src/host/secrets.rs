@@ -1,4 +1,4 @@
-//! `secrets`: what the installer gave the block.
+//! `secrets`: the values that the installer gave the block.
 
 use blockbase_app::schema::{Code, Error};
 

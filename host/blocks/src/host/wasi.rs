@@ -1,15 +1,15 @@
-//! WASI preview 2, so that every language's standard library works: real clocks and randomness, standard streams that go to
-//! the block's log, and nothing else behind it.
+//! WASI preview 2, so that every language's standard library works. Clocks and randomness are real, and standard streams go to the
+//! block's log. Nothing else works.
 
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::host::call::CallState;
 use crate::host::log_sink::{LogSink, LogStream};
 
-/// Bytes of randomness of one request.
+/// Bytes of randomness that one request returns.
 const RANDOM_BYTES_MAX: u64 = 64 * 1024;
 
-/// Made when a guest first asks: those that need no WASI pay nothing for it.
+/// Made when a guest first asks for WASI, so that guests without it pay nothing.
 pub(crate) struct Wasi {
     pub(crate) context: WasiCtx,
     stdout: LogStream,
@@ -19,7 +19,7 @@ pub(crate) struct Wasi {
 impl Wasi {
     pub(crate) fn new(sink: &LogSink) -> Wasi {
         let (stdout, stderr) = (LogStream::new(sink.clone(), "info"), LogStream::new(sink.clone(), "error"));
-        // The builder's own defaults: no files, no environment, no arguments, no sockets; clocks and randomness are real.
+        // The builder's own defaults: no files, no environment, no arguments and no sockets, but real clocks and randomness.
         let context = WasiCtxBuilder::new()
             .max_random_size(RANDOM_BYTES_MAX)
             .stdout(stdout.clone())

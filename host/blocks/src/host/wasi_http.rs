@@ -1,4 +1,4 @@
-//! `wasi:http`, which the standard libraries of guests use. Its requests go to granted origins only, through the same client as
+//! `wasi:http`, which the standard libraries of guests use. Its requests go only to granted origins, through the same client as those of
 //! `http`.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::host::call::{CallState, Service};
 pub(crate) struct Outgoing {
     pub(crate) client: Client,
     executors: Arc<Executors>,
-    /// The service that the call acts for; none while a block is being installed.
+    /// The service that the call acts for. There is none while a block is being installed.
     service: Option<Arc<Service>>,
     deadline: Instant,
     sent: AtomicU32,
@@ -74,7 +74,7 @@ impl WasiHttpView for CallState {
     }
 }
 
-/// The response of an exchange, and the work that still runs after it. There is no such work, because whole bodies are exchanged.
+/// The response of an exchange, and the work that continues after it. There is no such work, because whole bodies are exchanged.
 type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<()>> + Send>);
 
 impl WasiHttpHooks for Outgoing {
@@ -104,7 +104,7 @@ impl WasiHttpHooks for Outgoing {
                 }
                 Err(_) => return Err(Error::HttpProtocolError),
             };
-            // After the body, which the guest may have sent slowly.
+            // The check comes after the body, which the guest may have sent slowly.
             if let Some(service) = service {
                 service.recheck(&executors).await.map_err(|_| Error::HttpRequestDenied)?;
             }

@@ -1,4 +1,4 @@
-//! Checks of a manifest: names, versions, schemas, and that its parts fit each other.
+//! Checks of a manifest: its names, versions and schemas, and whether its parts fit together.
 
 use std::collections::HashSet;
 
@@ -14,17 +14,17 @@ use crate::package::schema::BoundedSchema;
 const NAME_CHARS_MAX: usize = 48;
 /// Longest name of a secret in characters.
 const SECRET_NAME_CHARS_MAX: usize = 100;
-/// Names that are path segments beside blocks, begin the consumer groups of others, or name what the host offers.
+/// Names that a block must not have. They are path segments beside blocks, begin other consumer groups, or name interfaces of the host.
 const RESERVED: [&str; 10] = ["actions", "inspect", "webhook", "data", "secrets", "config", "log", "http", "deadline", "types"];
-/// Most declarations of one kind.
+/// Most declarations of one kind in a manifest.
 const DECLARATIONS_MAX: usize = 200;
 
-/// Largest manifest.
+/// Largest manifest in bytes.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 /// Longest time that an action may ask for.
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
-/// A refusal of the block.
+/// An error that refuses the block.
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidBlock, message)
 }
@@ -32,7 +32,7 @@ pub(crate) fn invalid(message: impl Into<String>) -> Error {
 /// Reads and checks a manifest.
 ///
 /// # Errors
-/// `invalid_block` naming the key or name that is wrong.
+/// `invalid_block`, which names the wrong key or name.
 pub fn parse_manifest(text: &str) -> Result<Manifest> {
     if text.len() > MANIFEST_BYTES_MAX {
         return Err(invalid(format!("A manifest has {MANIFEST_BYTES_MAX} bytes at most.")));
@@ -115,7 +115,7 @@ fn check(manifest: &Manifest) -> Result<()> {
     check_permissions(&manifest.permissions)
 }
 
-/// Checks that secrets have names that a shell variable could have, and that origins have the form in which they are compared.
+/// Checks that secrets have names that a shell variable could have, and that origins have the form that requests are compared with.
 fn check_permissions(permissions: &BlockPermissions) -> Result<()> {
     let mut seen = HashSet::new();
     for secret in &permissions.secrets {

@@ -1,5 +1,5 @@
-//! JSON Schemas of blocks, checked within a bound. A schema is an author's, and validating runs outside the sandbox: one that
-//! refers to itself in two branches takes a time that doubles with each level of an input.
+//! JSON Schemas of blocks, checked within a bound. Authors write these schemas, and validation runs outside the sandbox. If a schema
+//! refers to itself in two branches, its time doubles with each level of an input.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -15,21 +15,21 @@ use crate::package::manifest::invalid;
 const STEPS_MAX: u32 = 2_000_000;
 /// Stack that one validation may use.
 const STACK_BYTES_MAX: usize = 768 * 1024;
-/// Failures that are reported of one document.
+/// Failures that are reported for one document.
 const ISSUES_MAX: usize = 100;
-/// The keyword that counts a step; no author's schema has it, because it is put in after reading.
+/// The keyword that counts a step. It is added after the schema is read, so no author's schema has it.
 const STEP: &str = "\u{0}step";
-/// Keywords whose values hold no schema.
+/// Keywords whose values are data, not schemas.
 const DATA: [&str; 7] = ["const", "enum", "default", "examples", "example", "dependentRequired", "$vocabulary"];
-/// Keywords whose values are schemas by name.
+/// Keywords whose values are maps of names to schemas.
 const BY_NAME: [&str; 6] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
 thread_local! {
-    /// Steps left, and where the stack was when they began.
+    /// Steps left, and the stack's address when they began.
     static BUDGET: Cell<(u32, usize)> = const { Cell::new((u32::MAX, 0)) };
 }
 
-/// A schema with the bound in it.
+/// A schema whose validation is bounded.
 pub(crate) struct BoundedSchema(Validator);
 
 /// Unwinds out of a validation that is past its bound.
@@ -42,14 +42,14 @@ impl Step {
         let here = stack_address();
         let (left, begun) = BUDGET.get();
         if left == 0 || begun.abs_diff(here) > STACK_BYTES_MAX {
-            // This is not a panic, because this program has no fault.
+            // This is not a panic, because the program has no fault.
             resume_unwind(Box::new(TooCostly));
         }
         BUDGET.set((left - 1, begun));
     }
 }
 
-/// Roughly where the stack is.
+/// The approximate address of the stack's top.
 #[inline(never)]
 fn stack_address() -> usize {
     let mark = 0_u8;
@@ -69,10 +69,10 @@ impl<'i> Keyword<'i> for Step {
 }
 
 impl BoundedSchema {
-    /// A schema that stands by itself: references to other documents are not followed. Patterns are of the linear-time kind.
+    /// Compiles a schema. References to other documents are not followed, and patterns take linear time.
     ///
     /// # Errors
-    /// `invalid_block` saying why it is no schema.
+    /// `invalid_block`, which says why the value is not a schema.
     pub(crate) fn new(schema: &Value) -> Result<BoundedSchema> {
         jsonschema::draft202012::meta::validate(schema).map_err(|error| invalid(format!("not a JSON Schema: {error}.")))?;
         let mut counted = schema.clone();
@@ -94,7 +94,7 @@ impl BoundedSchema {
     /// Every failure of a document, up to a hundred.
     ///
     /// # Errors
-    /// `invalid_request` where checking it would take too long.
+    /// `invalid_request` if the check would take too long.
     pub(crate) fn issues(&self, document: &Value) -> Result<Vec<Issue>> {
         within_bound(|| match self.0.is_valid(document) {
             true => Vec::new(),
@@ -122,7 +122,7 @@ fn within_bound<T>(check: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
-/// Puts the counting keyword into every schema of a schema.
+/// Adds the counting keyword to every schema inside a schema.
 fn count_steps(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     count_in(members);
@@ -133,7 +133,7 @@ fn count_in(members: &mut Map<String, Value>) {
     for (key, value) in members.iter_mut().filter(|(key, _)| !DATA.contains(&key.as_str())) {
         match value {
             Value::Object(named) if BY_NAME.contains(&key.as_str()) => named.values_mut().for_each(count_steps),
-            // A reference may lead anywhere, so that whatever could be a schema is taken for one.
+            // A reference may lead anywhere, so every value that could be a schema is treated as one.
             Value::Object(_) => count_steps(value),
             Value::Array(items) => items.iter_mut().for_each(count_steps),
             _ => {}
@@ -224,14 +224,14 @@ mod tests {
         assert_eq!(outcome(schema, json!({ "x": "text" })), Err(Code::InvalidRequest));
         let twice = json!({ "allOf": [{ "properties": { "a": { "$ref": "#" } } }, { "properties": { "a": { "$ref": "#" } } }] });
         let deep = (0..60).fold(json!({}), |inner, _| json!({ "a": inner }));
-        // The library remembers what it has seen where a schema refers to itself.
+        // The library detects that a schema refers to itself at the same place.
         assert_eq!(outcome(twice, deep), Ok(0));
     }
 
     #[test]
     fn a_schema_that_only_refers_to_itself_is_stopped() {
         let schema = json!({ "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }] } }, "properties": { "x": { "$ref": "#/$defs/a" } } });
-        // Whether the library sees the circle or the bound ends it, it ends.
+        // The library may detect the circle, or the bound may end it. This line only has to return.
         let _ = outcome(schema, json!({ "x": 1 }));
     }
 

@@ -1,4 +1,4 @@
-//! Calls: an instance of its own for each, within the bounds of a call.
+//! Calls: each runs in an instance of its own, within the bounds of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscrip
 use crate::host::call::{CallState, Means, Service};
 use crate::package::manifest::invalid;
 
-/// Time that a block has to report its handlers.
+/// Time that a block may take to report its handlers.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of a handler's error message that reach the caller.
 const ERROR_MESSAGE_BYTES_MAX: usize = 4 * 1024;
 
-/// One function of a guest, with what it is called with.
+/// One function of a guest, with its arguments.
 trait GuestCall: Send + 'static {
     type Output: Send + 'static;
 
@@ -44,7 +44,7 @@ impl GuestCall for Handlers {
     type Output = Vec<registry::Handler>;
 
     async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
-        // Loading also checks the signatures of what is exported.
+        // Loading also checks the signatures of the exports.
         if let Some(actions) = &loaded.actions {
             actions.load(&mut *store, instance)?;
         }
@@ -58,7 +58,7 @@ impl GuestCall for Handlers {
     }
 }
 
-/// The guest has no such interface, which the install ruled out.
+/// The guest lacks an interface. The install checked this, so it cannot happen.
 fn lacking() -> wasmtime::Error {
     wasmtime::Error::msg("the component lacks an interface that it had when it was installed")
 }
@@ -109,18 +109,18 @@ impl GuestCall for Delivery {
     }
 }
 
-/// What is asked for, whatever the call is of.
+/// The settings of a call, the same for every kind.
 struct Asked<'a> {
     service: Option<Service>,
     block: &'a str,
     kind: CallKind,
-    /// The owner in whose turn it runs.
+    /// The owner whose turn the call uses.
     owner: QuotaOwner,
     call_id: String,
     deadline: Instant,
-    /// All of its time, for what is said of it.
+    /// The whole time that the call has. Error messages name it.
     timeout: Duration,
-    /// Where what it used is counted.
+    /// The counters to which the call's usage is added.
     usage: Option<Arc<HandlerUsage>>,
 }
 
@@ -142,7 +142,7 @@ enum Failed {
 
 impl Failed {
     fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
-        // A noted limit comes first: the guest continued until the next tick, and may have hit another limit in that time.
+        // A recorded limit comes first: the guest continued until the next tick, and may have hit another limit in that time.
         let stopped_by = || error.downcast_ref::<LimitHit>().copied();
         let limit = tripped.or_else(stopped_by).or_else(|| LimitHit::of_engine(&error));
         match (limit, error.downcast_ref::<Trap>()) {
@@ -197,8 +197,8 @@ impl Inner {
         }
     }
 
-    /// Makes a call in a new instance, once there is a slot for it. The instance is dropped afterwards. A caller that stops
-    /// waiting ends the call.
+    /// Makes a call in a new instance, once a slot is free. The instance is dropped afterwards. The call ends if its caller stops
+    /// waiting.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
         let Asked { service, block, kind, owner, call_id, deadline, timeout, usage } = asked;
         let slot = self.call_slots.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
@@ -207,7 +207,7 @@ impl Inner {
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
-            // Both are kept until the instance is gone, which may be later than its caller.
+            // Both are kept until the instance is gone. That may be later than the end of the caller.
             let _kept = (slot, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
@@ -262,7 +262,7 @@ impl Inner {
         loaded.unwrap_or_else(|_| Err(Error::new(Code::Unavailable, late)))
     }
 
-    /// What a component says that it handles: names and kinds.
+    /// The names and kinds of the handlers that a component reports.
     pub(super) async fn handlers(&self, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
         let (deadline, timeout) = (Instant::now() + REGISTRY_TIMEOUT, REGISTRY_TIMEOUT);
         let asked = Asked {
@@ -312,7 +312,7 @@ impl Inner {
         let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
         let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
-        // Whatever code the handler gave it: the sender sees that the hook failed, and nothing else.
+        // The handler's own code does not matter: the sender sees only that the hook failed.
         let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
         let response = self.run(loaded, asked, work).await?.map_err(failed)?;
         let Some(hooks::Response { status, headers, body }) = response else { return Ok(None) };
@@ -343,7 +343,7 @@ impl Inner {
     }
 }
 
-/// What a handler is told of its call.
+/// The context of a call that its handler gets.
 fn context(call_id: &str, caller: &Caller, block: &InstalledBlock) -> types::Context {
     types::Context {
         call_id: call_id.to_owned(),
@@ -356,7 +356,7 @@ fn context(call_id: &str, caller: &Caller, block: &InstalledBlock) -> types::Con
     }
 }
 
-/// The handler's own failure: the codes that are its to give, everything else a failed action.
+/// The handler's own error. It keeps its code if handlers may use that code. Otherwise it becomes `action_failed`.
 fn handler_error(error: types::Error) -> Error {
     let code = Code::OF_HANDLERS.into_iter().find(|code| code.as_str() == error.code).unwrap_or(Code::ActionFailed);
     let mut message = error.message;

@@ -1,4 +1,4 @@
-//! What a component and a document have to be like: its imports, its handlers, a configuration and an input by their schemas.
+//! The checks of a component's imports and handlers, and of a configuration and an input against their schemas.
 
 use blockbase_app::schema::{Code, Error, Issue, Result};
 use blockbase_app::{Manifest, is_built_in};
@@ -23,7 +23,7 @@ pub(super) fn check_imports<'a>(manifest: &Manifest, imports: impl Iterator<Item
         let Some(interface) = import.strip_prefix("blockbase:block/") else {
             match import.split_once(':') {
                 Some(("wasi", rest)) if !rest.starts_with("http/") => continue,
-                // The guest's own view of HTTP, under the same consent.
+                // The guest's own HTTP interface, which the same consent covers.
                 Some(("wasi", _)) if requires("http") => continue,
                 Some(("wasi", _)) => return Err(unasked(import, "http")),
                 _ => return Err(invalid(format!("The component imports `{import}`, which this server does not offer."))),
@@ -82,7 +82,7 @@ pub(super) fn checked_config(manifest: &Manifest, config: Value) -> Result<Value
     Ok(config)
 }
 
-/// The component lacks what its manifest declares, which its install ruled out.
+/// Fails if the component lacks a handler that its manifest declares. The install checked this already.
 pub(super) fn check_registered(is_exported: bool, kind: &str, name: &str) -> Result<()> {
     match is_exported {
         true => Ok(()),

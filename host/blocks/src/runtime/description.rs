@@ -1,4 +1,4 @@
-//! What a component says of itself, to a build that has no service: what it imports, and what its description returns.
+//! Describes a component to a build without a service: what it imports, and the text that its description function returns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::host::INTERFACES;
 use crate::host::call::{CallState, Means};
 
 const DESCRIBE: &str = "blockbase:sdk/describe@0.1.0";
-/// Time that a component has to describe itself.
+/// Time that a component may take to describe itself.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Memory that it has.
+/// Memory that the component may use.
 const MEMORY_BYTES_MAX: usize = 1 << 30;
 
 /// What a build learns from a component.
 #[derive(Debug)]
 pub struct Description {
-    /// The host interfaces that it imports, by the names of `requires.plugins`.
+    /// The host interfaces that it imports, by their names in `requires.plugins`.
     pub plugins: Vec<&'static str>,
-    /// The JSON text that it declares its handlers with, if it has any.
+    /// The JSON text that declares its handlers, if it has one.
     pub text: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub fn description_of(component: &[u8]) -> Result<Description, String> {
     let mut plugins = Vec::new();
     for (import, _) in shape.imports(&engine) {
         let name = import.strip_prefix("blockbase:block/").and_then(|rest| rest.split_once('@')).map(|(name, _)| name);
-        // The component's own view of HTTP comes with the same consent.
+        // The component's own HTTP interface, which the same consent covers.
         let name = if import.starts_with("wasi:http/") { Some("http") } else { name };
         plugins.extend(INTERFACES.into_iter().find(|interface| name == Some(*interface)));
     }
@@ -61,8 +61,8 @@ fn within_time<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, St
 
 async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<String, String> {
     let explain = |error: wasmtime::Error| format!("The component cannot describe itself: {error:#}.");
-    // The linker has what the server offers and no stubs for the rest. A component that imports more would be refused at its
-    // install too.
+    // The linker has only what the server offers, with no stubs for the rest. The server would also refuse to install a component that
+    // imports more.
     let linker = linker(engine).map_err(explain)?;
     let means = Means {
         client: Client::new(AddressPolicy { allow_private: false })?,

@@ -85,14 +85,14 @@ impl Group {
         Report { token: Arc::clone(token), ended, answered: None }
     }
 
-    /// An event that cannot be read cannot be delivered, today or tomorrow.
+    /// The attempt of an event that cannot be decoded. It can never be delivered.
     pub(super) fn undecodable(&self, seq: i64) -> Attempt {
         telemetry::undecodable();
         tracing::error!(event.consumer = self.consumer, event.seq = seq, "a stored event cannot be read; its delivery is dead");
         Attempt::Dead(UNDECODABLE.to_owned())
     }
 
-    /// Hands deliveries over, one after the other.
+    /// Delivers the deliveries one after the other.
     pub(super) async fn hand_over(
         &self,
         chain: Vec<ClaimedDelivery>,
@@ -133,7 +133,7 @@ impl Group {
         }
     }
 
-    /// Makes an attempt, if it may be made. Returns how it ended, and whether the receiver answered.
+    /// Makes an attempt, if one is allowed. Returns its outcome, and whether the receiver responded.
     async fn observed(
         &self,
         checked: Result<DeliveryCheck, Failed>,
@@ -176,12 +176,12 @@ impl Group {
     }
 }
 
-/// Refuses an attempt if the group is suspended because its maker lost a right that it needs. The event then waits for its next
-/// attempt, and is dead after the last one, so that no event is lost silently. Otherwise returns the check, which decides which
-/// events the group gets.
+/// Refuses an attempt if the group is suspended because its maker lost a right that it needs. The event then waits for its next attempt,
+/// and is dead after the last one, so no event is lost silently. Otherwise it returns the check that decides which events the group
+/// gets.
 ///
 /// # Errors
-/// The reason.
+/// The reason of the refusal.
 pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Result<DeliveryCheck, Failed> {
     let check = app.delivery_check(subscription).await;
     let check = check.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })?;
@@ -191,8 +191,7 @@ pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Resul
     }
 }
 
-/// The deliveries of a chain that have not ended. If it is dropped early, because of a defect, the deliveries that are left are
-/// released.
+/// The deliveries of a chain that have not ended. If a bug drops the chain early, the remaining deliveries are released.
 struct OpenDeliveries<'a> {
     reports: &'a mpsc::Sender<Report>,
     token: &'a Arc<str>,
@@ -200,7 +199,8 @@ struct OpenDeliveries<'a> {
 }
 
 impl OpenDeliveries<'_> {
-    /// Reports how the first of them ended. If an attempt was made, also whether the receiver answered, and how long it took.
+    /// Reports the outcome of the first delivery. If an attempt was made, it also reports whether the receiver responded, and how long
+    /// it took.
     fn report(&mut self, attempt: Attempt, attempted: Option<(bool, Duration)>) {
         let Some(ended) = self.left.pop_front() else { return };
         let (answered, took) = attempted.unzip();
@@ -220,7 +220,7 @@ impl Drop for OpenDeliveries<'_> {
     }
 }
 
-/// Calls a block's handler (block, handler, configuration), loading it included, within a time limit.
+/// Calls a block's handler (block, handler, configuration). The time limit includes loading the block.
 pub(crate) async fn deliver_to_block(
     app: &Arc<App>,
     (block, handler, config): (&str, &str, &Value),

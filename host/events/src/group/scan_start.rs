@@ -1,33 +1,32 @@
-//! The place in the outbox from which a group looks for new deliveries.
+//! The number in the outbox from which a group looks for new deliveries.
 
 use std::time::{Duration, Instant};
 
 use blockbase_store::FirstPending;
 use parking_lot::Mutex;
 
-/// How long a group only looks behind the place up to which it has claimed everything.
+/// How long a group looks only behind the number up to which it has claimed everything.
 const SCAN_START_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// The place up to which a group has claimed all new deliveries. From there on, Postgres need not walk through delivered entries
-/// that are still in the index. Entries that were made due again may lie below it, so from time to time the group looks at
+/// The number up to which a group has claimed all new deliveries. If a claim starts there, Postgres does not walk through delivered
+/// entries that are still in the index. Entries that were made due again may lie below it, so from time to time a claim looks at
 /// everything.
 ///
-/// An event has its number before its transaction commits. So a place counts only after all transactions have ended that were
-/// running when the group looked. Otherwise an event that commits late would be missed, and a later event of the same record
-/// would be claimed before it.
+/// An event gets its number before its transaction commits. So a number counts only after all transactions have ended that ran when the
+/// group looked. Otherwise the group would miss an event that commits late, and would claim a later event of the same record before it.
 #[derive(Default)]
 pub(super) struct ScanStart(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
-    /// The place that counts, and since when.
+    /// The number in use, and since when.
     known: Option<(i64, Instant)>,
-    /// The next one, and below which number every transaction has to be over.
+    /// The next number, and the number below which every transaction has to be over before it counts.
     next: Option<(i64, i64)>,
 }
 
 impl ScanStart {
-    /// Where to look from.
+    /// The number from which the next claim looks.
     pub(super) fn after(&self) -> i64 {
         let mut places = self.0.lock();
         match places.known {
@@ -40,12 +39,12 @@ impl ScanStart {
         }
     }
 
-    /// Has the next claim look at all.
+    /// Makes the next claim look at everything.
     pub(super) fn forget(&self) {
         *self.0.lock() = Places::default();
     }
 
-    /// Takes the first number that a claim found. If the claim found nothing, the next one looks at all entries.
+    /// Stores the first number that a claim found. If the claim found nothing, the next one looks at all entries.
     pub(super) fn found(&self, first: Option<FirstPending>) {
         let mut places = self.0.lock();
         let Some(FirstPending { seq, over_below, under_way_below }) = first else {

@@ -1,9 +1,8 @@
-//! What a document asks for, looked at before async-graphql validates it: variables and literals against the types of their
-//! places, fields against what the caller may know of. So an error has the code that the operation itself would have, and a
-//! variable is never taken for a type that it does not have.
+//! Checks a document before async-graphql validates it: variables and literals against the types that are due, and fields against what the
+//! caller may know. So an error has the code that the operation itself would give, and the type of a variable is never mistaken.
 //!
-//! All that one schema can have and another not is looked at here. A document that was valid against one is therefore valid
-//! against another as well, where this finds nothing wrong with it.
+//! These checks cover everything in which two schemas can differ. So a document that was valid against one schema is valid against another
+//! one too, if these checks find nothing wrong.
 
 use std::collections::HashSet;
 
@@ -18,10 +17,10 @@ use crate::view::View;
 use crate::view::root::Root;
 use crate::view::types::{Input, InputField, Scalar, page_name, upserted_name};
 
-/// Errors told of one document.
+/// Errors that are reported of one document.
 pub(crate) const ERRORS_MAX: usize = 100;
 
-/// What the answer to a name that is not there depends on.
+/// What the error for a missing name depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Viewer {
     /// Callers who may read `objects` learn that it does not exist. Others get the same error as for things that they may not
@@ -35,7 +34,7 @@ impl Viewer {
         Viewer { reads_schema: caller.holds(Resource::Objects, Action::Read), is_known: caller.is_known() }
     }
 
-    /// The error for something that is not there, or not for the caller.
+    /// The error for something that does not exist, or that the caller may not know of.
     fn missing(self, otherwise: Error) -> Error {
         match (self.reads_schema, self.is_known) {
             (true, _) => otherwise,
@@ -48,10 +47,10 @@ impl Viewer {
     }
 }
 
-/// Looks through every operation.
+/// Checks every operation.
 ///
 /// # Errors
-/// What is wrong, a hundred errors at most.
+/// What is wrong, with at most a hundred errors.
 pub(crate) fn document(view: &View, viewer: Viewer, document: &ExecutableDocument) -> Result<(), Vec<GraphqlError>> {
     let mut errors = Vec::new();
     for (_, operation) in document.operations.iter() {
@@ -77,23 +76,23 @@ struct Check<'d> {
     document: &'d ExecutableDocument,
     variables: Variables,
     ty: OperationType,
-    /// Fragments that were looked at, which is enough once: a fragment is of one type.
+    /// Fragments that were checked. A fragment has one type, so one check is enough.
     seen: HashSet<&'d Name>,
     errors: &'d mut Vec<GraphqlError>,
 }
 
-/// What a selection is of.
+/// The type that a selection selects from.
 #[derive(Clone, Copy)]
 enum Of<'d> {
     Root,
     Page(&'d Object),
     Upserted(&'d Object),
     Record(&'d Object),
-    /// A type that every schema has: its leaves.
+    /// A type of leaves that every schema has, with their names.
     Leaves(&'static [&'static str]),
-    /// A leaf, of which nothing can be selected.
+    /// A leaf. Nothing can be selected of it.
     Leaf,
-    /// Introspection, which is for async-graphql.
+    /// Introspection, which async-graphql checks.
     Introspection,
 }
 
@@ -141,7 +140,7 @@ impl<'d> Check<'d> {
         }
     }
 
-    /// Whether a fragment on a type is of what is selected; that others are none is for validation to say.
+    /// Whether a fragment on the type `name` applies to what is selected. If it does not, validation refuses it.
     fn is_type(&self, of: Of<'_>, name: &str) -> bool {
         match of {
             Of::Root => matches!(
@@ -185,7 +184,7 @@ impl<'d> Check<'d> {
         }
     }
 
-    /// Looks at what is selected of a field: something, or nothing where it is a leaf.
+    /// Checks the selection of a field: a leaf has none, and any other field has one.
     fn below(&mut self, field: &'d Positioned<Field>, of: Of<'d>) {
         let set = &field.node.selection_set.node;
         let name = &field.node.name.node;
@@ -245,7 +244,7 @@ impl<'d> Check<'d> {
             Some(related) => self.below(field, Of::Record(related)),
             None => {
                 let unknown = Error::unknown_field(object.name(), name);
-                // What is selected of it says that a relation is meant, which there may be without the caller's knowing.
+                // Its selection shows that the client means a relation. The relation may exist, hidden from the caller.
                 let is_relation = !field.node.selection_set.node.items.is_empty();
                 let error = if is_relation { self.viewer.missing(unknown) } else { unknown };
                 self.tell(error, field.pos);
@@ -254,7 +253,7 @@ impl<'d> Check<'d> {
     }
 }
 
-/// The root field of a name.
+/// The root field with this name.
 pub(crate) fn find(view: &View, ty: OperationType, name: &str) -> Option<Root> {
     match ty {
         OperationType::Query => view.query(name),

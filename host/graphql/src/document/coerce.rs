@@ -1,4 +1,4 @@
-//! Values of a request as the JSON that operations take: checked against their types, with all their digits.
+//! Reads the values of a request: checks them against their types, and writes the JSON that operations take, with all digits.
 
 use std::collections::HashMap;
 
@@ -15,21 +15,21 @@ use crate::error::GraphqlError;
 use crate::view::View;
 use crate::view::types::{Input, InputField, Scalar};
 
-/// Bytes of the arguments of one operation, each variable counted wherever it stands.
+/// Bytes of the arguments of one operation. A variable counts at each place that uses it.
 pub(crate) const ARGUMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// Bytes of a variable that is kept as long as its operation runs.
+/// A variable of at most this many bytes is kept until its operation ends.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// Objects and lists within each other in a condition: each object of an `_and` or `_or` stands in a list.
+/// How deep objects and lists nest in a condition. Each object of an `_and` or `_or` stands in a list.
 const CONDITION_NESTING_MAX: usize = 2 * LEVELS_MAX;
 
 /// The variables of an operation.
 #[derive(Debug)]
 pub(crate) enum Variables {
-    /// Those that have a value, as JSON text. Large ones may be forgotten once nothing needs them any more.
+    /// The variables that have a value, as JSON text. Large ones are dropped when nothing needs them any more.
     Sent(RwLock<HashMap<String, String>>),
-    /// Their types, and whether they have a default that is not null: a document is checked before values are known.
+    /// Their types, and whether they have a default that is not null. A document is checked before the values are known.
     Declared(HashMap<String, (Input, bool)>),
 }
 
@@ -40,10 +40,10 @@ impl Default for Variables {
 }
 
 impl Variables {
-    /// The declarations of an operation.
+    /// Reads the declarations of an operation.
     ///
     /// # Errors
-    /// `invalid_request` for a type that is none.
+    /// `invalid_request` for a type that does not exist.
     pub(crate) fn declared(view: &View, operation: &OperationDefinition) -> Result<Variables, GraphqlError> {
         let mut types = HashMap::with_capacity(operation.variable_definitions.len());
         for definition in &operation.variable_definitions {
@@ -60,10 +60,10 @@ impl Variables {
         Ok(Variables::Declared(types))
     }
 
-    /// Checks what was sent against what the operation declares, and fills in defaults.
+    /// Checks the values that were sent against the declarations, and fills in defaults.
     ///
     /// # Errors
-    /// One for each variable that does not fit.
+    /// One error for each variable that does not fit.
     pub(crate) fn of(view: &View, operation: &OperationDefinition, sent: &Members) -> Result<Variables, Vec<GraphqlError>> {
         let mut values = HashMap::with_capacity(operation.variable_definitions.len());
         let mut errors = Vec::new();
@@ -99,7 +99,7 @@ impl Variables {
         }
     }
 
-    /// Bytes of all of them.
+    /// The bytes of all variables.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Variables::Sent(values) => values.read().values().map(String::len).sum(),
@@ -107,7 +107,7 @@ impl Variables {
         }
     }
 
-    /// Each with what `read` makes of its JSON text.
+    /// The name of each variable, and what `read` makes of its JSON text.
     pub(crate) fn map<T>(&self, read: impl Fn(&str) -> T) -> Vec<(String, T)> {
         match self {
             Variables::Sent(values) => values.read().iter().map(|(name, text)| (name.clone(), read(text))).collect(),
@@ -115,26 +115,26 @@ impl Variables {
         }
     }
 
-    /// Forgets large values, which are in the arguments of the last root field. Flags of `@skip` and `@include` stay.
+    /// Drops large values, because the arguments of the last root field have them already. Flags of `@skip` and `@include` stay.
     pub(crate) fn forget_large(&self) {
         if let Variables::Sent(values) = self {
             values.write().retain(|_, text| text.len() <= KEPT_BYTES_MAX);
         }
     }
 
-    /// Whether a variable is left out where the value of a field with a default is due.
+    /// Whether the value is a variable without a value. A field with a default then takes the default.
     fn leaves_out(&self, value: &Value) -> bool {
         matches!((self, value), (Variables::Sent(values), Value::Variable(name)) if !values.read().contains_key(name.as_str()))
     }
 
-    /// Writes a variable where `input` is due; `false` for one that has no value.
+    /// Writes the variable as a value of type `input`. Returns `false` if the variable has no value.
     ///
     /// # Errors
-    /// `invalid_request` if its type is another one, or the arguments grow too large.
+    /// `invalid_request` if the variable has another type, or the arguments grow too large.
     fn write(&self, name: &str, input: &Input, has_default: bool, out: &mut Vec<u8>) -> Result<bool> {
         let values = match self {
             Variables::Declared(types) => {
-                // One that is not declared is for validation to refuse.
+                // Validation refuses a variable that is not declared.
                 let Some((declared, has_own_default)) = types.get(name) else { return Ok(true) };
                 return match fits(declared, *has_own_default, input, has_default) {
                     true => {
@@ -153,7 +153,7 @@ impl Variables {
             Some("null") if !takes_null(input) => Err(mismatch(input)),
             Some(text) => {
                 within_bound(out.len() + text.len())?;
-                // Its type fits, but for one value where a list is due.
+                // A list takes a single value as a list of one item.
                 match is_list(input) && !text.starts_with('[') && text != "null" {
                     true => out.extend_from_slice(format!("[{text}]").as_bytes()),
                     false => out.extend_from_slice(text.as_bytes()),
@@ -165,7 +165,7 @@ impl Variables {
         }
     }
 
-    /// What `@skip` and `@include` are given.
+    /// Whether the argument of a `@skip` or `@include` is true.
     pub(crate) fn is_true(&self, value: &Value) -> bool {
         match value {
             Value::Boolean(value) => *value,
@@ -179,7 +179,7 @@ impl Variables {
 }
 
 /// # Errors
-/// `invalid_request` past the bound on what an operation's arguments are together.
+/// `invalid_request` if the arguments of an operation are larger than the bound.
 pub(crate) fn within_bound(bytes: usize) -> Result<()> {
     match bytes <= ARGUMENT_BYTES_MAX {
         true => Ok(()),
@@ -200,7 +200,7 @@ fn of_variable(error: Error, definition: &Positioned<VariableDefinition>) -> Gra
     GraphqlError::of_document(outside_of_records(error).within(format_args!("The variable `${name}`")), vec![definition.pos])
 }
 
-/// Whether a variable may stand where `due` is: by the specification's "All Variable Usages Are Allowed".
+/// Whether a variable of type `declared` may be used for `due`: the rule "All Variable Usages Are Allowed" of the specification.
 pub(crate) fn fits(declared: &Input, has_own_default: bool, due: &Input, has_default: bool) -> bool {
     match (declared, due) {
         (Input::Required(declared), Input::Required(due)) => fits(declared, true, due, true),
@@ -223,7 +223,7 @@ fn declared(view: &View, ty: &Type) -> Option<Input> {
 /// Checks a value sent as JSON and appends it.
 ///
 /// # Errors
-/// `invalid_request`, or `invalid_value` with the field for a value of a record.
+/// `invalid_request`, or `invalid_value` with the field if the value belongs to a record.
 fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
     let malformed = |error: serde_json::Error| Error::invalid_request(format!("it cannot be read: {error}"));
     match input {
@@ -239,7 +239,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
             }
             let items: Vec<Box<RawValue>> = match text.starts_with('[') {
                 true => serde_json::from_str(text).map_err(malformed)?,
-                // One value stands for a list of it.
+                // A single value stands for a list of one item.
                 false => vec![RawValue::from_string(text.to_owned()).map_err(malformed)?],
             };
             write_items(&items, out, |item, out| write_json(item.get(), inner, out).map(|()| true))
@@ -272,7 +272,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-/// Checks a value that stands in the document and appends it; `false` for a variable that has none.
+/// Checks a value that stands in the document, and appends it. Returns `false` for a variable without a value.
 pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables, out: &mut Vec<u8>) -> Result<bool> {
     match (value, input) {
         (Value::Variable(name), _) => variables.write(name, input, false, out),
@@ -329,13 +329,13 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
 
 /// Lists or objects in JSON text.
 pub(crate) struct Nesting {
-    /// How many stand within each other.
+    /// The deepest level of nesting.
     pub(crate) deepest: usize,
-    /// How many there are.
+    /// How many there are in all.
     pub(crate) opened: usize,
 }
 
-/// Counts what begins and ends with one of these pairs of brackets.
+/// Counts lists or objects, which begin and end with `brackets`.
 pub(crate) fn nested(json: &str, brackets: &[u8]) -> Nesting {
     let (mut deepest, mut opened, mut open, mut in_text, mut escaped) = (0, 0, 0_usize, false, false);
     for byte in json.bytes() {
@@ -355,15 +355,16 @@ pub(crate) fn nested(json: &str, brackets: &[u8]) -> Nesting {
     Nesting { deepest, opened }
 }
 
-/// Whether null can be sent. A variable that a client left null would be a test for null, so a test says `eq` or `is_null`.
+/// Whether null can be sent. Tests refuse it: a variable that a client left null would otherwise become a test for null. To test for null,
+/// use `eq` or `is_null`.
 fn takes_null(input: &Input) -> bool {
     !matches!(input, Input::Required(_) | Input::Test(_))
 }
 
-/// Looks at the size of a condition before its values are made.
+/// Checks the size of a condition before its values are read.
 ///
 /// # Errors
-/// `invalid_request` past the bounds.
+/// `invalid_request` if a bound is exceeded.
 fn check_condition(text: &str) -> Result<()> {
     if nested(text, b"[]{}").deepest > CONDITION_NESTING_MAX {
         return Err(Error::invalid_request(format!("a condition has {LEVELS_MAX} levels of objects at most")));
@@ -405,7 +406,7 @@ fn write_object<T>(
 ) -> Result<()> {
     let fields = input.fields().unwrap_or_default();
     let is_record = matches!(input, Input::Create(_) | Input::Update(_) | Input::Increment(_));
-    // Of a record everything that does not fit is told, of anything else what is first.
+    // A record reports everything that does not fit, any other value only the first fault.
     let mut problems = Vec::new();
     let mut refuse = |problem: Error| match is_record {
         true => {
@@ -414,7 +415,7 @@ fn write_object<T>(
         }
         false => Err(problem),
     };
-    // Names in a condition are fields too.
+    // The names in a condition are fields too.
     let names_fields = is_record || input.object().is_some();
     let of_field = |code: Code, name: &str, message: String| {
         let error = Error::new(if names_fields { code } else { Code::InvalidRequest }, message);
@@ -440,7 +441,7 @@ fn write_object<T>(
         let mut text = Vec::new();
         let written = write(value, &field.input, field.default.is_some(), &mut text).map_err(|error| {
             match is_record && error.field.is_none() {
-                // The code that the operation itself would have for it.
+                // The operation itself would give this code.
                 true => Error {
                     code: if error.code == Code::ConstraintViolation { error.code } else { Code::InvalidValue },
                     field: Some(field.name.clone()),
@@ -486,7 +487,7 @@ fn write_scalar(text: &str, scalar: Scalar, input: &Input, out: &mut Vec<u8>) ->
             json::write_integer(out, whole as i64);
             return Ok(());
         }
-        // A number is taken for its digits.
+        // A number becomes an id by its digits.
         Scalar::Id if is_number && text.parse::<i64>().is_ok() => {
             json::write_string(out, text);
             return Ok(());
@@ -509,10 +510,10 @@ fn write_option(name: &str, values: &[String], input: &Input, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// A value of the document as JSON, whatever it is.
+/// Writes any value of the document as JSON.
 fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<()> {
     match value {
-        // Inside of a JSON value a variable may have any type.
+        // A variable within a JSON value may have any type.
         Value::Variable(name) => {
             let any = Input::Scalar(Scalar::Json);
             if matches!(variables, Variables::Declared(_)) || !variables.write(name, &any, true, out)? {
@@ -530,7 +531,7 @@ fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<
             let begun = out.len();
             out.push(b'{');
             for (name, value) in members {
-                // A variable without a value leaves its member out.
+                // A variable without a value leaves out its member.
                 if variables.leaves_out(value) {
                     continue;
                 }
@@ -548,7 +549,7 @@ fn mismatch(input: &Input) -> Error {
     Error::invalid_request(format!("a value of the type `{}` is due", written(input)))
 }
 
-/// An option that is none breaks a rule where a record has it; elsewhere the request is wrong.
+/// An unknown option violates a constraint only in a record. Elsewhere the request is invalid.
 fn outside_of_records(error: Error) -> Error {
     match error.code == Code::ConstraintViolation && error.field.is_none() {
         true => Error { code: Code::InvalidRequest, ..error },
@@ -556,7 +557,7 @@ fn outside_of_records(error: Error) -> Error {
     }
 }
 
-/// The type as documents write it.
+/// The type, as a document writes it.
 fn written(input: &Input) -> String {
     match input {
         Input::Required(inner) => format!("{}!", written(inner)),
@@ -565,20 +566,20 @@ fn written(input: &Input) -> String {
     }
 }
 
-/// The arguments of a field, as JSON text by their names.
+/// The arguments of a field: JSON text by name.
 pub(crate) struct Arguments(HashMap<String, String>);
 
-/// An error and where in the document it is; the default where that is the field itself.
+/// An error and its place in the document. The default place means the field itself.
 pub(crate) type PlacedError = (Error, Pos);
 
-/// An argument as the document has it.
+/// An argument, as the document has it.
 pub(crate) type SentArgument = (Positioned<Name>, Positioned<Value>);
 
 impl Arguments {
-    /// Checks what was sent against `declared`.
+    /// Checks the arguments that were sent against `declared`.
     ///
     /// # Errors
-    /// `invalid_request`, or what a value of a record is refused with.
+    /// `invalid_request`, or the error for a value of a record.
     pub(crate) fn of(declared: Vec<InputField>, sent: &[SentArgument], variables: &Variables) -> Result<Arguments, PlacedError> {
         let mut values = HashMap::with_capacity(sent.len());
         for field in declared {
@@ -607,23 +608,23 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Bytes of all of them.
+    /// The bytes of all arguments.
     pub(crate) fn bytes(&self) -> usize {
         self.0.values().map(String::len).sum()
     }
 
-    /// Takes the JSON text out; `None` if it is left out or null.
+    /// Removes an argument and returns its JSON text; `None` if it is left out or null.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name).filter(|text| text != "null")
     }
 
-    /// JSON text; `None` if it is left out or null.
+    /// The JSON text of an argument; `None` if it is left out or null.
     pub(crate) fn json(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| *text != "null")
     }
 
     /// # Errors
-    /// `invalid_request` if the argument is something else.
+    /// `invalid_request` if the argument has another form.
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let Some(text) = self.json(name) else { return Ok(None) };
         let value = json::strict_from_str(text);

@@ -1,4 +1,4 @@
-//! Selections as they are executed: fragments spread, skipped ones left out, those with one key merged.
+//! Collects the fields to execute: expands fragments, skips what `@skip` and `@include` leave out, and merges fields with one key.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use async_graphql::{Pos, Positioned};
 
 use crate::document::coerce::Variables;
 
-/// A field that is selected, once for each key of the answer.
+/// A selected field. Each key of the answer has one.
 pub(crate) struct Selected<'d> {
     pub(crate) key: &'d str,
     pub(crate) field: &'d Field,
     pub(crate) position: Pos,
-    /// What is selected of it, in all places where it stands.
+    /// Its selection sets, from all places that select the field.
     pub(crate) sets: Vec<&'d SelectionSet>,
 }
 
-/// What selections are read with.
+/// What a selection is read with.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'d> {
     pub(crate) document: &'d ExecutableDocument,
@@ -24,7 +24,7 @@ pub(crate) struct Context<'d> {
 }
 
 impl<'d> Context<'d> {
-    /// The fields that `sets` select of a type. Validation has seen that fields with one key are the same.
+    /// The fields that `sets` select of a type. Validation has checked that fields with the same key are the same field.
     pub(crate) fn collect(&self, sets: &[&'d SelectionSet], type_name: &str) -> Vec<Selected<'d>> {
         let mut fields = Vec::new();
         for set in sets {
@@ -68,10 +68,10 @@ impl<'d> Context<'d> {
     }
 }
 
-/// The first field that has a key of the answer for itself which another one has too: the same key for two things.
+/// The first field whose key of the answer another, different field has too.
 ///
-/// async-graphql looks at fields that stand in one selection; here those count as well that come together when selections are merged.
-/// Every type is concrete, so what applies is merged and the rest was refused.
+/// async-graphql compares only the fields of one selection. This check also compares fields that come together when selections are merged.
+/// Every type is concrete, so fragments that apply are merged, and validation has refused the others.
 pub(crate) fn conflict<'d>(document: &'d ExecutableDocument, sets: &[&'d SelectionSet]) -> Option<&'d Positioned<Field>> {
     let mut fields: HashMap<&str, Vec<&'d Positioned<Field>>> = HashMap::new();
     for set in sets {

@@ -1,5 +1,5 @@
-//! What the text of a document is looked through for before it is parsed: brackets within each other, each of which the parser
-//! recurses into, and numbers that it would not keep. It keeps them as doubles, and records keep 18 digits.
+//! Checks the text of a document before it is parsed. The parser recurses into each bracket, so their nesting is bounded. And it keeps
+//! numbers as doubles, while records keep 18 digits, so a number that would lose digits is refused.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use async_graphql::Pos;
 
 use crate::error::GraphqlError;
 
-/// Brackets within each other. Selections have a bound of their own.
+/// How deep brackets nest. Selections have their own bound.
 const BRACKETS_MAX: usize = 200;
-/// Bytes of a name. Those of fields are made of two names of 48 at most.
+/// Bytes of a name. Names of fields are made of two names of at most 48 bytes.
 const NAME_BYTES_MAX: usize = 256;
 
 /// # Errors
-/// `invalid_request` with the place.
+/// `invalid_request`, with the place.
 pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
     match look_through(query) {
         None => Ok(()),
@@ -33,7 +33,7 @@ pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
     }
 }
 
-/// The text with each pair of surrogates in a string as the character that it means, which the parser does not read.
+/// The text, with each escaped pair of surrogates replaced by its character. The parser does not read such pairs.
 pub(crate) fn joined(query: &str) -> Cow<'_, str> {
     if !query.contains("\\uD") && !query.contains("\\ud") {
         return Cow::Borrowed(query);
@@ -51,7 +51,7 @@ pub(crate) fn joined(query: &str) -> Cow<'_, str> {
                 out.push(character);
                 12
             }
-            // Whatever is escaped goes on as it is, with what escapes it.
+            // Any other escape stays as it is, with its backslash.
             None => {
                 let length = rest.chars().take(2).map(char::len_utf8).sum();
                 out.push_str(&rest[..length]);
@@ -68,9 +68,9 @@ pub(crate) fn joined(query: &str) -> Cow<'_, str> {
 enum Problem<'q> {
     Lossy(&'q str),
     Nested,
-    /// A string without an end: the parser could take what follows for something else.
+    /// A string without an end. The parser could read the text behind it as something else.
     Open,
-    /// A name longer than any that there is.
+    /// A name that is longer than any name can be.
     Long,
 }
 
@@ -121,7 +121,7 @@ fn line_end(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(bytes.len())
 }
 
-/// The length of a string or a block string that `bytes` begin with; `None` for one that does not end.
+/// The length of the string or block string that `bytes` begin with; `None` if it does not end.
 fn string_end(bytes: &[u8]) -> Option<usize> {
     let is_block = bytes.starts_with(b"\"\"\"");
     let mut at = if is_block { 3 } else { 1 };
@@ -151,12 +151,12 @@ fn loses_digits(literal: &str) -> bool {
     }
     match literal.parse::<f64>() {
         Ok(value) if value.is_finite() => digits(literal) != digits(&format!("{value:e}")),
-        // For the parser to refuse.
+        // The parser refuses it.
         _ => false,
     }
 }
 
-/// The significant digits and the power of ten of the first of them.
+/// The significant digits, and the power of ten of the first digit.
 fn digits(text: &str) -> (String, i64) {
     let text = text.trim_start_matches('-');
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
@@ -284,7 +284,7 @@ mod tests {
                 && let Ok(document) = async_graphql::parser::parse_query(&*joined(&text))
             {
                 is_parsed = true;
-                // What is counted with fragments expanded ends, whatever spreads what.
+                // The counting with expanded fragments ends, whichever fragments spread each other.
                 let _ = limits::check(&document);
                 assert!(!limits::introspects(&document) || text.contains("__"), "{text}");
             }

@@ -1,4 +1,4 @@
-//! Bounds of a document, counted as it would be executed: with its fragments expanded.
+//! Bounds of a document. They count with fragments expanded, as the document would be executed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,31 +8,31 @@ use async_graphql::{Name, Pos};
 
 use crate::error::GraphqlError;
 
-/// Longest text of a document.
+/// Longest text of a document, in bytes.
 pub(crate) const QUERY_BYTES_MAX: usize = 64 * 1024;
-/// Levels of fields; those of introspection do not count.
+/// Levels of fields. Introspection's fields do not count.
 const LEVELS_MAX: usize = 12;
-/// Fields of an operation's root.
+/// Root fields of an operation.
 const ROOT_FIELDS_MAX: usize = 100;
-/// Fields of an operation in all.
+/// All fields of an operation.
 const FIELDS_MAX: usize = 1000;
-/// Directives of an operation in all.
+/// All directives of an operation.
 const DIRECTIVES_MAX: usize = 500;
-/// Selection sets within each other, those of fragments included.
+/// How deep selection sets nest, with fragments expanded.
 const NESTED_MAX: usize = 100;
-/// Selections looked at in all operations of a document together, each as often as a fragment brings it.
+/// Selections of all operations of a document together. A fragment's selections count at each spread.
 const SELECTIONS_MAX: usize = 10_000;
 /// Operations of one document.
 const OPERATIONS_MAX: usize = 50;
-/// Lists within each other in introspection: each multiplies the answer.
+/// How deep lists nest in introspection. Each level multiplies the answer.
 const INTROSPECTED_LISTS_MAX: usize = 3;
-/// Lists of introspection that lead to further types.
+/// The lists of introspection that lead to further types.
 const INTROSPECTED_LISTS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
 
-/// Looks through every operation of a document.
+/// Checks every operation of a document.
 ///
 /// # Errors
-/// The first bound that one breaks.
+/// The first bound that an operation exceeds.
 pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
     if document.operations.iter().count() > OPERATIONS_MAX {
         return Err(refuse(format!("A document has {OPERATIONS_MAX} operations at most."), Pos::default()));
@@ -50,7 +50,7 @@ pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
     }
 }
 
-/// Whether a document asks for the schema itself.
+/// Whether a document introspects the schema.
 pub(crate) fn introspects(document: &ExecutableDocument) -> bool {
     fn asks(set: &SelectionSet) -> bool {
         set.items.iter().any(|item| match &item.node {
@@ -71,15 +71,15 @@ fn is_introspection(field: &Field) -> bool {
 struct Place {
     level: usize,
     nested: usize,
-    /// Below `__schema` or `__type`: how many lists lead here.
+    /// How many lists lead here from `__schema` or `__type`; `None` outside of introspection.
     introspected: Option<usize>,
 }
 
 struct Counter<'d> {
     fragments: &'d HashMap<Name, Positioned<FragmentDefinition>>,
-    /// Fragments that an operation leads to.
+    /// Fragments that the operation uses.
     reached: HashSet<&'d str>,
-    /// Fragments that are being expanded. One within itself is for validation to refuse.
+    /// Fragments that are being expanded. Validation refuses a fragment that contains itself.
     open: Vec<&'d str>,
     root_fields: usize,
     fields: usize,
@@ -143,7 +143,7 @@ impl<'d> Counter<'d> {
             Some(lists) => Some(lists + usize::from(INTROSPECTED_LISTS.contains(&name))),
             None => (place.level == 1 && is_introspection(&field.node)).then_some(0),
         };
-        // Under a name of one's own a field would be answered once more.
+        // An alias would return the field once more.
         if introspected.is_some() && place.introspected.is_some() && field.node.alias.is_some() {
             return Err(refuse("Introspection takes no aliases below its root.", field.pos));
         }
@@ -180,7 +180,7 @@ mod tests {
     fn levels_count_whatever_they_are_made_of() {
         assert_eq!(outcome(&nested(12)), Ok(()));
         assert!(outcome(&nested(13)).is_err());
-        // Seven levels in a fragment below six.
+        // Seven levels in a fragment, below six others.
         let deep = format!("query {}...F{} fragment F on X {}", "{a".repeat(6) + "{", "}".repeat(7), nested(7));
         assert!(outcome(&deep).is_err(), "{deep}");
         assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
         let operations: String = (0..51).map(|number| format!("query Q{number}{{a}} ")).collect();
         assert!(outcome(&operations).is_err());
         assert_eq!(outcome("{...F} fragment F on X{a ...G} fragment G on X{...F}"), Ok(()));
-        // The parser itself takes 64 levels of braces; fragments can bring more.
+        // The parser itself takes 64 levels of braces. With fragments a document can have more.
         let chain: String = (0..101).map(|number| format!(" fragment F{number} on X{{...F{}}}", number + 1)).collect();
         let chain = format!("{{...F0}}{chain} fragment F101 on X{{a}}");
         assert_eq!(outcome(&chain), Err(format!("Selections nest at most {NESTED_MAX} levels deep.")));

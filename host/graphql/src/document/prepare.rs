@@ -1,4 +1,4 @@
-//! From the text of a document to one that may be executed: its bounds, who may run it, validation.
+//! Prepares a document for its execution: checks its bounds, checks who may run it, and validates it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// # Errors
-    /// What is wrong with the request, all of it where validation found it.
+    /// What is wrong with the request. Validation reports all errors that it finds.
     pub(crate) async fn of(
         app: &App,
         views: &Views,
@@ -68,7 +68,7 @@ impl Prepared {
             view.documents.insert(text, Arc::clone(&document));
             return Ok(Prepared { view, document });
         }
-        // One that is new takes its time, which may be long where it is hostile: in a place of its own, until it has ended.
+        // A new document takes time, and a hostile one may take long. So it needs a permit, which it keeps until the work has ended.
         let place = Arc::clone(&views.preparing).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
         let (here, text, runtime) = (Arc::clone(&view), request.query.clone(), tokio::runtime::Handle::current());
         let prepared = tokio::task::spawn_blocking(move || {
@@ -85,7 +85,7 @@ impl Prepared {
         Ok(Prepared { view, document })
     }
 
-    /// The operation that a request names, or the only one.
+    /// The operation that a request names. A request without a name means the only operation.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -119,28 +119,28 @@ fn operation<'d>(
     }
 }
 
-/// What mutations and subscriptions without a credential answer, to the byte: clients of this API look for it. It has no hint.
+/// The message for a mutation or a subscription without a credential. Clients of this API compare it byte for byte. It has no hint.
 const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 
-/// What is asked of a document before it is looked at closely.
+/// What a document has to pass before it is checked closely.
 struct Gate {
     viewer: Viewer,
     only_queries: bool,
-    /// Whether the caller is nobody, under enforcement.
+    /// Whether permissions are enforced and the caller is anonymous.
     needs_credential: bool,
     operation_name: Option<String>,
 }
 
 impl Gate {
     /// # Errors
-    /// The document does not have the operation that is meant; it goes by another method, or needs a credential.
+    /// The document does not have the operation that the request means, or the operation needs another method or a credential.
     fn admit(&self, document: &ExecutableDocument) -> Result<(), Refusal> {
         let operation = operation(document, self.operation_name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
         let is_query = operation.node.ty == OperationType::Query;
         if self.only_queries && !is_query {
             return Err(Refusal::Method);
         }
-        // Every mutation and subscription, whatever it is.
+        // This is so for every mutation and subscription.
         if self.needs_credential && !is_query {
             let error = Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED);
             return Err(Refusal::Invalid(vec![GraphqlError::of_document(error, vec![operation.pos])]));
@@ -218,7 +218,7 @@ async fn check_against(
     }
 }
 
-/// A subscription has one root field.
+/// Checks that each subscription has one root field.
 fn check_subscriptions(document: &ExecutableDocument) -> Result<(), Vec<GraphqlError>> {
     for (_, operation) in document.operations.iter().filter(|(_, operation)| operation.node.ty == OperationType::Subscription) {
         let mut fields = 0;
@@ -230,7 +230,7 @@ fn check_subscriptions(document: &ExecutableDocument) -> Result<(), Vec<GraphqlE
     Ok(())
 }
 
-/// The objects that a document can mean: of its root fields, types and variables, and what relation keys lead to from there.
+/// The objects that a document can mean: those of its root fields, types and variables, and those that its relation keys lead to.
 fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> {
     let mut objects = HashSet::new();
     let mut keys: HashSet<&str> = HashSet::new();
@@ -276,7 +276,7 @@ fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> 
     objects
 }
 
-/// The names of all fields, and the objects of inline fragments.
+/// Collects the names of all fields, and the objects of inline fragments.
 fn names_within<'d>(view: &View, set: &'d SelectionSet, keys: &mut HashSet<&'d str>, objects: &mut HashSet<String>) {
     for item in &set.items {
         match &item.node {
@@ -295,7 +295,7 @@ fn names_within<'d>(view: &View, set: &'d SelectionSet, keys: &mut HashSet<&'d s
     }
 }
 
-/// The same of the default of a variable.
+/// Collects the names in the default of a variable.
 fn names_of_default<'d>(value: &'d async_graphql::Value, keys: &mut HashSet<&'d str>) {
     match value {
         async_graphql::Value::List(items) => items.iter().for_each(|item| names_of_default(item, keys)),
@@ -307,7 +307,7 @@ fn names_of_default<'d>(value: &'d async_graphql::Value, keys: &mut HashSet<&'d 
     }
 }
 
-/// The names of the members of an argument: relation keys of a condition may be among them.
+/// Collects the names of an argument's members, because a condition may have relation keys among them.
 fn names_of_members<'d>(value: &'d Value, keys: &mut HashSet<&'d str>) {
     match value {
         Value::List(items) => items.iter().for_each(|item| names_of_members(item, keys)),

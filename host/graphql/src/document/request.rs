@@ -1,4 +1,4 @@
-//! A GraphQL request, as a body or a query string has it.
+//! A GraphQL request, read from a body or a query string.
 
 use blockbase_app::schema::json::{Members, malformed, parse_members};
 use blockbase_app::schema::{Error, Result};
@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 pub(crate) struct GraphqlRequest {
     pub(crate) query: String,
     pub(crate) operation_name: Option<String>,
-    /// Each still text, so that numbers keep all their digits.
+    /// The values are still text, so that numbers keep all their digits.
     pub(crate) variables: Members,
-    /// What `graphql-sse` names an operation of a single connection.
+    /// The name of an operation on a single connection (`graphql-sse`).
     pub(crate) operation_id: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl GraphqlRequest {
         GraphqlRequest::of(take("query"), take("operationName"), take("variables"), take("extensions"))
     }
 
-    /// Reads decoded query parameters; `variables` and `extensions` are JSON text.
+    /// Reads decoded query parameters. `variables` and `extensions` are JSON text.
     ///
     /// # Errors
     /// `invalid_request`.

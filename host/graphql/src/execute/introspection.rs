@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use crate::document::collect::Selected;
 use crate::execute::Execution;
 
-/// Introspections that run at a time: one of a large schema keeps a processor busy.
+/// Introspections that run at a time. A large schema's introspection keeps a processor busy.
 const RUNNING_MAX: usize = 2;
 
-/// Their places. One is held until its work has ended, whoever still waits for it.
+/// The permits for introspections. A permit is kept until the work has ended, even if the client is gone.
 pub(crate) struct Places(Arc<Semaphore>);
 
 impl Default for Places {
@@ -22,7 +22,7 @@ impl Default for Places {
     }
 }
 
-/// What the introspecting fields of an operation's root answer, by their keys.
+/// The answers of the operation's introspecting root fields, by their keys.
 ///
 /// # Errors
 /// `internal`.

@@ -131,7 +131,7 @@ impl<'d> Execution<'d> {
         Ok(())
     }
 
-    /// A written record as it was answered, or read again with the related records that are asked for.
+    /// The record that was written. If related records are selected, it is read again with them.
     async fn with_related(&self, object: &Object, record: Vec<u8>, wanted: &Wanted) -> Result<Vec<u8>> {
         #[derive(Deserialize)]
         struct Written<'r> {
@@ -147,14 +147,14 @@ impl<'d> Execution<'d> {
     }
 }
 
-/// A record of the arguments; none where it is left out.
+/// The record in an argument. An argument that is left out counts as an empty record.
 fn members(arguments: &mut Arguments, name: &str) -> Result<Members> {
-    // Taken, so that a large value is there once.
+    // The text is taken out, so that a large value is in memory only once.
     let text = arguments.take(name);
     text.map_or_else(|| Ok(Members::default()), |text| run_sized(text.len(), || parse_members(&text)))
 }
 
-/// What an update changes: `input`, and `increment` as atomic additions.
+/// The changes of an update: `input`, and `increment` as atomic additions.
 fn changes(arguments: &mut Arguments) -> Result<Members> {
     let mut changes = members(arguments, "input")?;
     for (field, amount) in members(arguments, "increment")?.0 {

@@ -17,9 +17,9 @@ use crate::document::coerce::{Arguments, nested};
 use crate::document::collect::Selected;
 use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
 
-/// Most keys of an order.
+/// Keys of a sort order.
 const SORT_KEYS_MAX: usize = 100;
-/// Lists within each other in the value of a filter.
+/// How deep lists nest in the value of a filter.
 const FILTER_LISTS_MAX: usize = 15;
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct SortDocument {
     direction: String,
 }
 
-/// What is selected of a page.
+/// A field that is selected of a page.
 enum PageField<'d> {
     Type,
     Data(RecordShape<'d>),
@@ -43,7 +43,7 @@ enum PageField<'d> {
 }
 
 impl<'d> Execution<'d> {
-    /// Demands the right to the records before what is asked of them is looked at, as the other surfaces do.
+    /// Checks the right to the records before the rest of the request, as the other surfaces do.
     async fn may_read(&self, object: &Object) -> Result<()> {
         self.app.admit_to_object(self.caller, object.name(), &[Action::Read]).await
     }
@@ -79,10 +79,10 @@ impl<'d> Execution<'d> {
             wheres: condition(arguments)?,
             sort: sort(arguments)?,
             paging: paging(arguments)?,
-            // A projection without a name would be everything.
+            // An empty projection would mean all columns.
             select: Some(wanted.columns()).map(|columns| if columns.is_empty() { vec![system::ID.to_owned()] } else { columns }),
             expand: wanted.related(),
-            // What nobody asks for costs nothing.
+            // Records are counted only if the client selects the count.
             without_count: !counts,
         };
         let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
@@ -156,7 +156,7 @@ fn condition(arguments: &Arguments) -> Result<Vec<Where>> {
 }
 
 fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
-    // Looked at before each is made into one.
+    // The list's size is checked before its items are read.
     let documents: Vec<FilterDocument> =
         arguments.json("filter").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
     let filters = documents.into_iter().map(|document| {
@@ -206,7 +206,7 @@ fn write_pagination(answer: &mut Answer, page: &ListAnswer, fields: &[Selected<'
         let text = match field.field.name.node.as_str() {
             "page" => page.page.to_string(),
             "pageSize" => page.page_size.to_string(),
-            // Neither is nullable here: the records are counted where one of them is selected.
+            // Neither is null here: the records are counted if one of these fields is selected.
             "totalCount" => page.total_count.unwrap_or_default().to_string(),
             "totalPages" => page.total_pages.unwrap_or_default().to_string(),
             "hasNextPage" => page.has_next_page.to_string(),

@@ -1,4 +1,4 @@
-//! The shape of an answer: what is selected of records, what has to be read for it, and how it is written.
+//! The shape of an answer: what is selected of records, what has to be read for that, and how it is written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::document::collect::Context;
 use crate::error::{GraphqlError, Step};
 use crate::view::View;
 
-/// What is selected of the records of one object.
+/// The selection of an object's records.
 pub(crate) struct RecordShape<'d> {
     fields: Vec<FieldShape<'d>>,
 }
@@ -32,7 +32,7 @@ enum Source<'d> {
     Type(String),
     Column {
         name: String,
-        /// Whether it cannot be null.
+        /// Whether the column is required, so that it is never null.
         required: bool,
     },
     One(String, RecordShape<'d>),
@@ -60,7 +60,7 @@ impl Wanted {
             .iter()
             .map(|(key, wanted)| Related {
                 key: key.clone(),
-                // Relations alone still need something to hang on to.
+                // Relations need some columns of the record that they belong to.
                 select: Some(wanted.columns()),
                 related: wanted.related(),
             })
@@ -77,10 +77,10 @@ impl Wanted {
 }
 
 impl<'d> RecordShape<'d> {
-    /// Reads a selection of `object`, and adds what it wants to `wanted`.
+    /// Reads a selection of `object`, and adds what has to be read to `wanted`.
     ///
     /// # Errors
-    /// `internal` where validation let something through.
+    /// `internal` if validation missed a fault.
     pub(crate) fn of(
         context: Context<'d>,
         view: &View,
@@ -113,7 +113,7 @@ impl<'d> RecordShape<'d> {
     }
 }
 
-/// Where a value stands in the answer.
+/// The place of a value in the answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) above: Option<&'a Place<'a>>,
@@ -149,15 +149,15 @@ impl<'a> Place<'a> {
     }
 }
 
-/// An answer as it is written, with what went wrong on the way.
+/// An answer while it is written, with the errors so far.
 pub(crate) struct Answer {
     pub(crate) json: Vec<u8>,
     pub(crate) errors: Vec<GraphqlError>,
-    /// What is left for all root fields of the operation.
+    /// The bytes that all root fields of the operation together may still write.
     budget: Arc<Budget>,
 }
 
-/// Bytes that an operation may still answer with. A value is written once for each alias that it is asked for under.
+/// Bytes that an operation may still answer with. A value is written once for each of its aliases.
 pub(crate) struct Budget(AtomicUsize);
 
 impl Budget {
@@ -166,7 +166,7 @@ impl Budget {
     }
 
     /// # Errors
-    /// `answer_too_large` if it is spent.
+    /// `answer_too_large` if the budget is spent.
     pub(crate) fn spend(&self, bytes: usize) -> Result<()> {
         let spent = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         spent.map(|_| ()).map_err(|_| Error::answer_too_large())
@@ -178,12 +178,12 @@ impl Answer {
         Answer { json: Vec::new(), errors: Vec::new(), budget: Arc::clone(budget) }
     }
 
-    /// Appends `"key":`, with a comma where something stands before it in the object that begins at `begun`.
+    /// Appends `"key":`, after a comma if the object that begins at `begun` has a member already.
     pub(crate) fn key(&mut self, begun: usize, key: &str) {
         if self.json.len() > begun + 1 {
             self.json.push(b',');
         }
-        // Keys of an answer are names of GraphQL.
+        // Keys of an answer are GraphQL names, which need no escapes.
         self.json.push(b'"');
         self.json.extend_from_slice(key.as_bytes());
         self.json.extend_from_slice(b"\":");
@@ -193,7 +193,7 @@ impl Answer {
         json::write_string(&mut self.json, text);
     }
 
-    /// Writes what can be null; an error below becomes null and is told.
+    /// Writes a nullable value. An error below makes it null, and is reported.
     pub(crate) fn nullable(&mut self, write: impl FnOnce(&mut Answer) -> Result<(), GraphqlError>) {
         let begun = self.json.len();
         if let Err(error) = write(self) {
@@ -207,7 +207,7 @@ impl Answer {
     /// Appends a record in its shape.
     ///
     /// # Errors
-    /// What makes the record null: a field of it that cannot be null and is missing, or an answer that is too large.
+    /// The reason why the record is null: a required field is missing, or the answer is too large.
     pub(crate) fn record(
         &mut self,
         shape: &RecordShape<'_>,
@@ -224,7 +224,7 @@ impl Answer {
                 Source::Column { name, .. } => cells.get(name),
                 Source::Type(_) | Source::One(..) | Source::Many(..) => None,
             };
-            // Before it is written: a value stands once for each of its aliases.
+            // Spent before the value is written, because each alias writes it once more.
             self.budget.spend(field.key.len() + value.map_or(16, str::len)).map_err(&fail)?;
             self.key(begun, field.key);
             let below = place.key(field.key);
@@ -258,7 +258,7 @@ impl Answer {
     /// Appends a list of records.
     ///
     /// # Errors
-    /// As for one.
+    /// The same as for one record.
     pub(crate) fn records(
         &mut self,
         shape: &RecordShape<'_>,
@@ -284,7 +284,7 @@ fn unreadable(name: &str) -> Error {
     Error::new(Code::Forbidden, format!("You may not read `{name}` of this record, or the schema has changed meanwhile."))
 }
 
-/// A record's cells, each still text.
+/// A record's cells. Each is still text.
 struct Cells<'r>(Vec<(&'r str, &'r RawValue)>);
 
 impl<'r> Cells<'r> {

@@ -1,4 +1,4 @@
-//! GraphQL over HTTP: what a client accepts, and the statuses that go with it.
+//! GraphQL over HTTP: the forms that a client accepts, and the status codes of each form.
 
 use http::{HeaderMap, StatusCode, header};
 
@@ -9,24 +9,24 @@ use crate::error::GraphqlError;
 /// Why a request is not executed.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It is no GraphQL request.
+    /// The request is not a GraphQL request.
     Malformed(Error),
-    /// It is one, and cannot be executed.
+    /// The request is a GraphQL request that cannot be executed.
     Invalid(Vec<GraphqlError>),
     /// A mutation or a subscription by GET.
     Method,
 }
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// `application/json`: every request that is one is answered with 200.
+    /// `application/json`: every well-formed GraphQL request gets 200.
     Json,
-    /// `application/graphql-response+json`: the status tells more.
+    /// `application/graphql-response+json`: the status shows whether the request was executed.
     Graphql,
-    /// `text/event-stream`: the protocol of `graphql-sse`.
+    /// `text/event-stream`: the `graphql-sse` protocol.
     Events,
-    /// `text/html`: somebody looks with a browser.
+    /// `text/html`: the page for a browser.
     Page,
 }
 
@@ -40,7 +40,7 @@ impl Form {
         }
     }
 
-    /// What a client prefers of that which is there; JSON where it says nothing. `None` if it accepts nothing of it.
+    /// The form that a client prefers; JSON if the client names nothing. `None` if it accepts no form that exists.
     pub(crate) fn accepted(headers: &HeaderMap, may_be_page: bool) -> Option<Form> {
         let values: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let accept = values.join(",");
@@ -48,7 +48,7 @@ impl Form {
             return Some(Form::Json);
         }
         let ranges: Vec<(String, f32)> = accept.split(',').filter_map(range).collect();
-        // The quality of a type is that of the range that says most of it.
+        // The most specific range decides the quality of a type.
         let quality = |media: &str| {
             let (kind, _) = media.split_once('/').unwrap_or_default();
             let names = [media.to_owned(), format!("{kind}/*"), "*/*".to_owned()];
@@ -64,11 +64,11 @@ impl Form {
             (Form::Page, "text/html"),
         ] {
             let Some((quality, breadth, place)) = quality(media).filter(|_| form != Form::Page || may_be_page) else { continue };
-            // A stream and a page are for those who name them.
+            // Only a client that names the stream or the page gets it.
             if quality <= 0.0 || (breadth > 0 && form != Form::Json && form != Form::Graphql) {
                 continue;
             }
-            // Of what is wanted as much, what is named; of that, what is named first.
+            // The higher quality wins, then the more specific range, then the range that the client names first.
             let is_better = best.is_none_or(|(known, known_breadth, known_place, _)| {
                 quality > known || (quality == known && (breadth, place) < (known_breadth, known_place))
             });
@@ -84,7 +84,7 @@ impl Form {
         match (refusal, self) {
             (Refusal::Method, _) => StatusCode::METHOD_NOT_ALLOWED,
             (Refusal::Malformed(error), _) => status(error.code),
-            // Who cannot be told from the body alone: limits of the service, and its faults.
+            // These errors do not depend on the request: they are the service's limits and faults.
             (Refusal::Invalid(errors), Form::Json) => match errors.first().map(|error| error.error.code) {
                 Some(code @ (Code::PayloadTooLarge | Code::Internal | Code::Unavailable | Code::RateLimited)) => status(code),
                 _ => StatusCode::OK,
@@ -94,7 +94,7 @@ impl Form {
     }
 }
 
-/// A media range in lower case, and its quality.
+/// A media range in lower case, with its quality.
 fn range(text: &str) -> Option<(String, f32)> {
     let mut parts = text.split(';').map(str::trim);
     let media = parts.next().filter(|media| !media.is_empty())?.to_ascii_lowercase();

@@ -1,6 +1,6 @@
-//! GraphiQL for browsers: the page and what it loads, all of it in the binary.
+//! GraphiQL for browsers. The binary has the page and all that the page loads.
 //!
-//! `graphiql/` has the sources and says how they are built. This module must not know of schemas, callers and operations.
+//! `graphiql/` has the sources, and says how they are built. This module must not know of schemas, callers and operations.
 
 use std::sync::LazyLock;
 
@@ -9,14 +9,14 @@ use http::{HeaderMap, header};
 
 const PAGE: &str = include_str!("../../graphiql/built/page.html");
 
-/// Names, which change with what they name, and gzipped content, by name.
+/// The assets: name and gzipped content. A name changes with its content.
 const ASSETS: &[(&str, &[u8])] = include!("../../graphiql/built/assets.rs");
 
-/// What the page may do: load and ask this server alone. The editor styles what it draws in place.
+/// The page may load from this server only, and send requests only to it. The editor uses inline styles.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
     img-src 'self' data:; font-src 'self'; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page. Its address answers with JSON too, by `Accept`.
+/// The page. The same address serves JSON too, as `Accept` decides.
 pub(crate) fn page() -> Answer {
     blockbase_embedded::page(
         PAGE,
@@ -29,11 +29,11 @@ pub(crate) fn page() -> Answer {
     )
 }
 
-/// The file of this name below `/api/v1/graphql/assets/`.
+/// The file with this name below `/api/v1/graphql/assets/`.
 pub(crate) fn asset(name: &str, request: &HeaderMap) -> Option<Answer> {
     static FILES: LazyLock<Files> = LazyLock::new(|| {
         let files = ASSETS.iter().filter_map(|(name, packed)| Some((*name, File::new(content_type(name), packed).ok()?)));
-        // The answer may have a renewed session's cookie with it.
+        // Shared caches must not keep it: the response may carry the cookie of a renewed session.
         Files::new(KeptBy::Browser, files)
     });
     FILES.answer(name, request)

@@ -1,4 +1,4 @@
-//! Operations over Server-Sent Events, by the protocol of `graphql-sse`: a connection for each, or one for all.
+//! Operations over Server-Sent Events, by the `graphql-sse` protocol: one connection for each operation, or a single one for all.
 
 mod single;
 
@@ -24,11 +24,11 @@ use crate::view::root::Root;
 
 pub(crate) use single::Connections;
 
-/// The comment that tells a client that its stream is open.
+/// An SSE comment. It shows the client that its stream is open.
 const OPENING: Bytes = Bytes::from_static(b":\n\n");
 const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
 
-/// How results are framed: alone on their connection, or with the id of their operation.
+/// How results are framed: without an id on their own connection, or with the id of their operation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Framing(Option<String>);
 
@@ -37,7 +37,7 @@ impl Framing {
         Framing(Some(id))
     }
 
-    /// One result.
+    /// The frame of one result.
     fn next(&self, result: &[u8]) -> Bytes {
         let mut frame = Vec::with_capacity(result.len() + 64);
         frame.extend_from_slice(b"event: next\ndata: ");
@@ -55,7 +55,7 @@ impl Framing {
         frame.into()
     }
 
-    /// No further result comes.
+    /// The frame that ends an operation.
     fn complete(&self) -> Bytes {
         let mut frame = b"event: complete\ndata: ".to_vec();
         if let Some(id) = &self.0 {
@@ -98,9 +98,9 @@ impl Graphql {
             return only_result(&operation.run().await);
         }
         match self.subscribe(&operation, &framing, true).await {
-            // A stream that the server ends is cut without a word, so that its client comes back.
+            // The server ends a stream without a `complete`, so that the client connects again.
             Ok(frames) => event_stream(of_queue(frames)),
-            // There is no room for it now, which its client sees by the status.
+            // There is no room now. The client sees that from the status.
             Err(error) if matches!(error.code, Code::RateLimited | Code::Unavailable) => {
                 refuse(Form::Events, Refusal::Malformed(error))
             }
@@ -108,10 +108,10 @@ impl Graphql {
         }
     }
 
-    /// Opens a subscription: its frames.
+    /// Opens a subscription, and returns its frames.
     ///
     /// # Errors
-    /// As for a stream of the feed.
+    /// The same as for a stream of the feed.
     async fn subscribe(&self, operation: &Operation, framing: &Framing, alone: bool) -> Result<Queue> {
         let execution = operation.with().ok_or_else(|| Error::internal("an operation is gone that was prepared"))?;
         let roots = execution.roots();
@@ -143,12 +143,12 @@ impl Graphql {
 /// The fields that a subscription selects from its events.
 struct EventShape {
     key: String,
-    /// Keys of the answer, each with the member of the event that it shows.
+    /// Keys of the answer, each with the event's member that it shows.
     selected: Vec<(String, String)>,
 }
 
 impl EventShape {
-    /// Makes the result for the envelope of one event.
+    /// Writes the result for the envelope of one event.
     fn write(&self, envelope: &str) -> Vec<u8> {
         let members: std::collections::HashMap<&str, &RawValue> = match serde_json::from_str(envelope) {
             Ok(members) => members,

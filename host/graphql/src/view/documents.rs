@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_graphql::parser::types::ExecutableDocument;
 use parking_lot::Mutex;
 
-/// Text of the documents that one generation keeps, in bytes. A document in memory is some twenty times its text.
+/// Text of the documents that one generation keeps, in bytes. In memory a document takes about twenty times its text.
 const TEXT_BYTES_MAX: usize = 128 * 1024;
 
-/// Two generations: when the young one is full it becomes the old one, and what nobody asked for since is gone.
+/// Two generations: when the young one is full, it becomes the old one. Documents that nobody used since then are dropped.
 #[derive(Default)]
 pub(crate) struct Documents {
     generations: Mutex<Generations>,

@@ -1,4 +1,4 @@
-//! Root fields: what they are called, what they take, which operation they are.
+//! Root fields: their names, their arguments, and their operations.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ pub(crate) enum Root {
     Upsert(Arc<Object>),
     Delete(Arc<Object>),
     UpdateMany(Arc<Object>),
-    /// A many_to_many relation key of an object.
+    /// A many_to_many relation, by object and relation key.
     Links(Arc<Object>, String, LinkChange),
-    /// A block and its action.
+    /// The names of a block and of its action.
     Action(String, String),
     /// The subscription.
     Events,
@@ -39,7 +39,7 @@ impl Root {
         [Root::List(Arc::clone(object)), Root::ById(Arc::clone(object)), Root::Aggregate(Arc::clone(object))]
     }
 
-    /// The mutations of an object, those of its links aside.
+    /// The mutations of an object, without those of its links.
     pub(crate) fn mutations(object: &Arc<Object>) -> [Root; 5] {
         let object = || Arc::clone(object);
         [

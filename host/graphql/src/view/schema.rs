@@ -1,6 +1,6 @@
-//! The schema of a view, as async-graphql validates documents against it and answers introspection from it.
+//! The schema of a view. async-graphql validates documents against it, and answers introspection from it.
 //!
-//! Fields have no resolvers of their own: `execute` runs what was validated, a whole tree of records in one operation.
+//! Its fields have no resolvers. `execute` runs a validated document, with a whole tree of records in one operation.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::view::types::{
     page_name, scalar_of, upserted_name,
 };
 
-/// Selection sets within each other that async-graphql looks into; a document within our own bounds has fewer.
+/// How deep async-graphql looks into selection sets. A document within our own bounds nests less.
 const RECURSION_MAX: usize = 200;
 
-/// Says of a request that its document is validated and not executed.
+/// Marks a request whose document is validated, not executed.
 pub(crate) struct ValidateOnly;
 
 struct Validation;
@@ -44,10 +44,10 @@ impl Extension for Validation {
     }
 }
 
-/// The schema of those objects of a view that `includes` names; relations to others are left out.
+/// The schema of those objects of a view that `includes` accepts, without relations to others.
 ///
 /// # Errors
-/// `internal`: names were checked when the objects were made.
+/// `internal`. It does not occur, because names were checked when the objects were made.
 pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Schema> {
     let objects: Vec<&Arc<Object>> = view.objects().filter(|object| includes(object.name())).collect();
     let mut query = ObjectType::new("Query");
@@ -80,7 +80,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     let subscription = view.has_events.then_some("Subscription");
     let mut builder = Schema::build("Query", has_mutations.then_some("Mutation"), subscription)
         .limit_recursive_depth(RECURSION_MAX)
-        // They compare each unknown name with every known one.
+        // Suggestions would compare each unknown name with every known one.
         .disable_suggestions()
         .extension(Validation)
         .register(query);
@@ -102,7 +102,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     builder.finish().map_err(Error::internal)
 }
 
-/// The name of what a root field of an object answers with.
+/// The name of the type that an object's root field returns.
 fn result_name(root: &Root) -> String {
     match root {
         Root::List(object) => page_name(object),
@@ -151,14 +151,14 @@ fn input_object(input: &Input) -> InputObject {
     input_object_with(input, |_| true)
 }
 
-/// The same with those of its fields that lead to no object, or to one that `includes` names.
+/// The same, but only with fields that lead to no object, or to an object that `includes` accepts.
 fn input_object_with(input: &Input, includes: impl Fn(&str) -> bool) -> InputObject {
     let fields = input.fields().unwrap_or_default();
     let fields = fields.iter().filter(|field| field.input.object().is_none_or(|object| includes(object.name())));
     fields.fold(InputObject::new(input.name()), |object, field| object.field(input_value(field)))
 }
 
-/// What every schema has.
+/// The types that every schema has.
 fn shared_types(builder: SchemaBuilder, view: &View) -> SchemaBuilder {
     let non_null = |name: &'static str| TypeRef::named_nn(name);
     let fixed = |name: &str, values: &[&str]| Enum::new(name).items(values.iter().copied());
@@ -204,7 +204,7 @@ fn shared_types(builder: SchemaBuilder, view: &View) -> SchemaBuilder {
     builder.register(event).register(Subscription::new("Subscription").field(events.description(Root::Events.description())))
 }
 
-/// The types of one object: its records, their enums, pages and outcomes, and what is sent of it.
+/// The types of one object: records, enums, pages, results, and input objects.
 fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, includes: &dyn Fn(&str) -> bool) -> SchemaBuilder {
     let ty = pascal_case(object.name());
     let mut record = ObjectType::new(&ty);

@@ -1,4 +1,4 @@
-//! How objects look in GraphQL: the types of their columns, and of what is sent.
+//! How objects look in GraphQL: the types of their columns, and the input types.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object, Registry, pascal_case, system};
 use blockbase_app::{AggregateFunction, Operand, Operator};
 
-/// Options of an enum in GraphQL.
+/// The values of GraphQL's enum of sort directions.
 pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
 
-/// A field that input objects without any other have, because GraphQL knows no empty ones.
+/// The only field of an otherwise empty input object. GraphQL allows no empty ones.
 pub(crate) const PLACEHOLDER: &str = "_";
 
-/// A leaf of an answer, or of what is sent.
+/// A leaf of an answer or of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {
     String,
@@ -40,7 +40,7 @@ impl Scalar {
     }
 }
 
-/// The objects that a view shows, which conditions lead to.
+/// The objects that a view shows. Conditions lead only to these.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) registry: Arc<Registry>,
@@ -55,7 +55,7 @@ pub(crate) struct Related {
 }
 
 impl Related {
-    /// The members of a condition: what joins others, the columns, the relations that the view shows.
+    /// The members of a condition: `_and`, `_or` and `_not`, the columns, and the relations that the view shows.
     fn members(&self) -> Vec<(String, Input)> {
         let own = || Input::Where(self.clone());
         let mut members = vec![
@@ -76,7 +76,7 @@ impl Related {
     }
 }
 
-/// Columns that are asked alike, by the type of their values.
+/// Columns that take the same tests, by the type of their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     String,
@@ -107,7 +107,7 @@ impl Test {
         }
     }
 
-    /// A type of a column that is asked so, and the scalar of its values.
+    /// A type of column that takes these tests, and the scalar of its values.
     fn column(self) -> (ColumnType, Scalar) {
         match self {
             Test::String => (ColumnType::Text, Scalar::String),
@@ -121,7 +121,7 @@ impl Test {
         }
     }
 
-    /// No object has a name that begins with `svc_`.
+    /// It begins with `svc_`, so no object has the same name.
     fn name(self) -> String {
         match self {
             Test::Options => "SvcOptionsWhere".to_owned(),
@@ -129,7 +129,7 @@ impl Test {
         }
     }
 
-    /// The operators that fit, with what they take.
+    /// The operators that fit, with the types of their values.
     fn members(self) -> Vec<(String, Input)> {
         let (ty, scalar) = self.column();
         let operand = |operator: Operator| match operator.operand() {
@@ -147,7 +147,7 @@ impl Test {
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Scalar(Scalar),
-    /// Its name and its values.
+    /// Name and values.
     Enum(String, Vec<String>),
     Filter,
     Sort,
@@ -155,7 +155,7 @@ pub(crate) enum Input {
     Where(Related),
     /// A condition on the records that a to-many relation leads to.
     WhereMany(Related),
-    /// What a column is asked.
+    /// The tests of a column.
     Test(Test),
     Create(Arc<Object>),
     Update(Arc<Object>),
@@ -169,7 +169,7 @@ pub(crate) enum Input {
 pub(crate) struct InputField {
     pub(crate) name: String,
     pub(crate) input: Input,
-    /// The name of an enum's value.
+    /// The name of an enum value.
     pub(crate) default: Option<&'static str>,
     pub(crate) description: Option<String>,
 }
@@ -199,14 +199,14 @@ impl Input {
         Input::fixed("AggregateFunction", &AggregateFunction::names())
     }
 
-    /// The type's name without lists and exclamation marks.
+    /// The name of the type, without lists and exclamation marks.
     pub(crate) fn name(&self) -> String {
         match self {
             Input::Scalar(scalar) => scalar.name().to_owned(),
             Input::Enum(name, _) => name.clone(),
             Input::Filter => "FilterInput".to_owned(),
             Input::Sort => "SortInput".to_owned(),
-            // Types of columns have names of the same form, but no upper-case letter behind the `_`.
+            // Types of columns have names of the same form, but without an upper-case letter behind the `_`.
             Input::Where(related) => format!("{}_Where", pascal_case(related.object.name())),
             Input::WhereMany(related) => format!("{}_WhereMany", pascal_case(related.object.name())),
             Input::Test(test) => test.name(),
@@ -217,7 +217,7 @@ impl Input {
         }
     }
 
-    /// The object whose records it speaks of, if it is a condition.
+    /// The object whose records a condition tests; `None` for any other input.
     pub(crate) fn object(&self) -> Option<&Arc<Object>> {
         match self {
             Input::Where(related) | Input::WhereMany(related) => Some(&related.object),
@@ -233,7 +233,7 @@ impl Input {
         }
     }
 
-    /// What an input object has; `None` for what is none.
+    /// The fields of an input object; `None` for any other input.
     pub(crate) fn fields(&self) -> Option<Vec<InputField>> {
         let field = |name: &str, input: Input| InputField { name: name.to_owned(), input, default: None, description: None };
         let fields = match self {
@@ -287,7 +287,7 @@ pub(crate) fn is_numeric(column: &Column) -> bool {
     !column.is_system && column.reference.is_none() && column.kind.is_numeric()
 }
 
-/// The scalar of a column that has no enum of its own; of its items where it is a list.
+/// The scalar of a column without an enum. For a list, that of its items.
 pub(crate) fn scalar_of(column: &Column) -> Scalar {
     if column.reference.is_some() || column.name == system::ID {
         return Scalar::Id;
@@ -313,39 +313,39 @@ pub(crate) fn scalar_of(column: &Column) -> Scalar {
     }
 }
 
-/// The options of an enum column, where all of them can be names in GraphQL.
+/// The options of an enum column, if all of them can be names in GraphQL.
 pub(crate) fn enum_values(column: &Column) -> Option<&[String]> {
     let is_name = |option: &String| {
         let bytes = option.as_bytes();
         bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
             && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
             && !option.starts_with("__")
-            // The parser takes what begins so for the literal.
+            // The parser takes a name that begins like this for the literal.
             && !["true", "false", "null"].iter().any(|literal| option.starts_with(literal))
     };
     let options = column.rules.options.as_deref().filter(|_| column.kind.has_options())?;
     options.iter().all(is_name).then_some(options)
 }
 
-/// The enum of a column. No type of an object has an underscore in its name, so that this one clashes with none.
+/// The name of a column's enum. Type names of objects have no underscore, so it clashes with none of them.
 pub(crate) fn enum_name(object: &Object, column: &Column) -> String {
     format!("{}_{}", pascal_case(object.name()), column.name)
 }
 
-/// The page of a list.
+/// The name of the type of a list's page.
 pub(crate) fn page_name(object: &Object) -> String {
     format!("{}_Page", pascal_case(object.name()))
 }
 
-/// The outcome of an upsert.
+/// The name of the type of an upsert's result.
 pub(crate) fn upserted_name(object: &Object) -> String {
     format!("{}_Upserted", pascal_case(object.name()))
 }
 
-/// What a call for many records wrote. No object has a name that begins with `svc_`.
+/// The type of the result of a bulk call. No object has a name that begins with `svc_`.
 pub(crate) const WRITTEN_NAME: &str = "SvcWritten";
 
-/// What is sent for a column. Whether it has to be sent is left to the operation, so that its absence is the same error on every
+/// The input type of a column. Only the operation checks whether a value has to be sent, so a missing value gives the same error on every
 /// surface.
 pub(crate) fn input_of(object: &Object, column: &Column) -> Input {
     let item = match enum_values(column) {
@@ -370,7 +370,7 @@ fn describe(object: &Object, column: &Column, creates: bool) -> Option<String> {
     }
 }
 
-/// What the definition says of a column.
+/// The description that a column has in the definition.
 pub(crate) fn description_of(object: &Object, column: &Column) -> Option<String> {
     let field = object.definition.fields.iter().find(|field| field.name == column.name)?;
     field.description.clone().or_else(|| field.label.clone())

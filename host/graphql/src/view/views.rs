@@ -1,4 +1,4 @@
-//! The views of the callers of this moment, and their schemas, built in the background when something changes.
+//! The views of the current callers, and their schemas. When something changes, the schemas are built in the background.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -11,11 +11,11 @@ use tokio::sync::Semaphore;
 use crate::view::View;
 use crate::view::documents::Documents;
 
-/// Views of one version that are kept. There is one for each set of roles that sees something else.
+/// Views of one version that are kept. Sets of roles that see the same things share one.
 const VIEWS_MAX: usize = 64;
-/// Callers whose view is known without looking at their rights again.
+/// Callers whose view is known, so that their rights are not read again.
 const CALLERS_MAX: usize = 4096;
-/// Views whose schemas are built anew when something changes: those that were used last.
+/// Views whose schemas are built again after a change: those that were used last.
 const REBUILT_MAX: usize = 16;
 
 /// Documents that are parsed and validated at a time.
@@ -25,29 +25,29 @@ const PREPARING_MAX: usize = 2;
 pub(crate) struct Views {
     app: Arc<App>,
     known: Mutex<Known>,
-    /// Documents that were valid for some view: for another one a look at what differs is enough.
+    /// Documents that were valid for some view. Another view checks only the differences.
     pub(crate) valid: Documents,
-    /// Places of documents that are parsed and validated at a time. One is held until its work has ended, whoever still waits for it.
+    /// Permits to parse and validate documents. A permit is kept until the work has ended, even if the client is gone.
     pub(crate) preparing: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Known {
     version: (i64, i64),
-    /// That of callers who may know of everything.
+    /// The view of callers who may know everything.
     whole: Option<Arc<View>>,
-    /// By the address of the rights, which are kept so that it stays theirs.
+    /// Views by the address of the caller's rights. The rights are kept here, so that nothing else gets their address.
     by_rights: HashMap<usize, (Arc<CallerPermissions>, Weak<View>)>,
-    /// The one used last at the end, with somebody who sees it.
+    /// Each view with a caller who sees it. The one that was used last stands at the end.
     views: Vec<(Arc<View>, Caller)>,
-    /// Who used the views of the version before.
+    /// Callers who used the views of the previous version.
     before: Vec<Caller>,
-    /// Those views. A schema of many objects takes milliseconds to go, for which no request waits.
+    /// The previous views. Freeing a schema of many objects takes milliseconds, and no request waits for that.
     retired: Vec<Arc<View>>,
 }
 
 impl Views {
-    /// Also begins to follow the changes, as long as it is there.
+    /// Also starts a task that follows the changes. The task ends when the views are dropped.
     pub(crate) fn new(app: Arc<App>) -> Arc<Views> {
         let views = Arc::new(Views {
             app,
@@ -59,7 +59,7 @@ impl Views {
         views
     }
 
-    /// What a caller sees now.
+    /// The view that a caller sees now.
     pub(crate) fn of(&self, caller: &Caller) -> Arc<View> {
         let version = self.app.catalogue_version();
         let rights = match &caller.authority {
@@ -81,7 +81,7 @@ impl Views {
         let view = View::new(self.app.visible(caller), self.app.settings().events_enabled);
         let mut known = self.known.lock();
         if !known.move_to((view.registry.version, view.blocks_version)) {
-            // Another request has met a newer version meanwhile.
+            // Another request has seen a newer version meanwhile.
             return Arc::new(view);
         }
         let view = known.share(view, caller);
@@ -96,7 +96,7 @@ impl Views {
         view
     }
 
-    /// Builds the whole schema of a view in the background, where it is not built yet.
+    /// Builds the whole schema of a view in the background, if it is not built yet.
     pub(crate) fn prepare(&self, view: &Arc<View>) {
         if view.ready_schema().is_some() {
             return;
@@ -115,7 +115,7 @@ fn address(rights: &Arc<CallerPermissions>) -> usize {
 }
 
 impl Known {
-    /// Goes on to a newer version; whether `version` is the one that is kept.
+    /// Moves on to a newer version. Returns whether `version` is the one that is kept.
     fn move_to(&mut self, version: (i64, i64)) -> bool {
         if version.0 >= self.version.0 && version.1 >= self.version.1 && version != self.version {
             self.version = version;
@@ -128,7 +128,7 @@ impl Known {
         version == self.version
     }
 
-    /// The view that is kept for those who see the same.
+    /// The kept view of callers who see the same things. If there is none, `view` becomes it.
     fn share(&mut self, view: View, caller: &Caller) -> Arc<View> {
         let place = self.views.iter().position(|(known, _)| known.is_as(&view));
         let (view, _) = match place {
@@ -143,7 +143,7 @@ impl Known {
     }
 }
 
-/// Builds the schemas that were in use anew after each change, those used last first.
+/// After each change, builds the schemas that were in use. Those that were used last come first.
 async fn follow(views: Weak<Views>, app: Arc<App>) {
     let mut changes = app.watch_catalogue();
     drop(app);
@@ -154,7 +154,7 @@ async fn follow(views: Weak<Views>, app: Arc<App>) {
             known.views.iter().map(|(_, caller)| caller).chain(&known.before).rev().cloned().collect()
         };
         used.truncate(REBUILT_MAX - 1);
-        // Whoever may see everything: an admin, as a rule the first to ask.
+        // A caller who may see everything. Usually an admin asks first.
         used.insert(0, Caller::system());
         for caller in used {
             let view = here.of(&caller);

@@ -1,4 +1,4 @@
-//! A tool's arguments: members of one object, each still text until the tool knows what it is.
+//! The arguments of a tool. They are the members of one object, and stay text until the tool reads them.
 
 use blockbase_app::run_sized;
 use blockbase_app::schema::json::{Members, Misfit, parse_list, strict_from_str, write_string};
@@ -6,10 +6,10 @@ use blockbase_app::schema::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// The arguments of one call, taken out one by one.
+/// The arguments of one call. The tool takes them out one by one.
 pub(crate) struct Arguments(Members);
 
-/// Text of the arguments of a call that brings none.
+/// The text of the arguments, if a call has none.
 pub(crate) const NONE: &str = "{}";
 
 fn unfit(name: &str, error: &Misfit) -> Error {
@@ -20,7 +20,7 @@ impl Arguments {
     /// Reads the arguments of any tool.
     ///
     /// # Errors
-    /// `invalid_request` for what is no object, and for a parameter that stands twice.
+    /// `invalid_request` if the arguments are not an object, or a parameter occurs twice.
     pub(crate) fn parse(raw: Option<&RawValue>) -> Result<Arguments> {
         let text = raw.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE);
         let members = run_sized(text.len(), || serde_json::from_str(text)).map_err(|error| {
@@ -29,13 +29,13 @@ impl Arguments {
         Ok(Arguments(members))
     }
 
-    /// The object that the arguments name, where they name one by a string.
+    /// The object that the arguments name, if its name is a string.
     pub(crate) fn object_name(&self) -> Option<String> {
         let (_, value) = self.0.0.iter().find(|(name, _)| name == "object_name")?;
         run_sized(value.get().len(), || strict_from_str(value.get())).ok()
     }
 
-    /// The arguments of a tool that knows the parameters `known`. One that is `null` counts as left out.
+    /// The arguments of a tool that has the parameters `known`. A `null` counts as left out.
     ///
     /// # Errors
     /// `invalid_request` for a parameter that the tool does not have.
@@ -57,12 +57,12 @@ impl Arguments {
         self.raw(name).ok_or_else(|| Error::invalid_request(format!("`{name}` is missing.")).with_field(name))
     }
 
-    /// A parameter that may be left out.
+    /// An optional parameter.
     pub(crate) fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         self.raw(name).map(|raw| strict_from_str(raw.get()).map_err(|error| unfit(name, &error))).transpose()
     }
 
-    /// A parameter that has to be there.
+    /// A required parameter.
     pub(crate) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         let raw = self.needed(name)?;
         run_sized(raw.get().len(), || strict_from_str(raw.get())).map_err(|error| unfit(name, &error))
@@ -77,7 +77,7 @@ impl Arguments {
         })
     }
 
-    /// What is left, as the text of an object, with parameters renamed as operations spell them.
+    /// The remaining parameters, as the text of an object, with some renamed to the names that operations use.
     pub(crate) fn rest(&self, renamed: &[(&str, &str)]) -> String {
         let mut out = vec![b'{'];
         for (place, (name, value)) in self.0.0.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The list of tools as a client reads it: names, words, schemas, hints.
+//! The list of tools for a client: names, descriptions, schemas, hints.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::schemas::{
 };
 use super::{Shown, ShownAction, Tool};
 
-/// What a tool does to the world, as far as a client may ask its user for it.
+/// The effects of a tool. A client may use them to ask its user first.
 struct Hints {
     is_read_only: bool,
     is_destructive: bool,
@@ -23,17 +23,17 @@ struct Hints {
 const READS: Hints = Hints { is_read_only: true, is_destructive: false, is_idempotent: true };
 const ADDS: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: false };
 const ADDS_ONCE: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: true };
-/// An atomic increment counts each time.
+/// Not idempotent: each repetition of an atomic increment adds again.
 const CHANGES: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: false };
 const CHANGES_ONCE: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: true };
 
-/// The tools that are shown.
+/// The visible tools.
 pub(crate) fn tools(shown: &Shown, bulk_records_max: usize) -> Vec<Listed> {
     let fixed = shown.tools.iter().map(|(tool, objects)| fixed(*tool, objects, bulk_records_max));
     fixed.chain(shown.actions.iter().map(action)).collect()
 }
 
-/// A title and a sentence for the model.
+/// A title, and a description for the model.
 fn words(tool: Tool) -> (&'static str, &'static str) {
     match tool {
         Tool::ListObjects => (
@@ -92,7 +92,7 @@ fn hints(tool: Tool) -> Hints {
     }
 }
 
-/// The name of a parameter of lists, as tools spell names.
+/// The name of a list's parameter, in the form that tools use.
 pub(super) fn parameter_name(parameter: ListParameter) -> &'static str {
     match parameter {
         ListParameter::PageSize => "page_size",
@@ -250,7 +250,7 @@ fn fixed(tool: Tool, objects: &[String], bulk_records_max: usize) -> Listed {
         ))
 }
 
-/// An action. Nobody knows what it does but its author, so its hints are the worst that it may do.
+/// An action as a tool. Only its author knows what it does, so the hints assume the worst.
 fn action(shown: &ShownAction) -> Listed {
     let manifest = &shown.block.manifest;
     let declared = &manifest.actions[shown.place];

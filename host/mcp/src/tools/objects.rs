@@ -1,4 +1,4 @@
-//! The tools that describe objects: the list of those that the caller sees, and the definition of one.
+//! The tools that describe objects: a list of those that the caller sees, and one object's definition.
 
 use blockbase_app::schema::{Error, Object, Registry, RelationShape, Resource, Result};
 use blockbase_app::{Action, App, Caller};
@@ -61,7 +61,7 @@ pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     Ok(format!("{{\"data\":{definition},{added}}}"))
 }
 
-/// The members of a record: the fields, the foreign keys, and what the service keeps itself.
+/// The members of a record: the fields, the foreign keys, and the system's columns.
 fn columns(object: &Object, is_known: &dyn Fn(&str) -> bool) -> Value {
     let column = |column: &blockbase_app::schema::Column| {
         let mut told = json!({ "name": column.name, "type": column.kind.name(), "readOnly": column.is_system });
@@ -73,14 +73,14 @@ fn columns(object: &Object, is_known: &dyn Fn(&str) -> bool) -> Value {
     object.columns.iter().map(column).collect()
 }
 
-/// What `on_conflict` may be.
+/// The possible values of `on_conflict`.
 fn unique_targets(object: &Object) -> Value {
     let single = object.columns.iter().filter(|column| column.unique).map(|column| vec![column.name.clone()]);
     single.chain(object.definition.constraints.unique_together.iter().cloned()).collect::<Vec<_>>().into()
 }
 
-/// `[{ key, object, isList, isLinked }]`, of objects whose records the caller may read. Those that are linked are changed by
-/// link_records; the others by the foreign key.
+/// `[{ key, object, isList, isLinked }]`, for objects whose records the caller may read. A linked relation is changed with link_records,
+/// any other with the foreign key.
 fn relations(registry: &Registry, object: &Object, is_known: &dyn Fn(&str) -> bool) -> Vec<Value> {
     let known = registry.relations_of(object.name()).iter().filter(|relation| is_known(&relation.related));
     known

@@ -1,4 +1,4 @@
-//! Runs a tool: its arguments, one operation, the document that REST would answer with.
+//! Runs a tool: reads its arguments, runs one operation, and returns the document that REST would return.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::describe::parameter_name;
 use super::{Refusal, Tool, action_tool, objects};
 use crate::call::Call;
 
-/// Most columns of a unique target.
+/// Columns of a unique target.
 const TARGET_COLUMNS_MAX: usize = 64;
 
 /// The parameters of `query_data`.
@@ -28,7 +28,7 @@ fn query_parameters() -> Vec<&'static str> {
 /// Runs the tool `name` as the caller of `call`.
 ///
 /// # Errors
-/// There is no such tool, or its operation failed.
+/// The tool does not exist, or its operation failed.
 pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<String, Refusal> {
     let caller = &call.invoked.caller;
     let arguments = call.arguments.lock().take();
@@ -36,7 +36,7 @@ pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<Strin
     if let Some(tool) = tool.filter(|tool| !tool.yields_to_actions()) {
         return Ok(run_tool(app, caller, tool, arguments).await?);
     }
-    // Only those that the caller is shown, so that nobody learns of others by their names.
+    // Only visible actions count, so a caller cannot find out about others by their names.
     let visible = app.visible(caller);
     let found = visible.actions.iter().find(|(block, place)| action_tool(block, *place) == name);
     let Some((block, place)) = found else {
@@ -64,9 +64,9 @@ fn text(json: Vec<u8>) -> Result<String> {
 
 async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawValue>>) -> Result<String> {
     let arguments = Arguments::parse(raw.as_deref())?;
-    // A large value is in memory once from here on.
+    // Dropped, so that a large value is in memory only once.
     drop(raw);
-    // The right to the object is demanded before the other arguments are looked at.
+    // The permission on the object is checked before the other arguments.
     if let (Some(object), needed @ [_, ..]) = (arguments.object_name(), tool.needs()) {
         app.admit_to_object(caller, &object, needed).await?;
     }

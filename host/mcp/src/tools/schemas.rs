@@ -1,10 +1,10 @@
-//! Schemas of what tools take and give, as JSON Schema.
+//! JSON Schemas of the arguments and results of tools.
 
 use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
 use blockbase_app::{Operand, Operator, PaginationAnswer};
 use serde_json::{Map, Value, json};
 
-/// Names of objects that a schema lists; a longer list helps nobody.
+/// Names of objects that a schema lists. A longer list would not help.
 const NAMES_MAX: usize = 100;
 
 pub(super) fn text(description: &str) -> Value {
@@ -21,7 +21,7 @@ pub(super) fn exact(properties: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// `object_name`, with the objects that the tool may be used on.
+/// `object_name`, with the objects that the caller may use the tool on.
 pub(super) fn object_name(objects: &[String]) -> Value {
     let listed = objects.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = match objects.len().checked_sub(NAMES_MAX) {
@@ -53,7 +53,7 @@ pub(super) fn search() -> Value {
 }
 
 pub(super) fn filters() -> Value {
-    // Aliases are taken too.
+    // Aliases are accepted too.
     let value = format!(
         "{} take a list, or text separated by commas. {} ignore the value.",
         Operand::List.operators(),
@@ -70,7 +70,7 @@ pub(super) fn filters() -> Value {
     json!({ "type": "array", "items": filter, "description": "A record must match all of them." })
 }
 
-/// `where`. A client sees by its examples what it can hold, since the columns and relations are those of get_object.
+/// `where`. Its examples show a client the form. get_object lists the columns and relations.
 pub(super) fn condition() -> Value {
     json!({
         "type": "object",
@@ -92,7 +92,7 @@ pub(super) fn expand() -> Value {
     )
 }
 
-/// A record as it is answered.
+/// A record in an answer.
 fn record() -> Value {
     json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] })
 }
@@ -106,7 +106,7 @@ pub(super) fn data_of_record() -> Value {
     data(record())
 }
 
-/// `schema` of an answer that `expand` shapes.
+/// `schema` of an answer that may have warnings about `expand`.
 pub(super) fn with_warnings(mut schema: Value) -> Value {
     schema["properties"]["warnings"] = json!({
         "type": "array",
@@ -138,7 +138,7 @@ pub(super) fn written() -> Value {
     exact(json!({ "count": { "type": "integer" }, "ids": ids }), &["count", "ids"])
 }
 
-/// A schema as rmcp holds it.
+/// A schema in the form that rmcp needs.
 pub(super) fn members(schema: Value) -> Map<String, Value> {
     match schema {
         Value::Object(members) => members,

@@ -1,4 +1,4 @@
-//! Answers in the form of better-auth's protocol.
+//! Responses in the form of better-auth's protocol.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +12,7 @@ use crate::answer::hints;
 /// A refusal in the protocol's form: `{ code, error, message }`.
 pub(crate) enum AuthError {
     Problem(AuthProblem),
-    /// `callbackURL` leads to where the configuration does not trust.
+    /// `callbackURL` leads to an origin that is not trusted.
     InvalidCallbackUrl,
 }
 
@@ -86,7 +86,7 @@ impl IntoResponse for AuthError {
                 blockbase_app::log_cause(&error);
                 let mut response = refusal(status(error.code), error.code.as_str(), &error.message_for(hints::words));
                 if let Some(seconds) = error.retry_after_s {
-                    // The protocol's client reads the second one.
+                    // Clients of the protocol read the second header.
                     for name in [header::RETRY_AFTER, HeaderName::from_static("x-retry-after")] {
                         response.headers_mut().insert(name, HeaderValue::from(seconds.get()));
                     }
@@ -97,7 +97,7 @@ impl IntoResponse for AuthError {
     }
 }
 
-/// Shows a session's token to those who have no cookie jar; scripts of other origins may read it.
+/// Returns a session's token to clients without a cookie jar. Scripts of other origins may read the header.
 pub(crate) fn show_token(headers: &mut HeaderMap, token: &str) {
     if let Ok(token) = HeaderValue::from_str(token) {
         headers.insert("set-auth-token", token);

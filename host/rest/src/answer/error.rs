@@ -1,4 +1,4 @@
-//! Errors as responses: one envelope, one status a code.
+//! Errors as responses: one envelope, and one status for each code.
 
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -8,7 +8,7 @@ use blockbase_app::schema::{Code, Error, excerpt};
 use crate::answer::auth::AuthError;
 use crate::answer::hints;
 
-/// A domain error on its way out.
+/// A domain error that becomes a response.
 #[derive(Debug)]
 pub(crate) struct ApiError(pub(crate) Error);
 
@@ -37,12 +37,12 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Whether a path belongs to the protocol of sign-in, which has its own form of errors and its own rate limit.
+/// Whether a path belongs to the sign-in protocol, which has its own form of errors and its own rate limit.
 pub(crate) fn is_auth(path: &str) -> bool {
     path.starts_with("/api/auth/")
 }
 
-/// An error before any handler. Under `/api/auth` it has its code in both spellings, as that protocol has it.
+/// An error outside of a handler. Below `/api/auth` it has the form of that protocol.
 pub(crate) fn unhandled(path: &str, error: Error) -> Response {
     match is_auth(path) {
         true => AuthError::from(error).into_response(),
@@ -50,12 +50,12 @@ pub(crate) fn unhandled(path: &str, error: Error) -> Response {
     }
 }
 
-/// No route has this path.
+/// The response if no route has this path.
 pub(crate) async fn no_route(uri: Uri) -> Response {
     unhandled(uri.path(), Error::new(Code::NotFound, format!("There is nothing at `{}`.", uri.path())))
 }
 
-/// The path has no such method; axum adds `Allow`.
+/// The response if the path does not support the method. axum adds `Allow`.
 pub(crate) async fn no_method(method: Method, uri: Uri) -> Response {
     let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", excerpt(uri.path()));
     unhandled(uri.path(), Error::new(Code::MethodNotAllowed, message))

@@ -1,4 +1,4 @@
-//! Hints of errors in the words of REST: its paths, parameters and headers.
+//! Hints of errors in REST's terms: its paths, parameters and headers.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// Clients may have the sentences in front of people: they are what they were when the errors themselves had them.
+    /// Clients may show these sentences to people. So they stay as they were when the errors themselves had them.
     #[test]
     fn messages_have_their_hints() {
         let said = |error: Error| error.envelope(words)["message"].as_str().expect("a message").to_owned();

@@ -1,4 +1,4 @@
-//! Answers made of bytes that are JSON already.
+//! Responses from bytes that are already JSON.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,7 +7,7 @@ use blockbase_app::{Answered, App, RecordAnswer, write_warnings};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A JSON answer of ready bytes.
+/// A JSON response from finished bytes.
 pub(crate) fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
@@ -32,7 +32,7 @@ pub(crate) fn record(status: StatusCode, record: &RecordAnswer, warnings: &[Stri
     with_etag(json_bytes(status, json), &app.etag(&record.version))
 }
 
-/// `{ "data": …`, to be closed.
+/// `{ "data": …`. The caller appends the rest.
 fn data_begun(record: &RecordAnswer) -> Vec<u8> {
     let mut json = Vec::with_capacity(record.json.len() + 32);
     json.extend_from_slice(b"{\"data\":");
@@ -40,7 +40,7 @@ fn data_begun(record: &RecordAnswer) -> Vec<u8> {
     json
 }
 
-/// The same, or 304 if the client has this state of the record already: `is_known` says so of an ETag.
+/// The same, or 304 if the client has this version of the record. `is_known` says whether the client has an ETag.
 pub(crate) fn record_unless_known(record: &RecordAnswer, is_known: impl FnOnce(&str) -> bool, app: &App) -> Response {
     let etag = app.etag(&record.version);
     match is_known(&etag) {
@@ -65,7 +65,7 @@ fn with_etag(mut response: Response, etag: &str) -> Response {
     response
 }
 
-/// An answer as it is.
+/// A JSON response from a value.
 pub(crate) fn json<T: Serialize>(status: StatusCode, answer: &T) -> Response {
     json_bytes(status, bytes_of(answer))
 }
@@ -84,7 +84,7 @@ pub(crate) fn answered<T: Serialize>(status: StatusCode, answered: &Answered<T>)
     json(status, answered)
 }
 
-/// Adds `warnings` to an answer, where there are any.
+/// Adds `warnings` to an answer, if there are any.
 pub(crate) fn add_warnings(answer: &mut Value, warnings: Vec<String>) {
     if !warnings.is_empty() {
         answer["warnings"] = json!(warnings);

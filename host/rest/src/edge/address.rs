@@ -1,11 +1,11 @@
-//! Who is at the other end of a connection.
+//! Finds out the address of the client.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 
-/// The networks whose `X-Forwarded-For` is believed.
+/// The networks whose `X-Forwarded-For` header is trusted.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies(pub Vec<IpNet>);
 
@@ -14,7 +14,7 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// The client's address: the socket's, or the last one in `X-Forwarded-For` that no trusted proxy has.
+    /// The client's address. Behind trusted proxies it is the last address in `X-Forwarded-For` that is not a trusted proxy.
     pub(crate) fn client(&self, socket: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = socket.ip().to_canonical();
         if !self.trusts(client) {
@@ -33,7 +33,7 @@ impl TrustedProxies {
     }
 }
 
-/// The address of a hop, with its port or without.
+/// The address of a hop, with or without a port.
 fn hop_address(hop: &str) -> Option<IpAddr> {
     hop.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }

@@ -1,5 +1,5 @@
-//! Bodies that nobody reads: a request that is refused early is read on for a while, since a client that is still sending when
-//! its connection closes never gets to see the answer.
+//! Bodies that nobody reads. If a request is refused early, its body is still read for a while. Otherwise a client that is still sending
+//! when the connection closes would not see the response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,13 +12,13 @@ use http_body_util::BodyExt;
 
 /// Bytes that are read and dropped.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How long they may take.
+/// How long that may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request's body that is read on when it is dropped before its end.
+/// A request's body. If it is dropped before its end, the rest is still read.
 struct Lingering(Option<Body>);
 
-/// Makes a body linger, if there is anything in it.
+/// Makes a body linger, unless it is empty.
 pub(crate) fn lingering(body: Body) -> Body {
     match body.is_end_stream() {
         true => body,

@@ -1,7 +1,7 @@
-//! Hosts: the names under which this server answers.
+//! Hosts: the names of this server.
 //!
-//! A page whose own name was made to lead here (DNS rebinding) sends that name in `Host`. Only names that the configuration knows
-//! are answered. An IP address cannot be rebound by DNS, so every IP address is.
+//! If an attacker makes the name of a page lead here (DNS rebinding), the browser sends that name in `Host`. So only names in the
+//! configuration are accepted. DNS cannot rebind an IP address, so every IP address is accepted.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 use url::{Host, Url};
 
-/// The names of this server, beside every IP address.
+/// The names of this server. Every IP address is accepted as well.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHosts(Vec<KnownHost>);
 
@@ -17,16 +17,16 @@ pub struct KnownHosts(Vec<KnownHost>);
 struct KnownHost {
     /// In lower case.
     name: String,
-    /// `None`: the own port of http or https.
+    /// `None` means the default port of http or https.
     port: Option<u16>,
-    /// Whether the name counts without a port too, as some proxies pass it on.
+    /// Whether the name is accepted without a port too, because some proxies pass it on like that.
     port_may_be_left_out: bool,
 }
 
-/// Why a request is refused for its host.
+/// Why the host of a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostProblem {
-    /// No host, several, or one that is malformed.
+    /// The host is missing, malformed, or there are several.
     Malformed,
     /// The name is not one of this server's.
     Unknown(String),
@@ -35,23 +35,23 @@ pub(crate) enum HostProblem {
 /// The host that a request names.
 #[derive(Clone, Debug, Eq)]
 pub(crate) struct NamedHost {
-    /// In lower case; an IPv6 address in brackets.
+    /// In lower case. An IPv6 address is in brackets.
     name: String,
-    /// `None` for the own ports of http and https.
+    /// `None` for port 80, port 443, and no port.
     port: Option<u16>,
-    /// The port as it was named.
+    /// The port as the request names it.
     named_port: Option<u16>,
 }
 
 impl PartialEq for NamedHost {
-    /// Whether both lead to one name and port, where 80, 443 and none count as the same: which of them it is, a proxy may not say.
+    /// Whether both have the same name and port. 80, 443 and no port count as the same, because a proxy may hide which of them it was.
     fn eq(&self, other: &NamedHost) -> bool {
         (&self.name, self.port) == (&other.name, other.port)
     }
 }
 
 impl NamedHost {
-    /// Reads `Host`, and the authority of an absolute request target, which has to agree with it.
+    /// Reads `Host`. If the request target is absolute, its authority has to be the same.
     pub(crate) fn of(uri: &Uri, headers: &HeaderMap) -> Result<NamedHost, HostProblem> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(HostProblem::Malformed) };
@@ -66,7 +66,7 @@ impl NamedHost {
 
     fn read(authority: &Authority) -> Option<NamedHost> {
         let name = authority.host().to_ascii_lowercase();
-        // A user before the host (`evil@127.0.0.1`) makes readers disagree about which part is the host.
+        // With a user before the host (`evil@127.0.0.1`), readers disagree about which part is the host.
         let is_plain = !name.is_empty() && !authority.as_str().contains('@');
         let rest = authority.as_str().get(name.len()..)?;
         let port = match rest.strip_prefix(':') {
@@ -83,10 +83,10 @@ impl NamedHost {
         bare.parse::<IpAddr>().is_ok()
     }
 
-    /// Whether a page of `origin` came from this very host: with the same scheme, name and port.
+    /// Whether a page of `origin` came from this host: with the same scheme, name and port.
     ///
-    /// A request does not say its scheme. The ports 80 and 443 tell it, and without a port it is that of the public URL. Behind any
-    /// other port listens one server, whichever of both it speaks.
+    /// A request does not name its scheme. Port 80 means http, port 443 https, and without a port the scheme is that of the public URL. On
+    /// any other port only one server listens, so both schemes are accepted.
     pub(crate) fn is_origin(&self, origin: &str, public_scheme: &str) -> bool {
         let schemes: &[&str] = match self.named_port {
             None => &[public_scheme],
@@ -108,7 +108,7 @@ impl NamedHost {
     }
 }
 
-/// Whether a URL leads to this machine and to no other address of it.
+/// Whether a URL leads to this machine by its loopback address only.
 pub fn is_loopback_url(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
@@ -118,7 +118,7 @@ pub fn is_loopback_url(url: &Url) -> bool {
     }
 }
 
-/// Whether a URL leads to this machine, or to every address of it.
+/// Whether a URL leads to this machine, by loopback or by the unspecified address.
 pub(crate) fn is_local(url: &Url) -> bool {
     let is_every_address = match url.host() {
         Some(Host::Ipv4(address)) => address.is_unspecified(),
@@ -129,13 +129,13 @@ pub(crate) fn is_local(url: &Url) -> bool {
 }
 
 impl KnownHosts {
-    /// The host of the public URL, those of the trusted origins, and `localhost` with the port that is listened on.
+    /// Accepts the hosts of the public URL and of the trusted origins, and `localhost` with the port that the server listens on.
     pub fn new(public_url: &str, listen: SocketAddr, trusted_origins: &[String]) -> KnownHosts {
         let urls = std::iter::once(public_url).chain(trusted_origins.iter().map(String::as_str));
         let named = urls.filter_map(|url| Url::parse(url).ok()).filter_map(|url| {
             let name = url.host_str()?.to_ascii_lowercase();
             let port_may_be_left_out = !is_local(&url);
-            // The public URL may be `http://0.0.0.0:4000`, and people type `localhost`.
+            // The public URL may be `http://0.0.0.0:4000`, but people type `localhost`.
             let name = if is_local(&url) { "localhost".to_owned() } else { name };
             Some(KnownHost { name, port: url.port().filter(|port| !matches!(port, 80 | 443)), port_may_be_left_out })
         });
@@ -225,7 +225,7 @@ mod tests {
         {
             assert!(!is_own(origin), "{origin}");
         }
-        // 80 and 443 are two servers, and the scheme of the public URL tells which one a host without a port is.
+        // 80 and 443 are two servers. Without a port, the scheme of the public URL decides which one is meant.
         for (host, public, own, foreign) in [
             ("192.0.2.7", "https", "https://192.0.2.7", "http://192.0.2.7"),
             ("192.0.2.7", "http", "http://192.0.2.7:80", "https://192.0.2.7"),

@@ -1,4 +1,4 @@
-//! Around every request: its id, its address, rate limits, the origin check, one log line.
+//! Runs around every request: its id, its client's address, rate limits, checks of host and origin, and one log line.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
@@ -35,22 +35,22 @@ use crate::{AppState, Settings};
 pub(crate) struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
-    /// Pages and files from the binary: a page loads dozens of them, and none costs more than its bytes.
+    /// For pages and files from the binary. A page loads dozens of them, and each costs only its bytes.
     files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     begun: Instant,
     /// Seconds after `begun`.
     swept_at: AtomicU64,
 }
 
-/// Headers of answers that scripts of other origins may read.
+/// Response headers that scripts of other origins may read.
 const EXPOSED: [&str; 7] =
     ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id", "content-disposition"];
-/// How long a browser may keep the answer to a preflight.
+/// How long a browser may keep the response to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
-/// The lowest limit of pages and files per minute and address. A low limit of requests should not keep a page from loading.
+/// The lowest limit of pages and files, per minute and address. A low limit of requests should not stop a page from loading.
 const FILES_PER_MINUTE_MIN: u32 = 600;
-/// Addresses that a limiter remembers before it forgets those without recent requests.
+/// Addresses that a limiter remembers. If there are more, it forgets those without recent requests.
 const ADDRESSES_MAX: usize = 50_000;
 
 impl Limits {
@@ -69,7 +69,7 @@ impl Limits {
         }
     }
 
-    /// Counts a request of `address`, or answers that there were too many.
+    /// Counts a request of `address`, or returns the refusal if there were too many.
     fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
         if is_probe(path) {
             return Ok(());
@@ -90,7 +90,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Drops the addresses at rest where there are many: once a second at most, because it looks at all of them.
+    /// Drops addresses without recent requests if there are many. Runs at most once a second, because it checks all of them.
     fn sweep(&self, limiter: &DefaultKeyedRateLimiter<IpAddr>) {
         if limiter.len() <= ADDRESSES_MAX {
             return;
@@ -102,7 +102,7 @@ impl Limits {
     }
 }
 
-/// Outermost: the request's id and address, the session's renewal, one log line.
+/// The outermost layer: the request's id and client address, the renewed session, and one log line.
 pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     request = request.map(lingering);
@@ -125,13 +125,13 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
     let observed = Observed::begin(&request, &info);
     let span = observed.span().in_scope(|| tracing::info_span!("request", request.id = %info.request_id));
     let answered = async {
-        // Preflights are answered before they get to where the others are counted.
+        // Preflights are counted here, because another layer answers them before the requests are counted.
         if method == Method::OPTIONS
             && let Err(refused) = state.limits.admit(address, &path)
         {
             return *refused;
         }
-        // A defect in one handler is that request's 500 and nobody else's.
+        // A panic in a handler becomes a 500 of that request only.
         AssertUnwindSafe(next.run(request))
             .catch_unwind()
             .await
@@ -157,17 +157,17 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         state.app.count_answer(response.status().is_server_error());
     }
     observed.answered(&response, begun.elapsed());
-    // The console's files are in memory once, however many clients read them.
+    // The console's files are in memory once, no matter how many clients read them.
     match is_file(&path) {
         true => response,
         false => counted(response, state.app.response_bytes(), || info.quota_owner()),
     }
 }
 
-/// What the log shows as the route of a path that no route has. The path itself may hold anything.
+/// The route that the log shows if no route matches. The path itself is not logged, because it may contain anything.
 const NO_ROUTE: &str = "none";
 
-/// Whether a path is asked for every few seconds by machines, and never of interest.
+/// Whether machines request the path every few seconds. Such requests are not logged.
 fn is_probe(path: &str) -> bool {
     is_health(path) || path == "/metrics"
 }
@@ -176,14 +176,14 @@ fn is_health(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// Whether a path is a page of the console or a file from the binary, which has a limit of its own.
+/// Whether a path is a page of the console, or a file from the binary. These have their own limit.
 fn is_file(path: &str) -> bool {
     path == "/admin" || path.starts_with("/admin/") || path.starts_with("/api/v1/graphql/assets/")
 }
 
-/// One line for one request: the route's pattern and never the path, because paths and queries hold what people wrote.
+/// Logs one line for a request. It has the route's pattern, not the path, because paths and queries contain what people wrote.
 fn log_request(method: &Method, route: &str, status: u16, time: Duration, info: &RequestInfo) {
-    // A method may be any word that a client made up.
+    // A client can make up any method.
     let method = if method.as_str().len() > METHOD_CHARS_MAX { "other" } else { method.as_str() };
     tracing::info!(
         http.method = method,
@@ -198,7 +198,7 @@ fn log_request(method: &Method, route: &str, status: u16, time: Duration, info: 
 /// Longest method that the log shows, in characters.
 const METHOD_CHARS_MAX: usize = 16;
 
-/// A session that was extended lives on in the client too, unless the answer has a word of its own about it.
+/// Returns a renewed session's token to the client, unless the response already sets a session cookie.
 fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed) {
     if headers.contains_key(header::SET_COOKIE) {
         return;
@@ -211,7 +211,7 @@ fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed)
     show_token(headers, &renewed.token);
 }
 
-/// Innermost: lets the request in, or answers why not.
+/// The innermost layer: lets the request in, or returns the refusal.
 pub(crate) async fn admit(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let info = request.extensions().get::<RequestInfo>();
     let address = info.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.address);
@@ -221,7 +221,7 @@ pub(crate) async fn admit(State(state): State<AppState>, request: Request, next:
     }
 }
 
-/// What scripts of trusted origins may do from a browser.
+/// The CORS rules: what scripts of trusted origins may do.
 pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
     let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
     CorsLayer::new()
@@ -233,13 +233,13 @@ pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
         .max_age(PREFLIGHT_KEPT)
 }
 
-/// Rate limits, the host and the origin, before anything is read or looked up. The same for every surface.
+/// Checks rate limits, host and origin before anything is read or looked up. All surfaces share these checks.
 fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
     let (path, headers) = (request.uri().path(), request.headers());
     if *request.method() != Method::OPTIONS {
         state.limits.admit(address, path)?;
     }
-    // Balancers ask for these by whatever name they have, or by none: HTTP/1.0 knows no Host.
+    // Load balancers request these with any name, or without one: HTTP/1.0 has no Host.
     if is_health(path) {
         return Ok(());
     }
@@ -250,7 +250,7 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     }
     state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
     check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
-    // A hook looks at no session, so that no browser can be made to lend it one; pages of third parties may call it.
+    // A hook ignores sessions, so no browser can be made to lend it one. Pages of third parties may call it.
     if path.starts_with("/api/v1/hooks/") {
         return Ok(());
     }
@@ -271,13 +271,13 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     })
 }
 
-/// Checks the header for viewing as a role. It is only for reads of the API. Hooks, whose requests belong to blocks, and sign-in
-/// ignore it.
+/// Checks the header for viewing as a role. Only reads of the API may have it. Hooks and sign-in ignore it, because requests to hooks
+/// belong to blocks.
 fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Error> {
     let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
     let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);
     let Some(value) = values.next() else { return Ok(()) };
-    // No route has another method: it gets 405, with or without the header.
+    // No route has any other method, so such a request gets 405 with or without the header.
     if ![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS].contains(method) {
         return Ok(());
     }
@@ -323,7 +323,7 @@ fn too_many(path: &str, seconds: u64) -> Response {
 /// Longest request id taken from a caller, in characters.
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
-/// The caller's own id, if it holds nothing that could disturb a log.
+/// The request id that the caller sent, if it has no characters that could disturb a log.
 fn sane_request_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get("x-request-id")?.to_str().ok()?;
     let sane = !id.is_empty()

@@ -1,4 +1,4 @@
-//! What telemetry keeps of a request until it is answered; nothing while it is off.
+//! Telemetry's data about a request until the response. Without telemetry there is none.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tracing::Span;
 
 use crate::request::extract::RequestInfo;
 
-/// A request under way.
+/// A request that is being handled.
 pub(crate) struct Observed {
     span: Span,
-    /// The method and the route, while telemetry is on.
+    /// The method and the route; `None` if telemetry is off.
     request: Option<(Method, Option<MatchedPath>)>,
 }
 
@@ -25,7 +25,7 @@ impl Observed {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let path = request.uri().path();
         let span = match path {
-            // Asked for every few seconds, and never of interest.
+            // Machines request these every few seconds, so they get no span.
             "/healthz" | "/readyz" | "/metrics" => Span::none(),
             _ => blockbase_telemetry::request_span(&RequestStart {
                 method: request.method().as_str(),

@@ -1,4 +1,4 @@
-//! Origins: which pages may speak to this server.
+//! Origins: the pages that may call this server.
 
 use std::net::SocketAddr;
 
@@ -7,30 +7,30 @@ use url::Url;
 
 use crate::edge::host::{NamedHost, is_local};
 
-/// Origins whose pages may speak to this server, its own among them.
+/// Origins whose pages may call this server. Its own origin is among them.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedOrigins {
     origins: Vec<String>,
-    /// That of the public URL.
+    /// The scheme of the public URL.
     scheme: String,
 }
 
-/// Why a request is refused for its origin.
+/// Why the origin of a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OriginProblem {
-    /// The origin that it came from.
+    /// The origin of the request.
     Untrusted(String),
     Missing,
 }
 
-/// Names of one's own machine, as people and browsers write them.
+/// Names of one's own machine that people and browsers use.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-/// Characters of a foreign origin that a refusal repeats.
+/// How many characters of a foreign origin a refusal shows.
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl TrustedOrigins {
-    /// The public URL's own origin and the `configured` ones. Where the public URL is on this machine, its other spellings
-    /// (`localhost`, `127.0.0.1`, `[::1]`) with the same port are trusted too: they are the same server.
+    /// The origin of the public URL, and the `configured` ones. If the public URL is on this machine, its other names with the same port
+    /// (`localhost`, `127.0.0.1`, `[::1]`) are trusted too, because they lead to the same server.
     pub fn new(public_url: &str, listen: SocketAddr, configured: &[String]) -> TrustedOrigins {
         let public = Url::parse(public_url).ok();
         let mut origins: Vec<String> = public.iter().map(|url| url.origin().ascii_serialization()).collect();
@@ -39,7 +39,7 @@ impl TrustedOrigins {
             let own_port = url.port_or_known_default().unwrap_or(listen.port());
             for (scheme, port) in [(url.scheme(), own_port), ("http", listen.port())] {
                 let spellings = LOOPBACK.map(|name| format!("{scheme}://{name}:{port}"));
-                // Parsed, so that a port which is the scheme's own is left out.
+                // The URL is parsed, so that the scheme's default port is left out.
                 origins
                     .extend(spellings.iter().filter_map(|origin| Some(Url::parse(origin).ok()?.origin().ascii_serialization())));
             }
@@ -58,7 +58,7 @@ impl TrustedOrigins {
         self.origins.iter().any(|trusted| trusted.eq_ignore_ascii_case(origin))
     }
 
-    /// Whether somebody may be sent to `url`: a path here that no browser takes for another host, or a trusted origin.
+    /// Whether a redirect to `url` is allowed: to a path that no browser takes for another host, or to a trusted origin.
     pub(crate) fn may_lead_to(&self, url: &str) -> bool {
         if !url.starts_with('/') {
             return Url::parse(url).is_ok_and(|url| url.host().is_some() && self.trusts(&url.origin().ascii_serialization()));
@@ -68,10 +68,10 @@ impl TrustedOrigins {
         is_plain && !path.contains("%2f") && !path.contains("%5c")
     }
 
-    /// Checks where a request comes from. `host` is the checked host that it names.
+    /// Checks the origin of a request. `host` is the checked host of the request.
     ///
-    /// A request with an `Origin` has to come from a trusted one, whatever it asks for: a browser sends the header for scripts of
-    /// other origins, and for forms. A write that carries cookies needs `Origin`, or else `Referer`.
+    /// If a request has an `Origin`, the origin has to be trusted, even for a read: a browser sends the header for scripts of other
+    /// origins, and for forms. A write with cookies needs `Origin`, or else `Referer`.
     ///
     /// # Errors
     /// The origin is not trusted, or it is missing although the request needs one.
@@ -86,7 +86,7 @@ impl TrustedOrigins {
         if writes_with_cookie && origins.iter().all(|origin| origin == "null") {
             return Err(OriginProblem::Missing);
         }
-        // A page that came from an address of this server is its own; a name has to be configured.
+        // A page from an IP address of this server is its own. A page from a name is trusted only if the name is configured.
         let is_own = |origin: &str| host.is_ip() && host.is_origin(origin, &self.scheme);
         match origins.into_iter().find(|origin| !self.trusts(origin) && !is_own(origin)) {
             None => Ok(()),
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(check(Method::POST, own, &[cookie.clone(), (header::REFERER, "http://localhost:4000/x?y")]), Ok(()));
         let referer = (header::REFERER, "http://evil.example/x");
         assert_eq!(check(Method::POST, own, &[cookie.clone(), referer]), untrusted("http://evil.example"));
-        // A page that was reached by an address of the server.
+        // A page that was opened by an address of the server.
         let by_address = (header::ORIGIN, "http://192.0.2.7:4000");
         assert_eq!(check(Method::POST, "192.0.2.7:4000", &[cookie.clone(), by_address.clone()]), Ok(()));
         assert_eq!(check(Method::POST, own, &[cookie, by_address]), untrusted("http://192.0.2.7:4000"));

@@ -1,5 +1,4 @@
-//! Responses on their way to the client. Their bytes are counted until they are written to the connection, so a client that does
-//! not read them has them counted too.
+//! Responses on their way to the client. Their bytes count until they are written to the connection, even if the client does not read them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,10 +10,10 @@ use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Smaller bodies and frames are not counted: the connection itself costs as much, and connections are bounded.
+/// Smaller bodies and frames do not count: the connection itself costs as much, and connections are bounded.
 const COUNTED_BYTES_MIN: usize = 16 * 1024;
 
-/// Counts the body of a response, frame by frame where its size is not known.
+/// Counts the body of a response. If its size is not known, counts it frame by frame.
 pub(crate) fn counted(response: Response, quota: &Arc<ByteQuota>, owner: impl FnOnce() -> QuotaOwner) -> Response {
     let exact = response.body().size_hint().exact().map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     if exact.is_some_and(|bytes| bytes < COUNTED_BYTES_MIN) {
@@ -27,13 +26,13 @@ pub(crate) fn counted(response: Response, quota: &Arc<ByteQuota>, owner: impl Fn
 
 struct Counted {
     body: Body,
-    /// The count of a body that comes in one frame.
+    /// The count of a body that has one frame.
     whole: Option<BytesHeld>,
     quota: Arc<ByteQuota>,
     owner: QuotaOwner,
 }
 
-/// Bytes that are counted until the connection has written the last of them.
+/// Bytes that count until the connection has written all of them.
 struct CountedBytes {
     bytes: Bytes,
     _held: BytesHeld,

@@ -1,22 +1,22 @@
-//! Headers that keep answers where they belong: out of caches, out of frames, and read as what they are.
+//! Security headers of responses: no caching, no frames, and no guesses at the content type.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// What an answer below `/api` depends on.
+/// The request headers that a response below `/api` depends on.
 pub(crate) const CREDENTIALS: HeaderValue = HeaderValue::from_static("Authorization, Cookie, X-API-Key, X-Svc-View-As");
-/// A year, as browsers ask for it. Other hosts of the domain are for their own servers to decide.
+/// A year, as browsers recommend. Other hosts of the domain are not included, because their own servers decide.
 const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// Adds to an answer what it does not say itself. `is_https`: whether the public URL is.
+/// Adds the headers that a response does not have yet. `is_https`: whether the public URL has that scheme.
 pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
-    // Nearly every answer depends on a credential, so an answer without a rule for caches must not be cached.
+    // Nearly every response depends on a credential. So a response without a rule for caches must not be cached.
     add(headers, header::CACHE_CONTROL, "no-store");
     add(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     add(headers, header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'");
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HTTPS_ONLY);
     }
-    // The answer of a hook belongs to its block, and the files of GraphiQL are the same for everybody.
+    // A hook's response belongs to its block, and the files of GraphiQL are the same for everybody.
     let is_own = path.starts_with("/api/") && !path.starts_with("/api/v1/hooks/") && !path.starts_with("/api/v1/graphql/assets/");
     let varies = headers.get_all(header::VARY).iter().any(|value| *value == CREDENTIALS);
     if is_own && !varies {

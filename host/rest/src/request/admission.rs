@@ -1,8 +1,8 @@
-//! Who may have an operation, found out before its parameters and its body are looked at: credential (401), permission (403),
-//! then the rest of the request.
+//! Decides who may run an operation, before its parameters and its body are read. The order is: credential (401), permission (403), the
+//! rest of the request.
 //!
-//! A handler names what it demands in its first extractor. Bodies are read for admitted requests alone, within what the demand
-//! allows: a handler that forgets to demand anything cannot read one.
+//! A handler names its demand in its first extractor. Only the body of an admitted request is read, within the bound of the demand. So a
+//! handler that forgets its demand cannot read a body.
 
 use std::marker::PhantomData;
 
@@ -17,30 +17,30 @@ use crate::answer::error::ApiError;
 use crate::request::extract::{Authenticated, QueryPairs, RequestInfo, credentials};
 use crate::request::precondition::refuse_if_match;
 
-/// Largest body of an operation that administers, in bytes.
+/// Largest body of an administrative operation, in bytes.
 pub(crate) const ADMINISTRATIVE_BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// The right to have a body read, which [`crate::request::body`] asks for.
+/// Allows the body to be read. [`crate::request::body`] needs it.
 #[derive(Clone)]
 pub(crate) struct Admitted {
-    /// Whose share the body uses.
+    /// The owner whose share the body uses.
     pub(crate) owner: QuotaOwner,
     pub(crate) body_bytes_max: usize,
 }
 
-/// What an operation demands of its caller.
+/// The permission that an operation demands of its caller.
 pub(crate) trait Demand {
-    /// Whether its body is bounded as those of operations that administer.
+    /// Whether the operation is administrative, and its body has the smaller bound.
     const IS_ADMINISTRATIVE: bool = true;
-    /// Whether `If-Match` is refused: on records, where it could be taken for a condition.
+    /// Whether `If-Match` is refused. It is refused on operations on records that would ignore the condition.
     const REFUSES_IF_MATCH: bool = false;
 
     /// # Errors
-    /// What the caller is refused with.
+    /// Why the caller is refused.
     fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> impl Future<Output = Result<(), ApiError>> + Send;
 }
 
-/// A caller who has what `D` demands.
+/// A caller who fulfills the demand `D`.
 pub(crate) struct Granted<D>(pub(crate) Caller, pub(crate) PhantomData<fn() -> D>);
 
 impl<D: Demand> FromRequestParts<AppState> for Granted<D> {
@@ -58,13 +58,13 @@ impl<D: Demand> FromRequestParts<AppState> for Granted<D> {
     }
 }
 
-/// Lets a body of at most `bytes_max` bytes be read, and never more than the configuration allows.
+/// Allows a body of at most `bytes_max` bytes, but never more than the configuration allows.
 pub(crate) fn admit(parts: &mut Parts, state: &AppState, owner: QuotaOwner, bytes_max: usize) {
     let body_bytes_max = bytes_max.min(state.settings.body_bytes_max);
     parts.extensions.insert(Admitted { owner, body_bytes_max });
 }
 
-/// What the caller presents, on operations that are for everybody: sign-up, hooks.
+/// The credentials of a request to an operation that is open to everybody: sign-up, hooks.
 pub(crate) struct Anyone(pub(crate) Credentials);
 
 impl FromRequestParts<AppState> for Anyone {
@@ -77,7 +77,7 @@ impl FromRequestParts<AppState> for Anyone {
     }
 }
 
-/// What the caller presents, on operations of `/api/auth` that need a session.
+/// The credentials of a request to an operation of `/api/auth` that needs a session.
 pub(crate) struct WithSession(pub(crate) Credentials);
 
 impl FromRequestParts<AppState> for WithSession {
@@ -91,7 +91,7 @@ impl FromRequestParts<AppState> for WithSession {
     }
 }
 
-/// What the caller presents, on the claim of the account that was made at boot.
+/// The credentials of a request that claims the account that was made at boot.
 pub(crate) struct Claiming(pub(crate) Credentials);
 
 impl FromRequestParts<AppState> for Claiming {
@@ -105,14 +105,14 @@ impl FromRequestParts<AppState> for Claiming {
     }
 }
 
-/// What an operation is about: a resource of the platform.
+/// The resource of the platform that an operation works on.
 pub(crate) trait Gated {
     const RESOURCE: Resource;
-    /// Whether a grant for own rows is enough.
+    /// Whether a grant for own rows is sufficient.
     const ADMITS_OWN_ROWS: bool = Self::RESOURCE.has_own_rows();
 }
 
-/// One of the actions on it.
+/// The action that is demanded on it.
 pub(crate) trait Right {
     const ACTION: Action;
 }
@@ -128,7 +128,7 @@ macro_rules! resources {
 
 resources! { Objects Events Blocks Roles Users ApiKeys Webhooks Tasks Settings }
 
-/// Nobody gives roles to themselves by a grant for their own row.
+/// A grant for one's own row must not allow users to give roles to themselves.
 pub(crate) struct RolesOfUsers;
 
 impl Gated for RolesOfUsers {
@@ -158,7 +158,7 @@ impl<S: Gated, R: Right> Demand for (S, R) {
     }
 }
 
-/// One part of the path, decoded; empty where it is not valid, which the handler's own extractor refuses.
+/// One part of the path, decoded. If it is not valid, it is empty, and the handler's own extractor refuses the request.
 async fn path_part(parts: &mut Parts, state: &AppState, name: &str) -> String {
     match RawPathParams::from_request_parts(parts, state).await {
         Ok(params) => params.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned()).unwrap_or_default(),
@@ -169,7 +169,7 @@ async fn path_part(parts: &mut Parts, state: &AppState, name: &str) -> String {
 async fn admit_to_object(caller: &Caller, parts: &mut Parts, state: &AppState, actions: &[Action]) -> Result<(), ApiError> {
     let object = path_part(parts, state, "object").await;
     if object.is_empty() || object.contains('\0') {
-        // No object has such a name, so only a grant for all of them reaches it.
+        // No object has this name, so only a grant for all objects is sufficient.
         for action in actions {
             caller.access("", *action)?;
         }
@@ -190,7 +190,7 @@ impl<R: Right> Demand for Records<R> {
     }
 }
 
-/// The same on one record, on a condition where `If-Match` names one.
+/// The same for one record. `If-Match` may name a condition.
 pub(crate) struct OneRecord<R>(PhantomData<R>);
 
 impl<R: Right> Demand for OneRecord<R> {
@@ -201,7 +201,7 @@ impl<R: Right> Demand for OneRecord<R> {
     }
 }
 
-/// A new record, or with `on_conflict` one that may be changed instead.
+/// Creating a record. With `on_conflict`, it may also change an existing one.
 pub(crate) struct NewRecord;
 
 impl Demand for NewRecord {
@@ -209,7 +209,7 @@ impl Demand for NewRecord {
     const REFUSES_IF_MATCH: bool = true;
 
     async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
-        // A query that cannot be decoded names nothing; it is refused later.
+        // A query that cannot be decoded counts as one without `on_conflict`. It is refused later.
         let query = QueryPairs::from_request_parts(parts, state).await;
         let is_upsert = query.is_ok_and(|query| query.get("on_conflict").is_some());
         let actions: &[Action] = if is_upsert { &[Action::Create, Action::Update] } else { &[Action::Create] };
@@ -247,7 +247,7 @@ impl Demand for CalledAction {
     }
 }
 
-/// A recorded event handed to a block's handler once more.
+/// Sending a recorded event to a block's handler once more.
 pub(crate) struct Replay;
 
 impl Demand for Replay {
@@ -256,7 +256,7 @@ impl Demand for Replay {
     }
 }
 
-/// A session: what belongs to its user belongs to no key.
+/// A session: a key may not use what belongs to its user.
 pub(crate) struct Person;
 
 impl Demand for Person {
@@ -275,10 +275,10 @@ impl Demand for Stream {
     }
 }
 
-/// The right to read a body, of a request that was admitted.
+/// The permit to read a body, if the request was admitted.
 ///
 /// # Errors
-/// A handler demanded nothing of its caller, which is a defect.
+/// The handler demanded nothing of its caller, which is a defect.
 pub(crate) fn admitted(parts: &axum::http::Extensions) -> Result<Admitted, ApiError> {
     parts.get::<Admitted>().cloned().ok_or_else(|| Error::internal("a body is read of a request that nobody admitted").into())
 }

@@ -1,7 +1,7 @@
-//! Bytes of bodies in flight: how many the process holds, and whose they are.
+//! Bytes of request bodies that the process has in memory, and their owners.
 //!
-//! A body counts against its owner's share by what it announces once its first bytes arrive, and against the whole by what has
-//! arrived. So an upload that stalls takes nothing from others, and two halves of one owner never wait for each other.
+//! From its first bytes on, a body counts against its owner's share with its announced size. Against the total it counts only with what has
+//! arrived. So an upload that stalls takes nothing from others, and two half-sent bodies of one owner never wait for each other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes of all bodies in flight.
+/// Bytes of all bodies together.
 const BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of those of one owner; a larger body is admitted when it is its owner's only one.
+/// Bytes of one owner's bodies. A larger body is admitted if it is its owner's only one.
 const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
-/// How long a body waits until there is room for it.
+/// How long a body waits for room.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Bodies that wait, of all owners and of one.
+/// Bodies that wait: of all owners, and of one.
 const WAITING_MAX: usize = 1_000;
 const WAITING_OF_ONE_MAX: usize = 100;
 
-/// The bodies in flight.
+/// The bodies that are in memory.
 pub(crate) struct Bodies {
     bytes_max: usize,
     of_one_max: usize,
     wait_max: Duration,
     state: Mutex<State>,
-    /// Told when a body is gone.
+    /// Notified when a body is dropped.
     freed: Notify,
 }
 
@@ -40,7 +40,7 @@ struct State {
     owners: HashMap<QuotaOwner, Share>,
 }
 
-/// What one owner has in flight.
+/// The bodies of one owner.
 #[derive(Default)]
 struct Share {
     reserved: usize,
@@ -60,7 +60,7 @@ impl Default for Bodies {
     }
 }
 
-/// The place of one body, until it is dropped.
+/// The place of one body. Dropping it gives it back.
 pub(crate) struct BodyPlace {
     bodies: Arc<Bodies>,
     owner: QuotaOwner,
@@ -75,23 +75,23 @@ impl std::fmt::Debug for BodyPlace {
 }
 
 impl Bodies {
-    /// What a body counts of its owner's share. One that is larger than the share began as the only one, and leaves the share to
-    /// smaller ones.
+    /// How much a body counts against its owner's share. A body that is larger than the share was admitted as the only one, and counts
+    /// nothing, so that smaller ones have the share.
     fn counted(&self, bytes: usize) -> usize {
         if bytes > self.of_one_max { 0 } else { bytes }
     }
 
-    /// A place for a body of which nothing has arrived.
+    /// A place for a body that has not begun to arrive.
     pub(crate) fn place(self: &Arc<Self>, owner: QuotaOwner) -> BodyPlace {
         BodyPlace { bodies: Arc::clone(self), owner, reserved: 0, arrived: 0 }
     }
 }
 
 impl BodyPlace {
-    /// Makes room for `bytes` more that have arrived, of a body that will have `announced` in all, as far as it is known.
+    /// Makes room for `bytes` that have arrived. `announced` is the body's whole size, as far as it is known.
     ///
     /// # Errors
-    /// `unavailable` if there is no room for too long.
+    /// `unavailable` if there is no room in time.
     pub(crate) async fn arrive(&mut self, bytes: usize, announced: usize) -> Result<()> {
         let due = announced.max(self.arrived + bytes);
         if self.take(bytes, due) {
@@ -102,7 +102,7 @@ impl BodyPlace {
         loop {
             let freed = bodies.freed.notified();
             tokio::pin!(freed);
-            // From here on no word of it is lost.
+            // From now on no notification is lost.
             freed.as_mut().enable();
             if self.take(bytes, due) {
                 return Ok(());
@@ -111,7 +111,7 @@ impl BodyPlace {
         }
     }
 
-    /// Takes the room, if there is any.
+    /// Takes the room if there is enough.
     fn take(&mut self, bytes: usize, due: usize) -> bool {
         let mut state = self.bodies.state.lock();
         let is_only_one_of_all = state.arrived == self.arrived;
@@ -122,7 +122,7 @@ impl BodyPlace {
         let share = state.owners.entry(self.owner.clone()).or_default();
         let others = share.bodies - usize::from(!is_new);
         let reserved = share.reserved - self.bodies.counted(self.reserved);
-        // A body that is larger than the share, or for which all of it is reserved, was admitted and goes on.
+        // This body was admitted already, and goes on: it is larger than the share, or its whole size is reserved.
         let is_admitted = self.reserved > self.bodies.of_one_max || due <= self.reserved;
         let is_past_share = reserved + due > self.bodies.of_one_max;
         if !is_admitted && is_past_share && (others > 0 || due <= self.bodies.of_one_max) {
@@ -155,7 +155,7 @@ impl Drop for BodyPlace {
 }
 
 impl State {
-    /// Drops what is kept of an owner who has nothing in flight.
+    /// Drops the entry of an owner without bodies.
     fn forget(&mut self, owner: &QuotaOwner) {
         if self.owners.get(owner).is_some_and(|share| share.bodies == 0 && share.waiting == 0) {
             self.owners.remove(owner);

@@ -1,4 +1,4 @@
-//! Request bodies: read whole within a bound, and JSON where JSON is due.
+//! Request bodies: reads a whole body within a bound, and checks the JSON of operations that need it.
 
 use std::time::Duration;
 
@@ -23,24 +23,24 @@ use crate::request::extract::RequestInfo;
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it may send nothing.
+/// How long the client may send nothing.
 const STALLED_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes reserved for a body before it arrives, at most.
+/// Bytes that are reserved for a body before it arrives.
 const BODY_BYTES_USUAL: usize = 64 * 1024;
 
-/// Reads the body of a request that was admitted, within the bound that it was admitted with.
+/// Reads the body of an admitted request, within its bound.
 ///
 /// # Errors
-/// `payload_too_large` past it; `invalid_request` for one that was cut short, or is too slow; `unavailable` if too many bytes
-/// of others are in flight.
+/// `payload_too_large` if the body is larger; `invalid_request` if it ends early or comes too slowly; `unavailable` if too many bytes of
+/// other bodies are in memory.
 pub(crate) async fn read(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
     let admitted = admitted(request.extensions())?;
     let bytes_max = admitted.body_bytes_max;
     read_admitted(request, state, admitted.owner, bytes_max).await
 }
 
-/// The same within a bound of its own.
+/// The same, with another bound.
 pub(crate) async fn read_within(request: Request, state: &AppState, bytes_max: usize) -> Result<Bytes, ApiError> {
     let owner = admitted(request.extensions())?.owner;
     read_admitted(request, state, owner, bytes_max).await
@@ -51,7 +51,7 @@ async fn read_admitted(request: Request, state: &AppState, owner: QuotaOwner, by
     read_body(&parts, body, state, owner, bytes_max).await
 }
 
-/// The same of a request that was taken apart. What arrives is counted for as long as the request is under way.
+/// The same for a request in parts. Its bytes count until the request ends.
 pub(crate) async fn read_body(
     parts: &Parts,
     body: Body,
@@ -88,7 +88,7 @@ async fn collect(headers: &HeaderMap, mut body: Body, bytes_max: usize, place: &
         return Err(too_large());
     }
     let announced = announced.map_or(0, |length| usize::try_from(length).unwrap_or(bytes_max));
-    // The length is only announced, so no more than a usual body is reserved for it.
+    // The length is only announced, so at most the usual size is reserved.
     let mut kept: Vec<u8> = Vec::with_capacity(announced.min(BODY_BYTES_USUAL));
     while let Some(frame) = tokio::time::timeout(STALLED_MAX, body.frame()).await.map_err(|_| too_slow())? {
         let frame = frame.map_err(|_| Error::invalid_request("The body was cut short."))?;
@@ -101,7 +101,7 @@ async fn collect(headers: &HeaderMap, mut body: Body, bytes_max: usize, place: &
         }
         place.arrive(data.len(), announced).await?;
         if kept.len() + data.len() > kept.capacity() && kept.len() < announced {
-            // It goes on beyond the usual: one allocation instead of doubled ones.
+            // The body is larger than usual: one allocation for the rest, instead of repeated doubling.
             kept.reserve_exact(announced - kept.len());
         }
         kept.extend_from_slice(&data);
@@ -129,7 +129,7 @@ impl FromRequest<AppState> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        // A handler that demanded nothing of its caller learns it here.
+        // This fails if the handler demanded nothing of its caller.
         admitted(request.extensions())?;
         expect_media_type(request.headers(), "application/json")?;
         let bytes = read(request, state).await?;
@@ -140,7 +140,7 @@ impl FromRequest<AppState> for JsonText {
     }
 }
 
-/// A JSON object as its members, each still text.
+/// The members of a JSON object. Their values stay text.
 pub(crate) struct JsonMembers(pub(crate) Members);
 
 impl FromRequest<AppState> for JsonMembers {
@@ -152,7 +152,7 @@ impl FromRequest<AppState> for JsonMembers {
     }
 }
 
-/// A JSON body of a fixed form.
+/// A JSON body with a fixed form.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
@@ -160,7 +160,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        // Postgres' text cannot hold it.
+        // Text in Postgres cannot contain a NUL character.
         if holds_nul(&text) {
             return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
         }
@@ -168,7 +168,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
-/// For a member whose `null` differs from leaving it out. `null` becomes `Some(None)`.
+/// For a member for which `null` and a missing member differ. `null` becomes `Some(None)`.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -177,7 +177,7 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// For a member of a change that may be left out and may not be null: nobody takes null for "leave it as it is".
+/// For a member of a change that may be left out, but not be null. So nobody can take null for "no change".
 pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -186,7 +186,7 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// `{ "ids": [uuid] }`; the ids are looked at by the operation.
+/// `{ "ids": [uuid] }`. The operation checks the ids.
 pub(crate) struct Ids(pub(crate) Vec<String>);
 
 impl FromRequest<AppState> for Ids {

@@ -1,4 +1,4 @@
-//! What handlers take out of a request: the caller, the path's parts, the query's pairs.
+//! The extractors of handlers: the caller, the parts of the path, the query parameters.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -16,18 +16,18 @@ use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::request::bodies::BodyPlace;
 
-/// The header that names the role to look at the service as. The middleware lets it through on reads alone.
+/// The header with the role to view the service as. The middleware allows it only on reads.
 pub(crate) const VIEW_AS: &str = "x-svc-view-as";
 
-/// What the middleware knows of a request.
+/// The middleware's data about a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
     pub(crate) request_id: String,
-    /// Who is at the other end, by socket or by a trusted proxy's word.
+    /// The client's address, from the socket or from a trusted proxy.
     pub(crate) address: std::net::IpAddr,
-    /// Learns that the request's session was extended.
+    /// Receives the session's new token if the session was extended.
     pub(crate) renewal: RenewalSlot,
-    /// Learns who the caller is, for the log.
+    /// Receives the caller, for the log.
     pub(crate) principal: PrincipalSlot,
     /// The share that the request uses.
     pub(crate) quota: Arc<RequestQuota>,
@@ -36,9 +36,9 @@ pub(crate) struct RequestInfo {
 /// The share that a request uses: its owner, and the place of its body.
 #[derive(Debug, Default)]
 pub(crate) struct RequestQuota {
-    /// The caller's, once it is known; else that of the address.
+    /// The caller, once it is known; before that, the client's address.
     owner: OnceLock<QuotaOwner>,
-    /// The place of the request's body among those in flight, for as long as the request is under way.
+    /// The place of the request's body, until the request ends.
     pub(crate) body_place: Mutex<Option<BodyPlace>>,
 }
 
@@ -49,10 +49,10 @@ impl RequestInfo {
     }
 }
 
-/// Lets a caller's request go on when there is room for a response: before anything is done for it.
+/// Waits until the caller has room for a response, before any work is done.
 ///
 /// # Errors
-/// `unavailable` if the caller's responses are not read.
+/// `unavailable` if the client does not read the caller's earlier responses.
 pub(crate) async fn response_room(parts: &Parts, state: &AppState, caller: &Caller) -> Result<(), Error> {
     let owner = caller.quota_owner();
     if let Some(info) = parts.extensions.get::<RequestInfo>() {
@@ -61,7 +61,7 @@ pub(crate) async fn response_room(parts: &Parts, state: &AppState, caller: &Call
     state.app.response_room(owner).await
 }
 
-/// The caller, authenticated.
+/// The authenticated caller.
 pub(crate) struct Authenticated(pub(crate) Caller);
 
 impl FromRequestParts<AppState> for Authenticated {
@@ -70,7 +70,7 @@ impl FromRequestParts<AppState> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let caller = state.app.authenticate(&credentials(parts)).await?;
         response_room(parts, state, &caller).await?;
-        // It may have waited for room.
+        // The request may have waited for room, so the caller is checked again.
         state.app.recheck(&caller).await?;
         Ok(Authenticated(caller))
     }
@@ -87,8 +87,8 @@ impl FromRequestParts<AppState> for Presented {
     }
 }
 
-/// The credentials of a request. An `Authorization` with another scheme than Bearer does not count. Other cookies whose bytes are
-/// not text do not hide the service's cookie.
+/// The credentials of a request. An `Authorization` header counts only with the scheme Bearer. Other cookies that are not valid text do not
+/// hide the service's cookie.
 pub(crate) fn credentials(parts: &Parts) -> Credentials {
     let text = |name: &str| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
@@ -117,7 +117,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParts<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         match Path::<T>::from_request_parts(parts, state).await {
-            // No id or name holds one, and Postgres' text cannot.
+            // No id or name contains a NUL, and text in Postgres cannot.
             Ok(_) if parts.uri.path().contains("%00") => Err(Error::invalid_request("The path holds a NUL character.").into()),
             Ok(Path(value)) => Ok(PathParts(value)),
             Err(_) => Err(Error::invalid_request("The path is not valid UTF-8 after percent-decoding.").into()),
@@ -125,7 +125,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParts<T> {
     }
 }
 
-/// The query's pairs, decoded as forms are.
+/// The query parameters, decoded like a form.
 pub(crate) struct QueryPairs(Vec<(String, String)>);
 
 impl FromRequestParts<AppState> for QueryPairs {
@@ -135,7 +135,7 @@ impl FromRequestParts<AppState> for QueryPairs {
         let query = parts.uri.query().unwrap_or_default();
         let mut pairs = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            // The decoder puts U+FFFD where bytes are no UTF-8; a literal one is not worth keeping apart.
+            // The decoder writes U+FFFD for bytes that are not UTF-8. A literal U+FFFD is refused as well.
             if [&name, &value].iter().any(|text| text.contains('\u{fffd}')) {
                 return Err(Error::invalid_request("The query is not valid UTF-8 after percent-decoding.").into());
             }
@@ -155,8 +155,8 @@ impl QueryPairs {
         self.iter().filter(|(known, _)| *known == name).map(|(_, value)| value).last()
     }
 
-    /// A parameter that is `true` or `false`, and `false` if it is left out. A repeated parameter is refused, because some
-    /// readers take the first value and others the last one (`dryRun=true&dryRun=false`).
+    /// A parameter that is `true` or `false`. If it is left out, it is `false`. A repeated parameter is refused, because some readers take
+    /// the first value and others the last one (`dryRun=true&dryRun=false`).
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         if self.iter().filter(|(known, _)| *known == name).count() > 1 {
             return Err(Error::invalid_request(format!("`{name}` stands in the query more than once.")).into());
@@ -168,7 +168,7 @@ impl QueryPairs {
         }
     }
 
-    /// Nothing but these parameters.
+    /// Refuses any other parameter.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         match self.iter().find(|(name, _)| !known.contains(name)) {
             None => Ok(()),
@@ -179,7 +179,7 @@ impl QueryPairs {
         }
     }
 
-    /// `page`, `pageSize`, `limit`, `offset` and `search`, beside parameters of the handler's own.
+    /// `page`, `pageSize`, `limit`, `offset` and `search`. `own` names the handler's other parameters.
     pub(crate) fn search_page_beside(&self, own: &[&str]) -> Result<(Option<String>, Paging), ApiError> {
         let searched = ListParameter::of_window().chain([ListParameter::Search]);
         let mut known: Vec<&str> = searched.flat_map(ListParameter::names).collect();
@@ -189,7 +189,7 @@ impl QueryPairs {
         Ok((request.search, request.paging))
     }
 
-    /// `page`, `pageSize`, `limit` and `offset`, beside parameters of the handler's own.
+    /// `page`, `pageSize`, `limit` and `offset`. `own` names the handler's other parameters.
     pub(crate) fn page_beside(&self, own: &[&str]) -> Result<Paging, ApiError> {
         let mut known: Vec<&str> = ListParameter::of_window().map(ListParameter::name).collect();
         known.extend(own);

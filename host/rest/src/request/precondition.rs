@@ -1,4 +1,4 @@
-//! `If-Match` and `If-None-Match` of requests for one record.
+//! `If-Match` and `If-None-Match` in requests for one record.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ use blockbase_app::schema::Error;
 use crate::AppState;
 use crate::answer::error::ApiError;
 
-/// What `If-Match` demands of the record that a request changes or deletes; `None` where the header is left out.
+/// The condition of `If-Match` on a change or deletion; `None` if the header is left out.
 pub(crate) struct IfMatch(pub(crate) Option<Condition>);
 
 impl FromRequestParts<AppState> for IfMatch {
@@ -47,7 +47,8 @@ fn refused(why: &str) -> ApiError {
         .into()
 }
 
-/// Refuses `If-Match` where it has no meaning. Ignoring it would be a change that its sender did not want.
+/// Refuses `If-Match` on an operation that does not support it. If it were ignored, the server could make a change that the sender did not
+/// want.
 ///
 /// # Errors
 /// `invalid_request`.
@@ -61,7 +62,7 @@ pub(crate) fn refuse_if_match(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// The ETags that `If-None-Match` names.
+/// The ETags in `If-None-Match`.
 pub(crate) struct IfNoneMatch(Vec<String>);
 
 impl FromRequestParts<AppState> for IfNoneMatch {
@@ -78,7 +79,7 @@ fn listed(headers: &HeaderMap, name: HeaderName) -> Vec<String> {
 }
 
 impl IfNoneMatch {
-    /// Whether one of them is `etag`, or `*`. They are compared weakly, as RFC 9110 has it for this header.
+    /// Whether `etag` or `*` is among them. The comparison is weak, as RFC 9110 demands for this header.
     pub(crate) fn names(&self, etag: &str) -> bool {
         self.0.iter().any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
     }

@@ -1,4 +1,4 @@
-//! Writes a JSON document again without spaces, and without a tree of it in memory.
+//! Writes a JSON document again without spaces. It builds no tree of it in memory.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -6,11 +6,11 @@ use std::hash::BuildHasher;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize};
 
-/// Up to so many members of an object are compared with each other one by one.
+/// Up to this number, an object's members are compared with each other one by one.
 const FEW_MEMBERS: usize = 16;
 
-/// The document without spaces, with each number as its 64-bit form is written. If members have the same name, the last one
-/// counts, in the place of the first.
+/// The document without spaces. Each number is written in its 64-bit form. If several members have the same name, the last one counts,
+/// at the position of the first.
 ///
 /// # Errors
 /// The text is not JSON, or nests too deeply.
@@ -127,7 +127,7 @@ impl<'de> Visitor<'de> for Compact<'_> {
     }
 }
 
-/// Where a member was written: its key with the colon, and its value.
+/// The positions of a written member: its key with the colon, and its value.
 struct Member {
     key: u32,
     value: u32,
@@ -148,7 +148,8 @@ fn bytes(out: &[u8], begin: u32, end: u32) -> &[u8] {
     out.get(begin as usize..end as usize).unwrap_or_default()
 }
 
-/// Where a name stands twice: for the first member of each name the place of the last one, `None` for further ones.
+/// For duplicate names, the index of the last member at each name's first member, and `None` at its further members. `None` if no name
+/// is duplicated.
 fn last_of_each(out: &[u8], members: &[Member], hashes: &RandomState) -> Option<Vec<Option<u32>>> {
     if members.len() <= FEW_MEMBERS {
         let is_twice =
@@ -162,7 +163,7 @@ fn last_of_each(out: &[u8], members: &[Member], hashes: &RandomState) -> Option<
     sorted.sort_unstable();
     let mut last: Vec<Option<u32>> = Vec::new();
     for alike in sorted.chunk_by(|one, other| one.0 == other.0).filter(|alike| alike.len() > 1) {
-        // Different names of one hash are few.
+        // Only few different names have the same hash.
         let mut names: Vec<(&[u8], u32)> = Vec::new();
         for (_, place) in alike {
             let Some(name) = members.get(*place as usize).map(|member| member.name(out)) else { continue };

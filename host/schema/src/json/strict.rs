@@ -1,6 +1,6 @@
-//! Documents of a fixed form: a struct is read from an object alone, at every depth, and an error says where it is.
+//! Documents of a fixed form. A struct is read only from an object, at every depth, and an error names its position.
 //!
-//! By itself serde takes an array of the members' values for a struct too, so that `[["a"]]` would be read by position.
+//! Plain serde also reads a struct from an array of its members' values, so it would accept `[["a"]]`.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,16 +13,16 @@ use serde::de::{
 use crate::error::Error;
 use crate::quote::{excerpt, excerpt_of};
 
-/// Why a document is not of its form, and where.
+/// The reason why a document does not have its form, and the position.
 #[derive(Debug)]
 pub struct Misfit {
     pub error: serde_json::Error,
-    /// As `fields[2].name`; empty for the document itself.
+    /// A path such as `fields[2].name`. It is empty for the document itself.
     pub place: String,
 }
 
 impl Misfit {
-    /// The error of a request whose body does not fit.
+    /// The error of a request whose body does not have the expected form.
     pub fn malformed(&self) -> Error {
         Error::invalid_request(format!("The body is not a JSON object of the expected form: {self}."))
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Misfit {
 /// Reads a document.
 ///
 /// # Errors
-/// It is not JSON, or not of the form of `T`.
+/// The text is not JSON, or does not have the form of `T`.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Misfit> {
     let path = Path::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -49,7 +49,7 @@ pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Misfit> {
     read.map_err(|error| Misfit { error, place: path.written() })
 }
 
-/// Reads a document that is an array, by a visitor of it.
+/// Reads a document that must be an array, with a visitor of the array.
 pub(super) fn list_from_str<'de, V: Visitor<'de>>(text: &'de str, visitor: V) -> Result<V::Value, Misfit> {
     let path = Path::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -58,10 +58,10 @@ pub(super) fn list_from_str<'de, V: Visitor<'de>>(text: &'de str, visitor: V) ->
     read.map_err(|error| Misfit { error, place: path.written() })
 }
 
-/// Reads a document that is a tree already.
+/// Reads a document that is already a tree.
 ///
 /// # Errors
-/// It is not of the form of `T`.
+/// The document does not have the form of `T`.
 pub fn from_value<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, Misfit> {
     let path = Path::default();
     T::deserialize(Strict { inner: value, path: &path, is_key: false }).map_err(|error| Misfit { error, place: path.written() })
@@ -72,7 +72,7 @@ enum Step {
     Index(usize),
 }
 
-/// The way to the value that is being read.
+/// The path to the value that is being read.
 #[derive(Default)]
 struct Path {
     steps: RefCell<Vec<Step>>,
@@ -87,7 +87,7 @@ impl Path {
         kept.push_str(&excerpt(key));
     }
 
-    /// Reads what is one step further on the way; the step stays where that fails.
+    /// Reads a value one step further on the path. If that fails, the step stays in the path.
     fn within<T, E>(&self, step: Step, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.steps.borrow_mut().push(step);
         let read = read()?;
@@ -111,7 +111,7 @@ impl Path {
     }
 }
 
-/// What one value is read with.
+/// Wraps a deserializer, seed or visitor, and keeps the path for it.
 struct Strict<'p, D> {
     inner: D,
     path: &'p Path,
@@ -266,7 +266,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Strict<'_, V> {
     }
 }
 
-/// The visitor of a struct: what it gets has to be an object.
+/// The visitor of a struct. It accepts only an object.
 struct OfStruct<'p, V>(Strict<'p, V>);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for OfStruct<'_, V> {

@@ -1,4 +1,4 @@
-//! `block new`, `build`, `pack`, `inspect`: what needs no server.
+//! `block new`, `build`, `pack`, `inspect`: the commands that need no server.
 
 use std::path::{Path, PathBuf};
 
@@ -39,16 +39,16 @@ pub(super) fn new(name: &str, language: Language, directory: Option<PathBuf>) ->
     Ok(())
 }
 
-/// A block of sources, built and packed, not yet written anywhere.
+/// A block that was built from its sources and packed, but not yet written to a file.
 pub(super) struct Built {
     pub(super) file: Vec<u8>,
     pub(super) name: String,
     pub(super) toolchain: String,
 }
 
-/// Builds and packs the block of a directory.
+/// Builds and packs the block in a directory.
 pub(super) fn built(directory: &Path, options: BuildOptions) -> Result<Built, Problem> {
-    // Whatever is wrong with the manifest is said before the compiler runs.
+    // The manifest is checked first, so that its errors are reported before the compiler runs.
     let draft = read_text(&directory.join("block.json"))?;
     let name = blockbase_blocks::parse_manifest(&draft).map_err(|error| error.message)?.name;
     let draft = serde_json::from_str(&draft).map_err(|error| error.to_string())?;

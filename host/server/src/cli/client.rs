@@ -1,4 +1,4 @@
-//! The server's API, as commands call it: one address, one credential, errors that say what to do.
+//! The server's API for commands: one address, one credential, and errors that say what to do.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::Problem;
 use super::terminal::inert;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:4000";
-/// Time of one call; an upload is compiled meanwhile, and an action may take ten minutes.
+/// Time limit of one call. The server compiles an upload during the call, and an action may take ten minutes.
 const TIMEOUT: Duration = Duration::from_secs(660);
-/// Largest answer that is read.
+/// Largest response body that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Most characters of an answer that is not the API's which are shown.
+/// Characters that are shown of a response that is not from the API.
 const FOREIGN_CHARS_MAX: usize = 200;
 
 /// Which server, and as whom.
@@ -32,7 +32,7 @@ pub(super) struct Connection {
     key: Option<String>,
 }
 
-/// A runtime for commands, which wait for one thing after another. Its thread keeps idle connections in order meanwhile.
+/// A runtime for commands, which do one thing after another. Its worker thread looks after idle connections meanwhile.
 pub(super) fn runtime() -> Result<Runtime, Problem> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(|error| Problem::Failed(format!("The async runtime cannot start: {error}.")))
@@ -47,9 +47,9 @@ pub(super) struct Api {
 }
 
 impl Connection {
-    /// Nothing is sent yet.
+    /// Sends nothing yet.
     pub(super) fn open(&self) -> Result<Api, Problem> {
-        // An empty variable counts as unset, as for the server.
+        // An empty variable counts as unset, as it does for the server.
         let url = if self.url.trim().is_empty() { DEFAULT_URL } else { self.url.trim() };
         let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let base = base.ok_or_else(|| {
@@ -64,13 +64,13 @@ impl Connection {
             }
             Some(Err(_)) => return Err(Problem::Usage("--key (or SVC_API_KEY) holds what no key can.".to_owned())),
         };
-        // The person who types a command decides where it goes, so private addresses are allowed.
+        // The user decides which address is called, so private addresses are allowed.
         let client = Client::new(AddressPolicy { allow_private: true })?;
         Ok(Api { base, authorization, client, runtime: runtime()? })
     }
 }
 
-/// What the server answered.
+/// The server's response.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Bytes,
@@ -91,7 +91,7 @@ impl Api {
         self.send(Method::POST, &["blocks"], query, Some(("application/wasm", file.clone())))
     }
 
-    /// Calls `/api/v1/<path>`. It returns answers of any status, also errors.
+    /// Calls `/api/v1/<path>`. A response with an error status counts as a success here.
     pub(super) fn send(
         &self,
         method: Method,
@@ -145,7 +145,7 @@ impl Reply {
         (200..300).contains(&self.status)
     }
 
-    /// The stable code of an error.
+    /// The stable code of an error response.
     pub(super) fn code(&self) -> Option<String> {
         let body: Value = serde_json::from_slice(&self.body).ok()?;
         Some(body.get("error")?.as_str()?.to_owned())
@@ -155,12 +155,12 @@ impl Reply {
         serde_json::from_slice(&self.body).map_err(|_| self.foreign())
     }
 
-    /// The body of a success.
+    /// The body of a successful response.
     pub(super) fn expect(&self) -> Result<Value, Problem> {
         if self.is_success() { self.json() } else { Err(self.problem()) }
     }
 
-    /// The `data` of a success.
+    /// The `data` of a successful response.
     pub(super) fn data(&self) -> Result<Value, Problem> {
         match self.expect()? {
             Value::Object(mut body) if body.contains_key("data") => Ok(body.remove("data").unwrap_or_default()),
@@ -168,7 +168,7 @@ impl Reply {
         }
     }
 
-    /// `code: message`, what is wrong in particular, and what to do.
+    /// `code: message`, the details, and what to do.
     pub(super) fn problem(&self) -> Problem {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let (Some(code), Some(message)) = (body["error"].as_str(), body["message"].as_str()) else { return self.foreign() };
@@ -189,7 +189,7 @@ impl Reply {
         Problem::Failed(text)
     }
 
-    /// An answer that is not the API's.
+    /// The error for a response that is not from the API.
     fn foreign(&self) -> Problem {
         let text = String::from_utf8_lossy(&self.body);
         let start: String = text.trim().chars().take(FOREIGN_CHARS_MAX).collect();

@@ -1,10 +1,10 @@
-//! What a block gets, in plain words: before an install, and of installed ones.
+//! Describes in plain words what a block may do: before an install, and for an installed block.
 
 use serde_json::Value;
 
 use super::terminal::inert;
 
-/// Lines on the members `permissions`, `subscriptions`, `webhooks`, `actions`, `hooks` of a manifest or an installed block.
+/// Lines that describe the members `permissions`, `subscriptions`, `webhooks`, `actions` and `hooks` of a manifest or an installed block.
 pub(super) fn described(block: &Value) -> Vec<String> {
     let mut lines = permissions(&block["permissions"]);
     if lines.is_empty() {
@@ -24,14 +24,14 @@ pub(super) fn described(block: &Value) -> Vec<String> {
     lines
 }
 
-/// Lines on what an upgrade asks for beside the installed version: `{ data, secrets, http, subscriptions, webhooks }`.
+/// Lines that describe what an upgrade needs in addition: `{ data, secrets, http, subscriptions, webhooks }`.
 pub(super) fn additions(added: &Value) -> Vec<String> {
     let mut lines = permissions(added);
     lines.extend(events(added));
     lines
 }
 
-/// Lines on the events that a block gets, and on those that leave by its webhooks.
+/// Lines that describe the events that a block gets, and those that its webhooks send out.
 fn events(block: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     section(&mut lines, "It gets events:", &block["subscriptions"], |subscription| {
@@ -45,7 +45,7 @@ fn events(block: &Value) -> Vec<String> {
     lines
 }
 
-/// Lines on `{ data, secrets, http }`; none where there is nothing.
+/// Lines that describe `{ data, secrets, http }`. No lines if there is nothing to describe.
 fn permissions(permissions: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     section(&mut lines, "It may, with your data:", &permissions["data"], |permission| {

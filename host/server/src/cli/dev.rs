@@ -1,4 +1,4 @@
-//! `block dev`: build, install, and again on every save.
+//! `block dev`: builds and installs a block, and does so again on every save.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use super::logs::{self, Follower, Wanted};
 use super::terminal::{confirmed, note};
 use super::{Problem, build};
 
-/// How long the folder has to be quiet before it is built: editors save in several steps.
+/// A build starts when the folder was quiet for this long, because editors save in several steps.
 const QUIET: Duration = Duration::from_millis(300);
-/// Longest wait for quiet.
+/// Longest wait until the folder is quiet.
 const QUIET_MAX: Duration = Duration::from_secs(5);
-/// Folders that tools fill. Names that begin with a dot are ignored too.
+/// Folders with generated files. Names that begin with a dot are ignored too.
 const MADE: [&str; 6] = ["target", "node_modules", "dist", "build", "vendor", "__pycache__"];
-/// Files that are watched at most.
+/// Files that are watched.
 const FILES_MAX: usize = 20_000;
 
 pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions) -> Result<(), Problem> {
-    // A folder that is no block's will not become one by waiting.
+    // Fails early: the folder of something else does not become a block by waiting.
     build::read(&directory.join("block.json"))?;
     let mut folder = Folder::watch(directory)?;
     let mut package = loop {
@@ -41,7 +41,7 @@ pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions)
     loop {
         if folder.has_changed(logs::POLL)? {
             match built(directory, options) {
-                // A new name would be another block, which nobody consented to.
+                // A new name means another block, which nobody has consented to.
                 Ok(next) if next.manifest.name != package.manifest.name => {
                     return Err(Problem::Failed(format!(
                         "The block is called {} now, and was {}; start `blockbase block dev` anew.",
@@ -65,7 +65,7 @@ fn built(directory: &Path, options: BuildOptions) -> Result<Package, Problem> {
     Package::of(build::built(directory, options)?.file)
 }
 
-/// Installs the block, or puts it in the place of the installed one. Consent is asked once, for as long as this runs.
+/// Installs the block, or upgrades the installed one. The user is asked for consent once.
 fn begin(api: &Api, package: &Package, yes: bool) -> Result<(), Problem> {
     let installed = api.get(&["blocks", &package.manifest.name], &[])?;
     let is_installed = match installed.status {
@@ -88,10 +88,10 @@ fn replace(api: &Api, package: &Package) -> Result<(), Problem> {
     install::report(package, &reply.expect()?, "serves", false)
 }
 
-/// Files by what tells that one was written: its last change and its length.
+/// Each file with its last change and its length. If one of these differs, the file was written.
 type Fingerprint = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// The sources of a block. The system says that something happened, the fingerprint whether it was to a source.
+/// The sources of a block. The system reports that something happened, and the fingerprint shows whether a source changed.
 struct Folder {
     root: PathBuf,
     watcher: RecommendedWatcher,
@@ -115,7 +115,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Waits for a change of a source, so long and no longer.
+    /// Waits at most `most` for a change of a source.
     fn has_changed(&mut self, most: Duration) -> Result<bool, Problem> {
         match self.events.recv_timeout(most) {
             Ok(()) => {}
@@ -126,14 +126,15 @@ impl Folder {
         }
         let begun = std::time::Instant::now();
         while begun.elapsed() < QUIET_MAX && self.events.recv_timeout(QUIET).is_ok() {}
-        // What is saved while a build runs differs from this at the next look.
+        // A file that is saved during a build differs at the next look.
         let now = self.look()?;
         let changed = now != self.known;
         self.known = now;
         Ok(changed)
     }
 
-    /// Looks at every source, and watches folders that are new. Each is watched by itself, so that those which tools fill cost nothing.
+    /// Looks at every source, and watches new folders. Each folder is watched on its own, so that folders with generated files cost
+    /// nothing.
     fn look(&mut self) -> Result<Fingerprint, Problem> {
         let mut found = Fingerprint::new();
         let mut folders = vec![self.root.clone()];
@@ -142,7 +143,7 @@ impl Folder {
                 && let Err(error) = self.watcher.watch(&folder, RecursiveMode::NonRecursive)
             {
                 self.watched.remove(&folder);
-                // One that went away meanwhile is no matter.
+                // The folder may have been deleted meanwhile, which is fine.
                 if folder.is_dir() {
                     return Err(Problem::Failed(format!("{} cannot be watched: {error}.", folder.display())));
                 }
@@ -164,7 +165,7 @@ impl Folder {
                 return Err(Problem::Failed(format!("{} holds more than {FILES_MAX} files.", self.root.display())));
             }
         }
-        // A folder that is deleted and made again is watched again.
+        // If a folder is deleted and made again, it has to be watched again.
         self.watched.retain(|folder| folder.is_dir());
         Ok(found)
     }
@@ -173,7 +174,7 @@ impl Folder {
 fn is_source(name: &str, is_folder: bool) -> bool {
     let is_made = match is_folder {
         true => MADE.contains(&name),
-        // What editors and `block build` put beside sources.
+        // Files that editors and `block build` write beside the sources.
         false => [".wasm", ".part", ".swp", "~"].iter().any(|end| name.ends_with(end)),
     };
     !is_made && !name.starts_with('.')

@@ -1,4 +1,4 @@
-//! Credentials of registries that `docker login` and its like have left behind.
+//! Credentials of registries that `docker login` and similar tools have stored.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Docker's own registry goes by an old address in the file.
+/// The file has Docker's own registry under an old address.
 const DOCKER_HUB: [&str; 2] = ["docker.io", "index.docker.io"];
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
-/// What the file says of one registry.
+/// The entry of one registry in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Nothing,
@@ -18,11 +18,11 @@ pub(super) enum Known {
         user: String,
         password: String,
     },
-    /// A helper program holds the credential; it is not run.
+    /// A helper program has the credential. That program is not run.
     InHelper,
 }
 
-/// `$DOCKER_CONFIG/config.json`, else `~/.docker/config.json`.
+/// `$DOCKER_CONFIG/config.json`, or else `~/.docker/config.json`.
 pub(super) fn path() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let directory = set("DOCKER_CONFIG").or_else(|| set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".docker")));
@@ -32,7 +32,7 @@ pub(super) fn path() -> Option<PathBuf> {
 /// The credential of a registry.
 ///
 /// # Errors
-/// The file is there and cannot be read as what it should be.
+/// The file exists, but cannot be read or has another form.
 pub(super) fn credential(file: &Path, registry: &str) -> Result<Known, String> {
     match std::fs::read(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Known::Nothing),

@@ -1,4 +1,4 @@
-//! `block install` and `block upgrade`: what a block would get is shown and asked before anything is granted.
+//! `block install` and `block upgrade`: they show what the block would get, and ask the user before they grant it.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use super::oci::{self, RegistryAccess};
 use super::terminal::{confirmed, inert, note, print_json, print_line};
 use super::{Problem, build, consent};
 
-/// Where a packed file comes from.
+/// The source of a packed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
-    /// What stands after `oci://`. Only what is written so is asked of a registry: a misspelt file is not.
+    /// The text behind `oci://`. Only such an argument leads to a registry, so a misspelled file name does not.
     Registry(String),
 }
 
@@ -32,7 +32,7 @@ impl FromStr for Source {
     }
 }
 
-/// A packed file in hand, with its manifest.
+/// A packed file with its manifest.
 pub(super) struct Package {
     pub(super) file: Bytes,
     pub(super) manifest: Manifest,
@@ -44,7 +44,7 @@ impl Package {
         Ok(Package { file: file.into(), manifest })
     }
 
-    /// What the block is and would get, line by line.
+    /// Describes the block and what it would get, line by line.
     fn described(&self) -> Result<Vec<String>, Problem> {
         let manifest = serde_json::to_value(&self.manifest).map_err(|error| error.to_string())?;
         let mut heading = self.title();
@@ -62,7 +62,7 @@ impl Package {
 }
 
 impl Source {
-    /// Reads the file, or pulls it from its registry: the server is never told to fetch anything.
+    /// Reads the file, or pulls it from its registry. The server never fetches anything.
     pub(super) fn read(&self, registry: &RegistryAccess) -> Result<Package, Problem> {
         let file = match self {
             Source::File(path) => build::read(path)?,
@@ -79,7 +79,7 @@ impl Source {
 pub(super) const WITHOUT_TERMINAL: &str =
     "There is no terminal to ask at. Look at what is listed above, and say --yes to grant it without a question.";
 
-/// Shows people what the block would get.
+/// Shows the user what the block would get.
 pub(super) fn show(package: &Package) -> Result<(), Problem> {
     for line in package.described()? {
         note(&line);
@@ -87,7 +87,7 @@ pub(super) fn show(package: &Package) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Shows what the block would get, by the server's own account of whether it could.
+/// Shows what the block would get, and what the server says about the install.
 pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Problem> {
     let answer = api.upload(&package.file, &[("dryRun", "true")])?.expect()?;
     if json {
@@ -139,7 +139,7 @@ fn asks_for_more(reply: &Reply) -> bool {
     reply.status == 409 && reply.code().as_deref() == Some("new_permissions")
 }
 
-/// The list in the body of `new_permissions`, or where it cannot be told apart the message, which says it as well.
+/// The list in the refusal's `new_permissions`. If the list is empty, the message, which says the same.
 fn new_permissions(refusal: &Value) -> Vec<String> {
     let lines = consent::additions(&refusal["newPermissions"]);
     match lines.is_empty() {
@@ -148,7 +148,7 @@ fn new_permissions(refusal: &Value) -> Vec<String> {
     }
 }
 
-/// Says what was done, and what is shown this once.
+/// Reports what was done, and shows what the server shows only once.
 pub(super) fn report(package: &Package, answer: &Value, done: &str, json: bool) -> Result<(), Problem> {
     if json {
         return print_json(answer);

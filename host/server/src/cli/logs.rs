@@ -1,4 +1,4 @@
-//! `block logs`: the stored lines, and those that come.
+//! `block logs`: shows stored lines, and follows new ones.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use super::Problem;
 use super::client::Api;
 use super::terminal::{inert, inert_json, note, print_line};
 
-/// How often new lines are asked for.
+/// How often the server is asked for new lines.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-/// Lines that `--follow` asks for at once. After a full page it asks for the next one without a pause.
+/// Lines of one request with `--follow`. After a full page, the next request follows at once.
 const PAGE: u32 = 500;
-/// A refusal that does not last.
+/// This refusal is temporary.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// Which lines, and how.
+/// The lines to show, and their form.
 pub(super) struct Wanted {
     pub(super) block: String,
     pub(super) level: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The latest lines, or those after a cursor, the oldest first; and the cursor behind them.
+    /// The latest lines, or those after a cursor, oldest first. Also returns the cursor after them.
     fn fetch(&self, api: &Api, limit: u32, after: Option<&str>) -> Result<(Vec<Value>, String), Problem> {
         let limit = limit.to_string();
         let mut query = vec![("limit", limit.as_str())];
@@ -45,7 +45,7 @@ impl Wanted {
     }
 }
 
-/// `time LEVEL message {fields}`, on one line whatever the block wrote.
+/// `time LEVEL message {fields}`. It is always one line, whatever the block wrote.
 fn rendered(line: &Value) -> String {
     let text = |key: &str| inert(line[key].as_str().unwrap_or_default()).into_owned();
     let mut shown = format!("{} {:5} {}", text("at"), text("level").to_uppercase(), text("message"));
@@ -55,7 +55,7 @@ fn rendered(line: &Value) -> String {
     shown
 }
 
-/// Follows a log, and remembers how far it has read.
+/// Follows a log. It remembers how far it has read.
 pub(super) struct Follower {
     cursor: String,
     has_failed: bool,
@@ -68,10 +68,10 @@ impl Follower {
         Ok(Follower { cursor, has_failed: false })
     }
 
-    /// Prints what came since. A server that is away is waited for, which is said once.
+    /// Prints new lines. If the server cannot be reached, says so once and waits.
     ///
     /// # Errors
-    /// A server that answers and refuses, as it will the next time.
+    /// The server refuses, and would refuse again.
     pub(super) fn poll(&mut self, api: &Api, wanted: &Wanted) -> Result<(), Problem> {
         match self.catch_up(api, wanted) {
             Ok(()) => self.has_failed = false,

@@ -1,4 +1,4 @@
-//! Commands on installed blocks: list, show, roll back, uninstall, enable, configure, secrets, call.
+//! Commands for installed blocks: list, show, roll back, uninstall, enable, configure, secrets, call.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::client::Api;
 use super::terminal::{confirmed, inert, inert_json, note, print_json, print_line, read_input, read_secret, table};
 use super::{Problem, build, consent};
 
-/// Characters of a digest in a list.
+/// Characters of a digest that a list shows.
 const DIGEST_CHARS: usize = 19;
 
 fn shown(value: &Value) -> String {
@@ -72,7 +72,7 @@ pub(super) fn rollback(api: &Api, name: &str, json: bool) -> Result<(), Problem>
 }
 
 pub(super) fn uninstall(api: &Api, name: &str, yes: bool) -> Result<(), Problem> {
-    // A block that is not there is said to be so before anything is asked.
+    // Fails before the question if the block is not installed.
     let block = api.get(&["blocks", name], &[])?.data()?;
     let question = format!(
         "{} {} goes, with its subscriptions, webhooks and waiting deliveries; the data stays. Uninstall it?",
@@ -145,7 +145,7 @@ pub(super) fn delete_secret(api: &Api, name: &str, key: &str) -> Result<(), Prob
     Ok(())
 }
 
-/// An action's answer, with its data as it was written: large numbers keep their digits.
+/// An action's answer. Its data stays text, so that large numbers keep their digits.
 #[derive(Deserialize)]
 struct Called<'a> {
     #[serde(borrow)]

@@ -1,5 +1,5 @@
-//! Blocks in OCI registries, laid out as the CNCF's WebAssembly artifacts: one layer `application/wasm`, and a config that
-//! names the component's imports and exports. The command line pulls and pushes; the server never calls a registry.
+//! Blocks in OCI registries, in the format of the CNCF's WebAssembly artifacts: one layer `application/wasm`, and a config that names the
+//! component's imports and exports. Only the command line pulls and pushes. The server never calls a registry.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,16 +22,16 @@ use super::docker_config::{self, Known};
 use super::terminal::{inert, note, print_json, print_line, read_secret};
 use super::{Problem, build, client};
 
-/// What a reference begins with on the command line.
+/// The beginning of a reference on the command line.
 pub(super) const SCHEME: &str = "oci://";
 const CONFIG_MEDIA_TYPE: &str = "application/vnd.wasm.config.v0+json";
 const LAYER_MEDIA_TYPE: &str = "application/wasm";
-/// Largest layer; what a server takes by default.
+/// Largest layer. By default a server accepts no larger block.
 const LAYER_BYTES_MAX: usize = 64 << 20;
-/// Largest manifest, by the specification's own recommendation.
+/// Largest manifest, as the specification recommends.
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest silence of a registry.
+/// How long a registry may send nothing.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// As whom a registry is asked, and how.
@@ -70,12 +70,12 @@ impl RegistryAccess {
     }
 }
 
-/// One repository of a registry, ready to be asked.
+/// One repository of a registry.
 struct Repository {
     reference: Reference,
     client: Client,
     auth: RegistryAuth,
-    /// Whether a credential is there that cannot be had.
+    /// Whether a helper program has the credential, which is then not used.
     is_in_helper: bool,
     runtime: Runtime,
 }
@@ -83,11 +83,11 @@ struct Repository {
 /// A pulled file.
 pub(super) struct Pulled {
     pub(super) file: Vec<u8>,
-    /// `oci://…@sha256:…`, which names these bytes for good.
+    /// `oci://…@sha256:…`. This address always means these bytes.
     pub(super) address: String,
 }
 
-/// Reads a reference. It names its registry and a tag or a digest: nothing is filled in.
+/// Reads a reference. It has to name its registry, and a tag or a digest. Nothing is filled in.
 fn parse(text: &str) -> Result<Reference, Problem> {
     let form = || {
         Problem::Usage(format!(
@@ -108,7 +108,7 @@ fn parse(text: &str) -> Result<Reference, Problem> {
     }
 }
 
-/// Whether a registry is this machine, to which nothing can listen in between.
+/// Whether a registry is on this machine. Then nobody can listen in between.
 fn is_loopback(registry: &str) -> bool {
     let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
     host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
@@ -122,11 +122,11 @@ impl Repository {
             false => ClientProtocol::Https,
         };
         let (auth, is_in_helper) = access.auth(&registry)?;
-        // reqwest takes its cryptography from the process; a second call changes nothing.
+        // reqwest uses the process's provider of cryptography. A second call changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = ClientConfig {
             protocol,
-            // A block is for every machine, so an index of platforms is not a block.
+            // A block runs on every platform, so an index of platforms is not a block.
             platform_resolver: None,
             read_timeout: Some(READ_TIMEOUT),
             connect_timeout: Some(CONNECT_TIMEOUT),
@@ -151,7 +151,7 @@ impl Repository {
         format!("{SCHEME}{}/{}@{digest}", self.reference.registry(), self.reference.repository())
     }
 
-    /// A registry's error in a line or two.
+    /// Explains a registry's error in a line or two.
     fn explain(&self, error: &OciDistributionError) -> Problem {
         let registry = self.reference.registry();
         let told = |code: &OciErrorCode| match error {
@@ -206,7 +206,7 @@ fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
 }
 
-/// Pulls the packed file that a reference names. A tag is resolved to a digest first, and all that comes is checked by digest.
+/// Pulls the packed file that a reference names. A tag is first resolved to a digest, and everything is checked by its digest.
 pub(super) fn pull(reference: &str, access: &RegistryAccess) -> Result<Pulled, Problem> {
     let repository = Repository::open(parse(reference)?, access)?;
     repository.sign_in(RegistryOperation::Pull)?;
@@ -222,7 +222,7 @@ pub(super) fn pull(reference: &str, access: &RegistryAccess) -> Result<Pulled, P
     Ok(Pulled { file, address: repository.address(&digest) })
 }
 
-/// The one layer of a WebAssembly artifact's manifest.
+/// The single layer in the manifest of a WebAssembly artifact.
 fn layer_of(manifest: &[u8]) -> Result<OciDescriptor, String> {
     if manifest.len() > MANIFEST_BYTES_MAX {
         return Err(format!("its manifest has more than {MANIFEST_BYTES_MAX} bytes."));
@@ -242,13 +242,13 @@ fn layer_of(manifest: &[u8]) -> Result<OciDescriptor, String> {
         return Err(format!("its layer is {}, not {LAYER_MEDIA_TYPE}.", inert(&layer.media_type)));
     }
     match usize::try_from(layer.size) {
-        // Addresses elsewhere, which a manifest may name, are not followed.
+        // A manifest may name addresses elsewhere. They are not followed.
         Ok(1..=LAYER_BYTES_MAX) => Ok(OciDescriptor { urls: None, ..layer }),
         _ => Err(format!("its layer has {} bytes; a block has {LAYER_BYTES_MAX} at most.", layer.size)),
     }
 }
 
-/// Reads a layer up to the size that the manifest says, and holds it to its digest.
+/// Reads a layer up to the size in the manifest, and checks its digest.
 async fn download(repository: &Repository, layer: &OciDescriptor) -> Result<Vec<u8>, Problem> {
     let registry = repository.reference.registry();
     let size = usize::try_from(layer.size).unwrap_or(0);
@@ -274,7 +274,7 @@ async fn download(repository: &Repository, layer: &OciDescriptor) -> Result<Vec<
     if file.len() == size { Ok(file) } else { Err(wrong()) }
 }
 
-/// `block push`: the layer, the config, then the manifest that names both.
+/// `block push`: pushes the layer, the config, and then the manifest, which names both.
 pub(super) fn push(file: &Path, reference: &str, access: &RegistryAccess, json: bool) -> Result<(), Problem> {
     let reference = parse(reference.strip_prefix(SCHEME).unwrap_or(reference))?;
     if reference.digest().is_some() {
@@ -291,7 +291,7 @@ pub(super) fn push(file: &Path, reference: &str, access: &RegistryAccess, json: 
     repository.sign_in(RegistryOperation::Push)?;
     for blob in [&artifact.layer, &artifact.config] {
         let digest = sha256(blob);
-        // A registry that cannot tell is sent the bytes again.
+        // If the registry cannot say whether it has the bytes, they are sent again.
         let exists = repository.runtime.block_on(repository.client.blob_exists(&repository.reference, &digest));
         if !exists.unwrap_or(false) {
             repository.wait(repository.client.push_blob(&repository.reference, blob.clone(), &digest))?;
@@ -309,8 +309,7 @@ pub(super) fn push(file: &Path, reference: &str, access: &RegistryAccess, json: 
     Ok(())
 }
 
-/// The time when the file was made: `SOURCE_DATE_EPOCH`, or else its last change. So pushing the same file twice gives the same
-/// digest.
+/// The time of the file: `SOURCE_DATE_EPOCH`, or else its last change. So pushing the same file twice gives the same digest.
 fn created(file: &Path) -> Result<DateTime<Utc>, Problem> {
     if let Some(seconds) = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|seconds| !seconds.is_empty()) {
         let moment = seconds.parse().ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
@@ -320,7 +319,7 @@ fn created(file: &Path) -> Result<DateTime<Utc>, Problem> {
     Ok(changed.unwrap_or(SystemTime::UNIX_EPOCH).into())
 }
 
-/// What is pushed.
+/// The parts that are pushed.
 struct Artifact {
     layer: Vec<u8>,
     config: Vec<u8>,

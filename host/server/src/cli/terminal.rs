@@ -1,4 +1,4 @@
-//! What is printed and asked: data on standard output, everything for people on standard error.
+//! Output and questions: data goes to standard output, text for people to standard error.
 
 use std::borrow::Cow;
 use std::io::{BufRead, IsTerminal, Read, Write};
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// Most bytes that are read from standard input.
+/// Bytes that are read from standard input.
 const INPUT_BYTES_MAX: u64 = 16 << 20;
 
-/// Prints a line for the user, who may have closed the pipe.
+/// Prints a line. The user may have closed the pipe, so errors are ignored.
 pub(crate) fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}");
     let _ = out.flush();
 }
 
-/// Prints a value as it is, for other programs.
+/// Prints a value as JSON, for other programs.
 pub(super) fn print_json(value: &Value) -> Result<(), Problem> {
     let text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
     print_line(&inert_json(&text));
@@ -29,12 +29,12 @@ pub(super) fn note(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Whether a character does something to a terminal or to the order of text, instead of being shown.
+/// Whether a character affects a terminal or the order of text instead of being shown.
 fn is_active(character: char) -> bool {
     character.is_control() || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text of a server, a registry or a block's author as it may be shown on a terminal: on one line, and doing nothing to it.
+/// Makes text of a server, a registry or a block's author safe for a terminal: one line, without active characters.
 pub(super) fn inert(text: &str) -> Cow<'_, str> {
     if !text.contains(is_active) {
         return Cow::Borrowed(text);
@@ -49,7 +49,7 @@ pub(super) fn inert(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for JSON text, which stays the same JSON: outside of strings it holds no such character but its own line breaks.
+/// The same for JSON text. It remains equal JSON, because such characters occur only in strings. Line breaks outside of strings stay.
 pub(super) fn inert_json(text: &str) -> Cow<'_, str> {
     let is_active = |character: char| is_active(character) && !matches!(character, '\n' | '\r' | '\t');
     if !text.contains(is_active) {
@@ -65,7 +65,7 @@ pub(super) fn inert_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Asks for a yes at the terminal. Without one nothing is taken for granted.
+/// Asks for a yes at the terminal. Without a terminal, the command fails.
 pub(super) fn confirmed(question: &str, yes: bool, without_terminal: &str) -> Result<bool, Problem> {
     if yes {
         return Ok(true);
@@ -79,7 +79,7 @@ pub(super) fn confirmed(question: &str, yes: bool, without_terminal: &str) -> Re
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// A secret: typed unseen at a terminal, else all of standard input without its last line break.
+/// Reads a secret: hidden input at a terminal, or else all of standard input without its last line break.
 pub(super) fn read_secret(prompt: &str) -> Result<String, Problem> {
     let secret = if std::io::stdin().is_terminal() {
         rpassword::prompt_password(prompt).map_err(|error| format!("The terminal cannot be read: {error}."))?
@@ -105,7 +105,7 @@ pub(super) fn read_input() -> Result<String, Problem> {
     Ok(text)
 }
 
-/// Rows under a heading, each column as wide as it has to be.
+/// Rows under a heading. Each column is as wide as it has to be.
 pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());

@@ -14,7 +14,7 @@ use crate::row::Row;
 pub struct ApiKeyRow {
     pub id: String,
     pub name: String,
-    /// Its first characters, to know it again by.
+    /// Its first characters, by which people recognize it.
     pub prefix: String,
     pub user_id: String,
     pub role_id: String,
@@ -22,7 +22,7 @@ pub struct ApiKeyRow {
     pub last_used_at: Option<i64>,
     pub created_at: i64,
     pub maker: Maker,
-    /// Since when and why the key has no power, as it was last settled.
+    /// Since when and why the key has no rights, as of the last check.
     pub suspension: Option<Suspension>,
 }
 
@@ -34,7 +34,7 @@ pub struct NewApiKey {
     pub key_hash: String,
 }
 
-/// A key with whom it acts as, and the role whose rights it has.
+/// A key with the user that it acts as, and the role whose rights it has.
 #[derive(Clone, Debug)]
 pub struct KeyHolder {
     pub key: ApiKeyRow,
@@ -49,7 +49,7 @@ macro_rules! key_columns {
     };
 }
 
-/// The key whose `column` is the first value, with its user and role.
+/// The query for the key whose `column` equals the first value, with its user and role.
 macro_rules! key_holder_where {
     ($column:literal, $test:literal) => {
         concat!(
@@ -109,20 +109,20 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// The key of a hash that has not expired.
+    /// The key with this hash, unless it has expired.
     pub async fn api_key_of_hash(&mut self, key_hash: &str, now: i64) -> Result<Option<KeyHolder>, DbError> {
         let sql = key_holder_where!("k.key_hash", " AND (k.expires_at IS NULL OR k.expires_at > $2)");
         let rows = self.fetch(sql, vec![key_hash.into(), now.into()]).await?;
         rows.first().map(holder).transpose()
     }
 
-    /// A key by its id, also one that has expired.
+    /// A key by its id, even if it has expired.
     pub async fn api_key_of_id(&mut self, id: &str) -> Result<Option<KeyHolder>, DbError> {
         let rows = self.fetch(key_holder_where!("k.id", ""), vec![id.into()]).await?;
         rows.first().map(holder).transpose()
     }
 
-    /// As [`Connection::api_key_of_id`]; nobody else changes or deletes the key until the transaction ends.
+    /// As [`Connection::api_key_of_id`], but nobody else changes or deletes the key until the transaction ends.
     pub async fn held_api_key(&mut self, id: &str) -> Result<Option<KeyHolder>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.api_key_of_id(id).await,
@@ -138,7 +138,7 @@ impl Connection {
         rows.iter().map(holder).collect()
     }
 
-    /// The keys of a role, with whom they act as.
+    /// The keys of a role, with the users that they act as.
     pub async fn api_keys_of_role(&mut self, role_id: &str) -> Result<Vec<KeyHolder>, DbError> {
         let rows = self.fetch(key_holder_where!("k.role_id", " ORDER BY k.id"), vec![role_id.into()]).await?;
         rows.iter().map(holder).collect()
@@ -163,7 +163,7 @@ impl Connection {
         rows.iter().map(key).collect()
     }
 
-    /// How many keys act as a user.
+    /// The number of keys that act as a user.
     pub async fn api_keys_count(&mut self, user_id: &str) -> Result<i64, DbError> {
         let rows = self.fetch("SELECT COUNT(*) FROM svc_api_keys WHERE user_id = $1", vec![user_id.into()]).await?;
         rows.first().map_or(Ok(0), |row| row.integer(0))
@@ -191,18 +191,18 @@ impl Connection {
         Ok(!rows.is_empty())
     }
 
-    /// Notes when a key was used last.
+    /// Stores when a key was last used.
     pub async fn touch_api_key(&mut self, id: &str, now: i64) -> Result<(), DbError> {
         self.run("UPDATE svc_api_keys SET last_used_at = $2 WHERE id = $1", vec![id.into(), now.into()]).await.map(|_| ())
     }
 
-    /// Notes the first use of a key. `true` for the one who did.
+    /// Stores the first use of a key. `true` for the caller who stored it.
     pub async fn begin_api_key(&mut self, id: &str, now: i64) -> Result<bool, DbError> {
         let sql = "UPDATE svc_api_keys SET last_used_at = $2 WHERE id = $1 AND last_used_at IS NULL";
         Ok(self.run(sql, vec![id.into(), now.into()]).await? == 1)
     }
 
-    /// Makes the keys of `from` those of `to`.
+    /// Moves the keys of `from` to `to`.
     pub async fn move_api_keys(&mut self, from: &str, to: &str) -> Result<(), DbError> {
         self.run("UPDATE svc_api_keys SET user_id = $2 WHERE user_id = $1", vec![from.into(), to.into()]).await.map(|_| ())
     }

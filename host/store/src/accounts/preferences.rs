@@ -1,19 +1,19 @@
-//! What users keep of the console, one JSON object each.
+//! The console's preferences of users, one JSON object for each.
 
 use crate::connection::Connection;
 use crate::error::DbError;
 
 impl Connection {
-    /// A user's preferences, JSON text; `None` if nothing was stored yet.
+    /// A user's preferences as JSON text. `None` if nothing was stored yet.
     pub async fn preferences(&mut self, user_id: &str) -> Result<Option<String>, DbError> {
         let rows = self.fetch("SELECT preferences FROM svc_preferences WHERE user_id = $1", vec![user_id.into()]).await?;
         rows.first().map(|row| row.text(0)).transpose()
     }
 
-    /// The same, an empty object where nothing was stored; nobody else changes them until the transaction ends. The caller keeps the
+    /// The same, or an empty object if nothing was stored. Nobody else changes them until the transaction ends. The caller keeps the
     /// user ([`Connection::keep_user`]).
     pub async fn held_preferences(&mut self, user_id: &str, now: i64) -> Result<String, DbError> {
-        // One statement, which holds a row that was there too.
+        // One statement, because it also has to lock a row that exists already.
         let rows = self
             .fetch(
                 "INSERT INTO svc_preferences (user_id, preferences, updated_at) VALUES ($1, '{}', $2) \
@@ -24,7 +24,7 @@ impl Connection {
         rows.first().ok_or_else(|| DbError::Other("preferences that are held are gone".into()))?.text(0)
     }
 
-    /// Stores what was held.
+    /// Stores the preferences. The caller has locked them before.
     pub async fn store_preferences(&mut self, user_id: &str, preferences: &str, now: i64) -> Result<bool, DbError> {
         let stored = self
             .run(

@@ -1,4 +1,4 @@
-//! Roles, and who has them.
+//! Roles and their users.
 
 use blockbase_query::{Dialect, Statement};
 
@@ -17,7 +17,7 @@ pub struct RoleRow {
     pub updated_at: i64,
 }
 
-/// The columns of [`RoleRow`] in its order, of a table `r`.
+/// The columns of [`RoleRow`], in its order, of a table `r`.
 macro_rules! role_columns {
     () => {
         "r.id, r.name, r.description, r.permissions, r.created_at, r.updated_at"
@@ -52,7 +52,7 @@ impl Connection {
         rows.iter().map(|row| role(row, 0)).collect()
     }
 
-    /// All roles of the users who have the role `role_id`, without one user.
+    /// The roles of every user who has the role `role_id`, except of the user `but_for`.
     pub async fn roles_beside(&mut self, role_id: &str, but_for: &str) -> Result<Vec<RoleRow>, DbError> {
         let rows = self
             .fetch(
@@ -75,9 +75,9 @@ impl Connection {
         rows.iter().map(|row| role(row, 0)).collect()
     }
 
-    /// Ids of the roles that have a grant on a resource by its name, the oldest first.
+    /// Ids of the roles with a grant that names this resource, the oldest first.
     pub async fn roles_naming(&mut self, resource: &str) -> Result<Vec<String>, DbError> {
-        // As grants are written; a resource's name needs no escape in JSON.
+        // The text as grants are stored. A resource's name needs no escape in JSON.
         let text = format!("\"resource\":\"{resource}\"");
         let holds = self.dialect().contains("permissions", "$1", false);
         let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
@@ -102,14 +102,14 @@ impl Connection {
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// How many roles a user has beside the role `but_for`.
+    /// The number of a user's roles other than `but_for`.
     pub async fn roles_count_beside(&mut self, user_id: &str, but_for: &str) -> Result<i64, DbError> {
         let sql = "SELECT COUNT(*) FROM svc_user_roles WHERE user_id = $1 AND role_id <> $2";
         let rows = self.fetch(sql, vec![user_id.into(), but_for.into()]).await?;
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// About how many characters a list of all roles has.
+    /// The approximate length of a list of all roles, in characters.
     pub async fn roles_length(&mut self) -> Result<i64, DbError> {
         let sql = "SELECT COALESCE(SUM(LENGTH(name) + LENGTH(permissions) + COALESCE(LENGTH(description), 0)), 0) FROM svc_roles";
         let rows = self.fetch(sql, Vec::new()).await?;
@@ -122,7 +122,7 @@ impl Connection {
         rows.first().map(|row| role(row, 0)).transpose()
     }
 
-    /// As [`Connection::role_named`]; the role is not deleted until the transaction ends.
+    /// As [`Connection::role_named`], but the role is not deleted until the transaction ends.
     pub async fn kept_role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.role_named(name).await,
@@ -139,7 +139,7 @@ impl Connection {
         rows.first().map(|row| role(row, 0)).transpose()
     }
 
-    /// As [`Connection::role`]; nobody else changes or deletes it until the transaction ends.
+    /// As [`Connection::role`], but nobody else changes or deletes the role until the transaction ends.
     pub async fn held_role(&mut self, id_or_name: &str) -> Result<Option<RoleRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.role(id_or_name).await,
@@ -170,7 +170,7 @@ impl Connection {
         Ok(inserted == 1)
     }
 
-    /// Stores everything of a role but its id.
+    /// Stores all columns of a role except its id.
     pub async fn update_role(&mut self, role: &RoleRow) -> Result<(), DbError> {
         self.run(
             "UPDATE svc_roles SET name = $2, description = $3, permissions = $4, updated_at = $5 WHERE id = $1",
@@ -186,7 +186,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Deletes a role: nobody has it any more, and its keys are gone.
+    /// Deletes a role. Its users lose it, and its keys are deleted.
     pub async fn delete_role(&mut self, id: &str) -> Result<bool, DbError> {
         Ok(self.run("DELETE FROM svc_roles WHERE id = $1", vec![id.into()]).await? == 1)
     }

@@ -18,7 +18,7 @@ pub struct NewSession {
     pub now: i64,
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
-    /// Whether it begins with the bootstrap password.
+    /// Whether the session began with the bootstrap password.
     pub is_bootstrap: bool,
 }
 
@@ -32,21 +32,21 @@ pub struct SessionRow {
     pub updated_at: i64,
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
-    /// When it was used last, exact to some minutes. `None` if no use was noted yet.
+    /// Time of the last use, exact to some minutes. `None` if no use was stored yet.
     pub last_seen_at: Option<i64>,
 }
 
-/// A session with whom it belongs to.
+/// A session with its user.
 #[derive(Clone, Debug)]
 pub struct SessionHolder {
     pub session: SessionRow,
     pub user: UserRow,
     pub roles: Vec<RoleRow>,
-    /// Whether it began with the bootstrap password and the account is not claimed yet.
+    /// Whether the session began with the bootstrap password and the account is not claimed yet.
     pub pending_claim: bool,
 }
 
-/// Sessions with their users, up to the condition.
+/// The query for sessions with their users, up to the condition.
 macro_rules! session_holder {
     () => {
         concat!(
@@ -91,12 +91,12 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// The session of a token that has not expired, with its user and their roles.
+    /// The session of a token with its user and their roles, unless it has expired.
     pub async fn session(&mut self, token_hash: &str, now: i64) -> Result<Option<SessionHolder>, DbError> {
         self.session_by(concat!(session_holder!(), "s.token_hash = $1 AND s.expires_at > $2"), token_hash, now).await
     }
 
-    /// The same of a session by its id.
+    /// The same for a session's id.
     pub async fn session_of_id(&mut self, id: &str, now: i64) -> Result<Option<SessionHolder>, DbError> {
         self.session_by(concat!(session_holder!(), "s.id = $1 AND s.expires_at > $2"), id, now).await
     }
@@ -109,7 +109,7 @@ impl Connection {
         Ok(Some(SessionHolder { session, user, roles, pending_claim }))
     }
 
-    /// Some of a user's sessions that have not expired, the newest first.
+    /// One page of a user's sessions that have not expired, the newest first.
     pub async fn sessions_of(&mut self, user_id: &str, now: i64, limit: i64, offset: i64) -> Result<Vec<SessionRow>, DbError> {
         let rows = self
             .fetch(
@@ -121,13 +121,13 @@ impl Connection {
         rows.iter().map(session).collect()
     }
 
-    /// How many sessions a user has that have not expired.
+    /// The number of a user's sessions that have not expired.
     pub async fn sessions_count(&mut self, user_id: &str, now: i64) -> Result<i64, DbError> {
         let sql = self.spell("SELECT count(*) FROM svc_sessions WHERE user_id = $1 AND expires_at > $2");
         self.fetch_integer(Statement { sql, params: vec![user_id.into(), now.into()] }).await
     }
 
-    /// Deletes all sessions of a user but those `kept` that were used last; those that have expired are never kept.
+    /// Deletes all sessions of a user except the `kept` ones that were used last. Expired sessions are always deleted.
     pub async fn delete_oldest_sessions(&mut self, user_id: &str, now: i64, kept: i64) -> Result<u64, DbError> {
         self.run(
             "DELETE FROM svc_sessions WHERE user_id = $1 AND id NOT IN (SELECT id FROM svc_sessions WHERE user_id = $1 AND \
@@ -150,7 +150,7 @@ impl Connection {
         .await
     }
 
-    /// Deletes all sessions of a user but the one with the id `kept`.
+    /// Deletes all sessions of a user except the one with the id `kept`.
     pub async fn delete_sessions_of(&mut self, user_id: &str, kept: Option<&str>) -> Result<u64, DbError> {
         self.run(
             "DELETE FROM svc_sessions WHERE user_id = $1 AND id <> $2",
@@ -159,18 +159,18 @@ impl Connection {
         .await
     }
 
-    /// Ends one session of a user, by its id alone. `false` if the user has none of this id.
+    /// Ends one session of a user by its id. A token's hash is not accepted. `false` if the user has no session with this id.
     pub async fn end_session(&mut self, user_id: &str, id: &str) -> Result<bool, DbError> {
         let sql = "DELETE FROM svc_sessions WHERE user_id = $1 AND id = $2";
         Ok(self.run(sql, vec![user_id.into(), id.into()]).await? == 1)
     }
 
-    /// Notes when a session was used last.
+    /// Stores when a session was last used.
     pub async fn touch_session(&mut self, id: &str, now: i64) -> Result<(), DbError> {
         self.run("UPDATE svc_sessions SET last_seen_at = $2 WHERE id = $1", vec![id.into(), now.into()]).await.map(|_| ())
     }
 
-    /// Puts off a session's end.
+    /// Moves a session's end to a later time.
     pub async fn extend_session(&mut self, id: &str, expires_at: i64, now: i64) -> Result<u64, DbError> {
         self.run(
             "UPDATE svc_sessions SET expires_at = $2, updated_at = $3 WHERE id = $1",

@@ -1,9 +1,9 @@
-//! The result of each attempt to deliver. It is kept beside the ledger, also after retries by hand.
+//! The result of each attempt to deliver. Results are kept beside the ledger, even after a manual retry.
 //!
-//! A ledger of 10,000,000 deliveries holds mostly those that succeeded at once. They write no row here and no further column: the
-//! ledger's own row says all that there is to say, and [`Connection::delivery_attempts`] answers with it. An attempt that fails costs
-//! one row, and so does each one after it, up to [`ATTEMPTS_KEPT`] rows of a delivery, each with an error of bounded length. They go
-//! with their delivery by range, a statement a batch, so that deleting a delivery does not have to look for rows that it rarely has.
+//! A ledger of 10,000,000 deliveries contains mostly those that succeeded at once. They write no row here and no further column. The
+//! ledger's own row has everything about them, and [`Connection::delivery_attempts`] reads it. The first failed attempt and each later
+//! attempt cost one row, up to [`ATTEMPTS_KEPT`] rows of a delivery. The length of an error is bounded. Rows are deleted by range, one
+//! statement a batch. So deleting a delivery does not have to look for rows that it rarely has.
 
 use blockbase_query::{Param, Statement};
 
@@ -11,7 +11,7 @@ use super::{among, database_now};
 use crate::connection::Connection;
 use crate::error::DbError;
 
-/// The last attempts of a delivery that are kept.
+/// The number of attempts that are kept of a delivery. They are the last ones.
 pub const ATTEMPTS_KEPT: i64 = 20;
 
 /// An attempt that has ended.
@@ -19,34 +19,34 @@ pub const ATTEMPTS_KEPT: i64 = 20;
 pub struct Attempted {
     /// The number of the event.
     pub seq: i64,
-    /// Attempts that had ended before it, since the delivery was last tried again by hand.
+    /// Attempts that ended before it since the last manual retry.
     pub attempts: i64,
-    /// The number of the one before it, where that is kept.
+    /// The number of the attempt before it, if that one is kept.
     pub last_attempt: Option<i64>,
-    /// `None` where nothing was attempted.
+    /// `None` if nothing was attempted.
     pub duration_ms: Option<i64>,
 }
 
 impl Attempted {
-    /// Whether none is kept of this delivery, so that a success needs no row.
+    /// Whether no attempt of this delivery is kept, so that a success needs no row.
     pub(super) fn is_first(&self) -> bool {
         self.last_attempt.is_none()
     }
 
-    /// Its number among all attempts of its delivery.
+    /// The attempt's number among all attempts of its delivery.
     pub(super) fn number(&self) -> i64 {
         self.last_attempt.unwrap_or(self.attempts) + 1
     }
 }
 
-/// An attempt as it is kept.
+/// An attempt as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRow {
     pub number: i64,
     /// Milliseconds since the epoch.
     pub ended_at: i64,
     pub duration_ms: Option<i64>,
-    /// `None` where it succeeded.
+    /// `None` if the attempt succeeded.
     pub error: Option<String>,
 }
 
@@ -69,8 +69,8 @@ impl Connection {
             .collect()
     }
 
-    /// Keeps an attempt whose claim held, and forgets the oldest one where there are too many. It takes the place of one with its
-    /// number: whatever somebody did to the ledger, the history must not hold deliveries up.
+    /// Stores an attempt whose claim was valid, and deletes the oldest one if there are too many. It replaces an attempt with the same
+    /// number, because a conflict in the history must not stop deliveries.
     pub(super) async fn keep_attempt(
         &mut self,
         consumer: &str,
@@ -94,8 +94,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Some deliveries were given up without an attempt that ended. This keeps the error that the ledger has for them, under the
-    /// number of attempts in the ledger.
+    /// Some deliveries were given up without an attempt that ended. This stores the ledger's error for them, under the ledger's number
+    /// of attempts.
     pub(super) async fn keep_last_errors(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
         let dialect = self.dialect();
         let keep = format!(
@@ -117,14 +117,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets the attempts of deliveries that are dropped.
+    /// Deletes the attempts of dropped deliveries.
     pub(super) async fn forget_attempts(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
         let sql = format!("DELETE FROM svc_delivery_attempts WHERE consumer = $1 AND {}", among(self.dialect(), "event_seq", 2));
         let params = vec![consumer.into(), Param::IntegerList(seqs)];
         self.execute(Statement { sql: self.spell(sql), params }).await.map(|_| ())
     }
 
-    /// Forgets the attempts of events in `(after, up_to]` that were deleted with their deliveries.
+    /// Deletes the attempts of events in `(after, up_to]` that were deleted with their deliveries.
     pub(crate) async fn forget_attempts_of_purged(&mut self, after: i64, up_to: i64) -> Result<(), DbError> {
         const FORGET: &str = "DELETE FROM svc_delivery_attempts WHERE event_seq > $1 AND event_seq <= $2 \
              AND NOT EXISTS (SELECT 1 FROM svc_events e WHERE e.seq = svc_delivery_attempts.event_seq)";

@@ -1,4 +1,4 @@
-//! How many entries of the ledger each consumer group has in each state, in bounded time.
+//! Counts the ledger's entries of each consumer group by state, in bounded time.
 
 use blockbase_query::{Dialect, Param, Statement};
 
@@ -6,7 +6,7 @@ use super::ledger::LedgerFilter;
 use crate::connection::Connection;
 use crate::error::DbError;
 
-/// Entries of one group and state that are looked at, at most. Those that were delivered are the many, and stay.
+/// Entries of one group and state that are looked at, at most. Delivered entries have their own bound, because they are many and stay.
 const UNSETTLED_MAX: i64 = 1_000_000;
 const DELIVERED_MAX: i64 = 10_000;
 /// Groups that are counted, at most.
@@ -16,18 +16,18 @@ const GROUPS_MAX: i64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupCounts {
     pub consumer: String,
-    /// Their first attempt has not ended.
+    /// Entries whose first attempt has not ended.
     pub pending: i64,
-    /// Of the newest 10,000 entries.
+    /// Delivered entries among the newest 10,000.
     pub delivered: i64,
-    /// They are tried again.
+    /// Failed entries that will be retried.
     pub failed: i64,
     pub dead: i64,
-    /// When the event of the first pending one happened.
+    /// When the event of the first pending entry happened.
     pub oldest_pending_at: Option<i64>,
 }
 
-/// One state of entries: the condition, and where they are found.
+/// One state of entries: its condition, and the index that finds them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Pending,
@@ -46,7 +46,7 @@ impl State {
         }
     }
 
-    /// The table, with the index where the engine lets one be named.
+    /// The table, with its index if the engine lets a statement name one.
     fn table(self, dialect: Dialect) -> &'static str {
         match (dialect, self) {
             (Dialect::Postgres, _) | (_, State::Delivered) => "svc_deliveries d",
@@ -56,7 +56,7 @@ impl State {
         }
     }
 
-    /// The order of its index.
+    /// The order of the state's index.
     fn order(self, dialect: Dialect) -> &'static str {
         match (dialect, self) {
             (_, State::Delivered) => "d.event_seq DESC",
@@ -78,7 +78,7 @@ impl State {
 }
 
 impl Connection {
-    /// The entries that a filter finds, counted by group; groups without any are left out.
+    /// The entries that match a filter, counted by group. Groups without entries are left out.
     pub async fn ledger_counts(&mut self, filter: &LedgerFilter) -> Result<Vec<GroupCounts>, DbError> {
         let dialect = self.dialect();
         let (mut params, mut of_entry) = (Vec::new(), String::new());
@@ -126,7 +126,7 @@ impl Connection {
                 params.push(consumer.clone().into());
                 format!("SELECT CAST(${} AS TEXT) AS consumer", params.len())
             }
-            // A step of the index for each group, however many entries it has.
+            // The index is read with one step for each group, so the number of entries does not matter.
             None => "SELECT consumer FROM found WHERE consumer IS NOT NULL".to_owned(),
         };
         let sql = format!(
@@ -156,8 +156,8 @@ impl Connection {
         Ok(counts)
     }
 
-    /// The numbers of the events between two times, as a condition on entries. It is exact, except for events that were written
-    /// at the same moment in another order than they happened.
+    /// The numbers of the events between two times, as a condition on entries. It is exact, except for events that were written at the
+    /// same moment but happened in another order.
     async fn numbers_of_time(&mut self, since: Option<i64>, until: Option<i64>) -> Result<String, DbError> {
         let mut condition = String::new();
         if let Some(since) = since {

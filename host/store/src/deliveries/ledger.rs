@@ -1,4 +1,4 @@
-//! The ledger as callers see it: entries, retries by hand, the number of waiting deliveries.
+//! The ledger as callers see it: entries, manual retries, and the number of waiting deliveries.
 
 use std::collections::BTreeMap;
 
@@ -23,18 +23,18 @@ pub struct LedgerRow {
     pub delivered_at: Option<i64>,
     pub occurred_at: i64,
     pub is_dead: bool,
-    /// The object of the event's record, and who created that: what decides whether somebody is shown the entry.
+    /// The object of the event's record. With the record's creator in `owner`, it decides who may see the entry.
     pub object: Option<String>,
     pub owner: Option<String>,
 }
 
-/// The events of records that somebody may see; those of no record are always among them.
+/// The events that a caller may see: those of visible records, and all events without a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VisibleEvents {
-    /// Objects of which every record is visible.
+    /// Objects of which the caller sees every record.
     pub objects: Vec<String>,
-    /// By owner, the objects of which that owner's records are visible. A key that is cut to what its maker holds can have its
-    /// user's records of one object and its maker's of another.
+    /// By owner, the objects of which the caller sees that owner's records. A key that is cut to its maker's rights can see its user's
+    /// records of one object and its maker's of another.
     pub own_objects: BTreeMap<String, Vec<String>>,
 }
 
@@ -53,7 +53,7 @@ impl VisibleEvents {
     }
 }
 
-/// Which entries of the ledger are asked for.
+/// The requested entries of the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerFilter {
     pub status: Option<String>,
@@ -63,14 +63,14 @@ pub struct LedgerFilter {
     pub topic: Option<TopicFilter>,
     /// The first instant of the event, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// The first instant that is too late.
+    /// The first instant after the period.
     pub until: Option<i64>,
-    /// `None` where every entry is visible.
+    /// `None` if every entry is visible.
     pub visible: Option<VisibleEvents>,
 }
 
 impl LedgerFilter {
-    /// The conditions on an entry's event, which is `e`; none where all events fit.
+    /// The conditions on an entry's event `e`. The list is empty if all events match.
     pub(super) fn of_event(&self, dialect: Dialect, params: &mut Vec<Param>) -> Vec<String> {
         let mut conditions = Vec::new();
         for (bound, operator) in [(self.since, ">="), (self.until, "<")] {
@@ -89,7 +89,7 @@ impl LedgerFilter {
     }
 }
 
-/// How much a consumer group still has to get.
+/// The number of deliveries that a consumer group still has to get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueDepth {
     pub consumer: String,
@@ -122,7 +122,7 @@ fn ledger_row(row: &Row) -> Result<LedgerRow, DbError> {
 }
 
 impl Connection {
-    /// A page of the ledger, the newest event first, and how many entries there are in all.
+    /// A page of the ledger, the newest event first, and the number of all matching entries.
     pub async fn ledger(&mut self, filter: &LedgerFilter, limit: i64, offset: i64) -> Result<(Vec<LedgerRow>, i64), DbError> {
         let mut conditions = vec!["TRUE".to_owned()];
         let mut params: Vec<Param> = Vec::new();
@@ -130,7 +130,7 @@ impl Connection {
             params.push(consumer.clone().into());
             conditions.push(format!("d.consumer = ${}", params.len()));
         }
-        // Spelt out, so that the index of the failed serves them.
+        // Each condition is written out, so that the index of failed deliveries can be used.
         conditions.extend(filter.status.as_deref().and_then(|status| match status {
             "pending" => Some("d.status = 'pending'".to_owned()),
             "delivered" => Some("d.status = 'delivered'".to_owned()),
@@ -157,7 +157,7 @@ impl Connection {
         let total = self.fetch_integer(Statement { sql: self.spell(sql), params: params.clone() }).await?;
         params.extend([limit.into(), offset.into()]);
         let (limit, offset) = (params.len() - 1, params.len());
-        // The page first, so that only its events are looked up.
+        // The inner query selects the page, so that only the page's events are looked up.
         let sql = format!(
             "SELECT {} FROM (SELECT d.* FROM {table} WHERE {conditions} ORDER BY d.event_seq DESC, d.consumer \
              LIMIT ${limit} OFFSET ${offset}) AS d JOIN svc_events e ON e.seq = d.event_seq ORDER BY d.event_seq DESC, d.consumer",
@@ -167,7 +167,7 @@ impl Connection {
         Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
     }
 
-    /// One entry of the ledger, which nobody else changes until the transaction ends.
+    /// One entry of the ledger. Nobody else changes it until the transaction ends.
     pub async fn held_delivery(&mut self, event_id: &str, consumer: &str) -> Result<Option<LedgerRow>, DbError> {
         let sql = format!(
             "SELECT {} FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq WHERE e.id = $1 AND d.consumer = $2{}",
@@ -191,7 +191,7 @@ impl Connection {
         self.fetch(DELIVERY, vec![event_id.into(), consumer.into()]).await?.first().map(ledger_row).transpose()
     }
 
-    /// Makes a delivery pending again with all its attempts; an attempt that is under way does not count any more.
+    /// Makes a delivery pending again with all its attempts. An attempt in progress does not count any more.
     pub async fn reset_delivery(&mut self, event_id: &str, consumer: &str) -> Result<bool, DbError> {
         let sql = format!(
             "UPDATE svc_deliveries SET status = 'pending', dead = FALSE, attempts = 0, claims = 0, error = NULL, \
@@ -207,7 +207,7 @@ impl Connection {
         Ok(reset)
     }
 
-    /// How many of the newest 100,000 deliveries that have failed are tried again, and how many are given up.
+    /// Counts the newest 100,000 failed deliveries: those that will be retried, and those that are dead.
     pub async fn failed_deliveries(&mut self) -> Result<(i64, i64), DbError> {
         let sql = "SELECT count(*), CAST(coalesce(sum(CASE WHEN dead THEN 1 ELSE 0 END), 0) AS BIGINT) FROM \
                    (SELECT dead FROM svc_deliveries WHERE status = 'failed' ORDER BY event_seq DESC LIMIT 100000) AS counted";
@@ -217,7 +217,7 @@ impl Connection {
         Ok((all - dead, dead))
     }
 
-    /// How much each group that is behind has to get, counted up to 100,000, and when the oldest of it happened.
+    /// The number of deliveries that each group still has to get, counted up to 100,000, and the time of the oldest of all.
     pub async fn queue_depths(&mut self) -> Result<(Vec<QueueDepth>, Option<i64>), DbError> {
         let mut depths = Vec::new();
         for consumer in self.groups_unsettled().await? {

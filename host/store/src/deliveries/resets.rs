@@ -1,4 +1,4 @@
-//! Many dead deliveries made due again, a window of the ledger at a time.
+//! Makes many dead deliveries due again, one window of the ledger at a time.
 
 use blockbase_query::{Dialect, Param, Statement};
 
@@ -10,14 +10,14 @@ use crate::error::DbError;
 /// Entries that were looked at, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadWindow {
-    /// Those that the filter finds.
+    /// The entries that match the filter.
     pub found: Vec<i64>,
-    /// The last one that was looked at; `None` if there are no more.
+    /// The last entry that was looked at. `None` if there are no more.
     pub last: Option<i64>,
 }
 
 impl Connection {
-    /// The groups that have dead deliveries, found by a step of an index for each.
+    /// The groups that have dead deliveries. The index is read with one step for each group.
     pub async fn groups_with_dead(&mut self) -> Result<Vec<String>, DbError> {
         let table = match self.dialect() {
             Dialect::Sqlite => "svc_deliveries INDEXED BY svc_deliveries_dead",
@@ -34,8 +34,8 @@ impl Connection {
         self.fetch_rows(Statement { sql, params: Vec::new() }).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// The next `limit` dead deliveries of a group behind the event number `after`. The window bounds the work where few of them
-    /// are found.
+    /// The next `limit` dead deliveries of a group after the event number `after`. The window bounds the work even if few of them match
+    /// the filter.
     pub async fn dead_window(
         &mut self,
         filter: &LedgerFilter,
@@ -67,7 +67,7 @@ impl Connection {
         Ok(window)
     }
 
-    /// Makes those of the deliveries due at once that are dead still, with all their attempts: how many.
+    /// Makes the deliveries that are still dead due at once, with all their attempts. Returns their number.
     pub async fn reset_dead(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<u64, DbError> {
         let dialect = self.dialect();
         let sql = format!(

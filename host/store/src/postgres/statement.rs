@@ -1,4 +1,4 @@
-//! Statements on Postgres: binding, rows as JSON from the binary form, and the table of its errors.
+//! Statements on Postgres: binding of values, rows as JSON from the binary format, and the table of its errors.
 
 use blockbase_query::Param;
 use blockbase_schema::{ColumnType, json, time};
@@ -13,7 +13,7 @@ use crate::error::DbError;
 use crate::record::Beyond;
 use crate::row::{Cell, Row};
 
-/// The table of Postgres' errors. Constraints carry names made of catalogue numbers, so no message is read.
+/// Maps Postgres' errors. Names of constraints contain catalogue numbers, so no message has to be parsed.
 pub(super) fn db_error(error: sqlx::Error) -> DbError {
     let Some(database) = error.as_database_error() else {
         return match error {
@@ -40,11 +40,11 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
             "22003" => DbError::OutOfRange,
             "54001" => DbError::TooDeep,
             "54011" => DbError::TooManyColumns,
-            // The statement's time is over.
+            // The statement exceeded its time.
             "57014" => DbError::Unavailable(error.into()),
-            // No such table or column, another type, a plan that was made before.
+            // The table or column does not exist, has another type, or the plan is outdated.
             "42P01" | "42703" | "42883" | "42804" | "0A000" => DbError::SchemaMoved(error.into()),
-            // Serialization failure and deadlock.
+            // Serialization failure or deadlock.
             "40001" | "40P01" => DbError::Contended(error.into()),
             "53100" => DbError::StorageFull(error.into()),
             "55P03" => DbError::Locked(error.into()),
@@ -109,7 +109,7 @@ pub(super) fn system_row(row: &PgRow) -> Result<Row, DbError> {
     Ok(Row { cells })
 }
 
-/// What Postgres calls the type of a column.
+/// Postgres' name of a column's type.
 fn type_name(ty: ColumnType) -> &'static str {
     match ty {
         ColumnType::Text => "TEXT",
@@ -127,7 +127,7 @@ fn type_name(ty: ColumnType) -> &'static str {
     }
 }
 
-/// Makes sure that the columns of an answer are still what the statement was planned on.
+/// Checks that the columns of a result still have the types that the statement was planned for.
 pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = ColumnType>) -> Result<(), DbError> {
     let Some(row) = row else { return Ok(()) };
     for (column, ty) in row.columns().iter().zip(types) {
@@ -139,7 +139,7 @@ pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = Colum
     Ok(())
 }
 
-/// The version and the flag that a statement selects behind its columns.
+/// The version and the flag that a statement selects after its columns.
 pub(super) fn beyond(row: &PgRow, columns: usize) -> Result<Beyond, DbError> {
     let width = row.columns().len();
     let version = (width > columns).then(|| row.try_get::<i64, _>(columns)).transpose().map_err(db_error)?;
@@ -147,7 +147,7 @@ pub(super) fn beyond(row: &PgRow, columns: usize) -> Result<Beyond, DbError> {
     Ok(Beyond { version, tail: flag.map(i64::from) })
 }
 
-/// The number that a list selects behind its columns.
+/// The number that a list selects after its columns.
 pub(super) fn total(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
     match row.columns().len() > columns {
         true => row.try_get::<i64, _>(columns).map(Some).map_err(db_error),
@@ -157,14 +157,14 @@ pub(super) fn total(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError>
 
 /// Microseconds between the Unix epoch and Postgres' own, 2000-01-01.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
-/// Days between the same two.
+/// Days between the same two epochs.
 const POSTGRES_EPOCH_DAYS: i32 = 10_957;
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], DbError> {
     bytes.try_into().map_err(|_| DbError::Other(format!("a value has {} bytes instead of {N}", bytes.len()).into()))
 }
 
-/// Appends one value as JSON, from Postgres' binary form.
+/// Appends one value as JSON, from Postgres' binary format.
 pub(super) fn write_cell(out: &mut Vec<u8>, ty: ColumnType, row: &PgRow, index: usize) -> Result<(), DbError> {
     let value = row.try_get_raw(index).map_err(db_error)?;
     if value.is_null() {

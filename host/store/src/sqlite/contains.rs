@@ -1,4 +1,5 @@
-//! `svc_contains(text, folds, term, …)`: whether a text contains all terms, in pieces, so that a long one can be ended.
+//! `svc_contains(text, folds, term, …)`: whether a text contains all terms. It searches in pieces, so that a search of a long text can
+//! be stopped.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use rusqlite::{Result, ffi};
 
 use super::meter::{Meter, Spent};
 
-/// Bytes of a text that are looked at before the meter is.
+/// Bytes of a text that are searched before the meter is checked.
 const PIECE_BYTES: usize = 64 * 1024;
 
 impl From<Spent> for rusqlite::Error {
@@ -19,13 +20,13 @@ impl From<Spent> for rusqlite::Error {
     }
 }
 
-/// Null where the text is null or no text.
+/// Null if the value is null or not a text.
 pub(super) fn call(context: &Context<'_>, meter: &Meter) -> Result<Option<bool>> {
     let ValueRef::Text(bytes) = context.get_raw(0) else { return Ok(None) };
     let folds: bool = context.get(1)?;
     let mut terms: Vec<Arc<String>> = Vec::with_capacity(context.len().saturating_sub(2));
     for place in 2..context.len() {
-        // Kept from row to row, so that a term is folded once a statement.
+        // SQLite keeps the terms from row to row, so each is folded once a statement.
         let place = std::ffi::c_int::try_from(place).map_err(|error| rusqlite::Error::UserFunctionError(error.into()))?;
         terms.push(context.get_or_create_aux(place, |term| -> Result<String> {
             let term = term.as_str()?;
@@ -37,7 +38,7 @@ pub(super) fn call(context: &Context<'_>, meter: &Meter) -> Result<Option<bool>>
     Ok(Some(contains_all(&text, folds, &mut terms, &mut |bytes| meter.bytes(bytes))?))
 }
 
-/// Whether `text`, folded where `folds`, contains all `terms`; `spend` is told of each piece that was gone through.
+/// Whether `text` contains all `terms`, after folding it if `folds` is set. `spend` is called for each piece that was searched.
 fn contains_all(
     text: &str,
     folds: bool,
@@ -45,9 +46,9 @@ fn contains_all(
     spend: &mut dyn FnMut(usize) -> Result<(), Spent>,
 ) -> Result<bool, Spent> {
     let overlap = terms.iter().map(|term| term.len()).max().unwrap_or(0).saturating_sub(1);
-    // At least as long as the overlap, which is searched twice.
+    // A piece is at least as long as the overlap, which is searched twice.
     let piece_bytes = PIECE_BYTES.max(overlap);
-    // The piece, and in front of it the end of the one before, where a term may begin.
+    // The piece, after the end of the one before, because a term may begin there.
     let mut window = String::new();
     let mut rest = text;
     while !terms.is_empty() && !rest.is_empty() {

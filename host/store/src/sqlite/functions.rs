@@ -1,4 +1,4 @@
-//! Functions that SQLite lacks: the fold of letters, searching in a long text, and sums without rounding.
+//! Functions that SQLite lacks: the folding of letters, the search in a long text, and sums without rounding.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn register(driver: &Driver, meter: &Arc<Meter>) -> rusqlite::Result<
     driver.create_aggregate_function("svc_sum", 2, flags, ExactSum)
 }
 
-/// `mantissa / 10^scale` with all digits of the fraction, as Postgres writes a numeric.
+/// `mantissa / 10^scale` with all digits of the fraction, in Postgres' format of a numeric.
 fn scaled_text(mantissa: i128, scale: u8) -> String {
     let sign = if mantissa < 0 { "-" } else { "" };
     let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = usize::from(scale) + 1);
@@ -46,7 +46,7 @@ fn scaled_text(mantissa: i128, scale: u8) -> String {
     }
 }
 
-/// Adds up integers, and doubles by their shortest digits, without rounding: the order of the rows does not matter.
+/// Adds integers, and doubles by their shortest digits, without rounding. So the order of the rows does not matter.
 struct ExactSum;
 
 #[derive(Default)]

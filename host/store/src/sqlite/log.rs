@@ -22,7 +22,7 @@ const LARGE_BYTES: u64 = 64 * 1024 * 1024;
 const TOO_LARGE_BYTES: u64 = 512 * 1024 * 1024;
 /// How long new scans wait for the running ones, for each [`LARGE_BYTES`] of the log.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The longest wait for running scans, as long as a scan waits for its place. If a scan takes longer, a later attempt may
+/// The longest wait for running scans. A scan waits equally long for its place. If a running scan takes longer, a later attempt may
 /// succeed.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
 /// The pause after each attempt, so that scans rarely wait even if no attempt succeeds.
@@ -49,7 +49,7 @@ pub(super) struct Entered {
     pub(super) ends: Arc<AtomicBool>,
 }
 
-/// A running export or scan of the service, until this is dropped.
+/// Counts a running export or scan of the service until it is dropped.
 pub(super) struct Beside(Arc<AtomicUsize>);
 
 impl Drop for Beside {
@@ -58,7 +58,7 @@ impl Drop for Beside {
     }
 }
 
-/// Sets the flag back when it is dropped, also if the client of the waiting scan disconnects.
+/// Resets the flag when it is dropped, even if the client of the waiting scan disconnects.
 struct Raised<'a>(&'a AtomicBool);
 
 impl<'a> Raised<'a> {
@@ -82,10 +82,10 @@ impl LogGate {
             && let Ok(mut last) = self.cutting.try_lock()
             && last.is_none_or(|last| last.elapsed() > PAUSE)
         {
-            // Set first, so that it also counts if the client of this scan disconnects while it waits.
+            // The time is set first, so that it also counts if the client of this scan disconnects while it waits.
             *last = Some(Instant::now());
             let patience = PATIENCE.saturating_mul(u32::try_from(bytes / LARGE_BYTES).unwrap_or(u32::MAX)).min(PATIENCE_MAX);
-            // One wait for both times, so that nobody enters in between, who would be ended at once.
+            // Both cases share one wait, so no scan enters in between that would be ended at once.
             let mut alone = pin!(self.scans.write());
             let entered = match tokio::time::timeout(patience, &mut alone).await {
                 Err(_) if bytes > TOO_LARGE_BYTES && self.others.load(Ordering::Relaxed) == 0 => {
@@ -108,7 +108,7 @@ impl LogGate {
         Entered { _scan: Arc::clone(&self.scans).read_owned().await, ends: Arc::clone(&self.ends_scans) }
     }
 
-    /// Lets an export or a scan of the service begin, which keeps the result while it reads.
+    /// Lets an export or a scan of the service begin. It keeps the result while it reads.
     pub(super) fn beside(&self) -> Beside {
         self.others.fetch_add(1, Ordering::Relaxed);
         Beside(Arc::clone(&self.others))
@@ -122,7 +122,7 @@ fn bytes(file: &Path) -> u64 {
     std::fs::metadata(log).map_or(0, |log| log.len())
 }
 
-/// Copies the log into the file, first without being in the way of anybody, and cuts it: whether that was possible.
+/// Copies the log into the file, at first without blocking anybody, and cuts it. Returns whether it was cut.
 fn cut(file: &Path) -> rusqlite::Result<bool> {
     let session = Session::open(file, false)?;
     session.busy_timeout(BUSY_WAIT)?;
@@ -140,7 +140,7 @@ mod tests {
         std::fs::create_dir_all(&place).expect("a directory");
         let gate = Arc::new(LogGate::default());
         let scan = gate.enter(&place.join("svc.db")).await;
-        // It takes no room on the disk.
+        // The file is sparse, so it takes no room on the disk.
         std::fs::File::create(place.join("svc.db-wal")).and_then(|log| log.set_len(bytes)).expect("a log");
         (place, gate, scan)
     }

@@ -1,5 +1,5 @@
-//! How much a read on one connection may still cost. Everything that takes long checks it: the engine's steps, long functions,
-//! and the rendering of rows.
+//! Measures what a read on one connection may still cost. Everything that takes long checks the meter: the engine's steps, long
+//! functions, and the rendering of rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,16 +13,16 @@ use super::space::SortRoom;
 pub(super) const STEPS_A_REPORT: i32 = 1_000;
 /// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
 const BUDGET_STEPS: i64 = 50_000;
-/// Bytes that it may process in functions and render, also about a millisecond.
+/// Bytes that such a read may process in functions and render. It is about a millisecond too.
 const BUDGET_BYTES: i64 = 512 * 1024;
-/// A limit for costs that neither of them measures, such as values that are copied out of the file. It counts processor time, so
-/// that a busy machine makes no difference.
+/// A limit for costs that neither of the two measures, such as values that are copied out of the file. It counts processor time, so the
+/// load of the machine does not matter.
 const BUDGET_TIME: Duration = Duration::from_millis(10);
-/// How long a scan may take; the same as for a statement on Postgres.
+/// How long a scan may take. A statement on Postgres has the same limit.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long the writer may look again for the rows of a write: every other write waits for it.
+/// How long the writer may look for the rows of a write again. All other writes wait meanwhile.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
-/// How often a scan that sorts checks the room on the disk.
+/// How often a sorting scan checks the free disk space.
 const LOOK_AT_DISK: Duration = Duration::from_millis(20);
 
 /// The meter that a connection shares with the functions registered on it.
@@ -36,7 +36,7 @@ enum Limit {
     None,
     /// A read on a runtime thread.
     Budget { steps: i64, bytes: i64, end: Duration, is_spent: bool },
-    /// A read on a blocking thread, which ends when nobody waits for it any more.
+    /// A read on a blocking thread. It ends when nobody waits for it any more.
     Scan {
         abandoned: Arc<AtomicBool>,
         log_ends_it: Option<Arc<AtomicBool>>,
@@ -52,7 +52,7 @@ enum Sort {
     No,
     /// The time of the last check of the disk.
     Yes(Instant),
-    /// The disk has no room for more.
+    /// The disk has no room for a larger sort.
     Full,
 }
 
@@ -66,8 +66,7 @@ impl Meter {
         *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
     }
 
-    /// Begins a read that runs until `abandoned` or the flag of the log is set. With `sort_room` it sorts only while there is
-    /// room.
+    /// Begins a read that runs until `abandoned` or the log's flag is set. With `sort_room` it sorts only while there is room.
     pub(super) fn begin_scan(
         &self,
         abandoned: Arc<AtomicBool>,
@@ -78,7 +77,7 @@ impl Meter {
         *self.0.lock() = Limit::Scan { abandoned, log_ends_it, end, sort_room, sort: Sort::No };
     }
 
-    /// Begins a look for rows that belongs to a write.
+    /// Begins a search for the rows of a write.
     pub(super) fn begin_look(&self) {
         self.begin_look_until(Instant::now() + LOOK_TIME_MAX);
     }

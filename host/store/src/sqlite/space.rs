@@ -1,5 +1,4 @@
-//! Room on the file system of the database. Below a limit, ordinary writes are refused, so that writes which free room still
-//! work.
+//! Room on the file system of the database. Below a limit, ordinary writes are refused, so that writes that free room still work.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ const KEPT: Duration = Duration::from_millis(500);
 pub(super) struct Space(Mutex<Option<(Instant, bool)>>);
 
 impl Space {
-    /// Whether there is room in the file system of `file`, or within the file; `free_in_file` returns the free bytes in it.
+    /// Whether there is room on the file system of `file`, or within the file. `free_in_file` returns the free bytes in it.
     pub(super) fn has_room(&self, file: &Path, free_in_file: impl FnOnce() -> u64) -> bool {
         let mut known = self.0.lock();
         if let Some((at, has_room)) = *known
@@ -62,7 +61,7 @@ impl SortRoom {
             let path = entry?.path();
             if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(SORT_FILE_PREFIX.as_bytes())) {
                 match std::fs::remove_file(path) {
-                    // The file of another process, which has just removed the name itself.
+                    // The file belonged to another process, which has just removed the name itself.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     removed => removed?,
                 }

@@ -1,4 +1,4 @@
-//! Statements on SQLite: binding, rows as JSON, and the table of its errors.
+//! Statements on SQLite: binding of values, rows as JSON, and the table of its errors.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::spool::{Spool, Unwanted};
 use super::Session;
 use super::meter::Spent;
 
-/// The table of SQLite's errors. Messages name columns as `table.column`, and checks by their name.
+/// Maps SQLite's errors. Their messages name columns as `table.column`, and checks by their names.
 pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
     let rusqlite::Error::SqliteFailure(code, message) = &error else { return DbError::Other(error.into()) };
     let detail = message.as_deref().and_then(|message| message.split_once("constraint failed: ")).map(|(_, detail)| detail);
@@ -53,7 +53,7 @@ pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
     }
 }
 
-/// Runs a statement without parameters or answer.
+/// Runs a statement without parameters and without rows.
 pub(crate) fn batch(connection: &mut Connection, sql: &'static str) -> Result<(), DbError> {
     match &mut connection.inner {
         Inner::Sqlite(driver) => {
@@ -128,10 +128,10 @@ fn query<T>(
     }
 }
 
-/// How the steps of a plan begin or go on that put rows into a temporary table.
+/// The beginnings, or later parts, of a plan's steps that put rows into a temporary table.
 const SORTING_STEPS: [&str; 3] = ["TEMP B-TREE", "MATERIALIZE ", "AUTOMATIC "];
 
-/// Whether a statement puts rows into a temporary table, which may become a file. What is bound to it changes nothing of its plan.
+/// Whether a statement puts rows into a temporary table, which may become a file. Bound values do not change the plan.
 fn sorts(driver: &Driver, sql: &str) -> rusqlite::Result<bool> {
     // SQLite prepares a kept statement again after the schema has changed.
     let mut plan = driver.prepare_cached(&format!("EXPLAIN QUERY PLAN {sql}"))?;
@@ -177,7 +177,7 @@ pub(crate) fn fetch(session: &mut Session, statement: &Statement) -> Result<Vec<
                     ValueRef::Null => Cell::Null,
                     ValueRef::Integer(number) => Cell::Integer(number),
                     ValueRef::Real(_) => return Err(DbError::Other("a real in a system row".into())),
-                    // Bytes that are not UTF-8 stay bytes, so that the code that reads the row can tell it from the others.
+                    // Bytes that are not UTF-8 stay bytes, so that the code that reads the row can detect them.
                     ValueRef::Text(text) => match std::str::from_utf8(text) {
                         Ok(text) => Cell::Text(text.to_owned()),
                         Err(_) => Cell::Bytes(text.to_owned()),
@@ -217,7 +217,7 @@ pub(crate) fn fetch_json(
     })
 }
 
-/// A value with more bytes is counted before it is rendered. The others are counted with their row.
+/// Larger values are counted before they are rendered. All others are counted with their row.
 const LONG_VALUE_BYTES: usize = 64 * 1024;
 
 /// Bytes of a value that are copied to render it.
@@ -234,7 +234,7 @@ pub(crate) fn fetch_record(session: &mut Session, statement: &Statement, columns
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
         let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
         let record = record_of(&writer, row, 0, width, columns.len(), |index| columns[index].ty)?;
-        // An UPDATE … RETURNING does its work when it is stepped to its end.
+        // An `UPDATE … RETURNING` takes effect only when it is stepped to its end.
         while rows.next().map_err(db_error)?.is_some() {}
         Ok(Some(record))
     })
@@ -265,7 +265,7 @@ pub(crate) fn fetch_records(
     })
 }
 
-/// Puts rows into a spool, on a thread that may wait for its client.
+/// Puts rows into a spool, on a thread that may wait for the client.
 pub(crate) fn spool_rows(
     session: &mut Session,
     statement: &Statement,
@@ -287,17 +287,17 @@ pub(crate) fn spool_rows(
     })
 }
 
-/// How many columns a statement answers with.
+/// The number of columns in a statement's result.
 fn width_of(rows: &Rows<'_>) -> usize {
     rows.as_ref().map_or(0, |statement| statement.column_count())
 }
 
-/// The place of the integer that a list selects behind its columns.
+/// The index of the integer that a list selects after its columns.
 fn tail_of(rows: &Rows<'_>, columns: usize) -> Option<usize> {
     Some(columns).filter(|place| *place < width_of(rows))
 }
 
-/// `columns` of the row's `width` columns are the record's.
+/// Makes a record from a row. The row has `width` columns, of which the record has `columns`.
 fn record_of(
     writer: &RecordWriter,
     row: &rusqlite::Row<'_>,
@@ -315,7 +315,7 @@ fn utf8(text: &[u8]) -> Result<&str, DbError> {
     std::str::from_utf8(text).map_err(|error| DbError::Other(error.into()))
 }
 
-/// Appends one value as JSON. Dates, times and ids are stored in their canonical text, so they need quotes alone.
+/// Appends one value as JSON. Dates, times and ids are stored as canonical text, so they only need quotes.
 fn write_cell(out: &mut Vec<u8>, ty: ColumnType, value: ValueRef<'_>) -> Result<(), DbError> {
     match (ty, value) {
         (_, ValueRef::Null) => out.extend_from_slice(b"null"),
@@ -332,7 +332,7 @@ fn write_cell(out: &mut Vec<u8>, ty: ColumnType, value: ValueRef<'_>) -> Result<
         (ColumnType::Boolean, ValueRef::Integer(number)) => {
             out.extend_from_slice(if number == 0 { b"false" } else { b"true" });
         }
-        // Somebody altered the column after the statement was planned.
+        // The column was altered after the statement was planned.
         (ty, value) => return Err(DbError::SchemaMoved(format!("a {ty:?} column holds {:?}", value.data_type()).into())),
     }
     Ok(())

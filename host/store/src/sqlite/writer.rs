@@ -1,8 +1,8 @@
-//! The one writer: it takes what is queued, runs each job in a savepoint, commits once, then answers all.
+//! The one writer: it takes queued jobs, runs each in a savepoint, commits once, and then answers all callers.
 //!
-//! While one commit waits for the disk the next batch gathers, so `synchronous=FULL` costs one sync a batch. Callers are served in turn,
-//! and the service's own jobs alternate with theirs: a caller with many or large writes delays its own. A commit takes what waited when it
-//! began, and ends early once its jobs have written much or taken long.
+//! While one commit waits for the disk, the next batch gathers. So `synchronous=FULL` costs one sync for each batch. Callers are served
+//! in turn, and the service's own jobs alternate with theirs. So a caller with many or large writes delays only its own. A commit takes
+//! the jobs that waited when it began, and ends early once they have written much or taken long.
 
 mod queue;
 
@@ -29,27 +29,26 @@ use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange, show}
 use crate::error::DbError;
 use crate::events::COMMIT_BYTES_FULL;
 
-/// Jobs of one commit.
+/// Jobs of one commit at most.
 const JOBS_A_COMMIT_MAX: usize = 256;
-/// How long the jobs of a commit may take before no further job begins in it. Each caller in the commit waits for all of its
-/// jobs.
+/// After this time, no further job begins in a commit. Each caller in the commit waits for all of its jobs.
 const JOBS_TIME_A_COMMIT: Duration = Duration::from_millis(50);
 
-/// A caller's write, on its way through the writer.
+/// A caller's write on its way through the writer.
 trait Job: Send {
-    /// Whether it changes the schema, and so has a commit of its own.
+    /// Whether the job changes the schema, so that it needs a commit of its own.
     fn is_schema(&self) -> bool;
     /// Whether the caller still waits.
     fn is_wanted(&self) -> bool;
-    /// Runs the body; tells whether it wants to be committed.
+    /// Runs the body. Returns whether its changes should be committed.
     fn run(&mut self, connection: &mut Connection) -> bool;
-    /// Whether the body that ran found no room.
+    /// Whether the body failed because there was no room.
     fn found_no_room(&self) -> bool;
-    /// Hands the result to the caller, or what kept the commit from happening.
+    /// Gives the result to the caller, or the reason why there was no commit.
     fn answer(self: Box<Self>, not_committed: Option<&NotCommitted>);
 }
 
-/// Why a commit did not happen.
+/// The reason why there was no commit.
 struct NotCommitted {
     why: String,
     /// Whether there was no room for it.
@@ -84,7 +83,7 @@ where
 
     fn run(&mut self, connection: &mut Connection) -> bool {
         let Some(body) = self.body.take() else { return false };
-        // A defect in one body must not end the writer for all.
+        // A panic in one body must not end the writer for everybody.
         let result = catch_unwind(AssertUnwindSafe(|| run_now(body(connection))))
             .unwrap_or_else(|_| Err(Error::internal("a write panicked")));
         let commit = result.is_ok();
@@ -104,7 +103,7 @@ where
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => Err(Error::internal("a write was not run")),
         };
-        // The caller may be gone, but the commit stays.
+        // The caller may have disconnected, but the commit stays.
         let _ = self.reply.send(result);
     }
 }
@@ -130,7 +129,7 @@ impl Writer {
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        // Kept until the answer is there.
+        // The place is kept until the job is answered.
         let _place = self.queue.place(&owner).await?;
         let (reply, answer) = oneshot::channel();
         let job: Box<dyn Job> = Box::new(BodyJob { is_schema, body: Some(body), result: None, reply });
@@ -151,7 +150,7 @@ impl Writer {
 }
 
 fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema: &SchemaState) {
-    // However the thread ends, nobody waits for it any longer.
+    // When the thread ends for any reason, no caller may wait for it any longer.
     let _closed = queue.close_on_drop();
     let mut held_back = None;
     while let Some(job) = held_back.take().or_else(|| queue.wait()) {
@@ -163,11 +162,12 @@ fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema:
             true => change_schema(&mut connection, job, on_commit, schema),
         }
     }
-    // The last connection to close folds the log into the file.
+    // The last connection to close copies the log into the file.
     drop(connection);
 }
 
-/// Foreign keys can be turned off between transactions alone; with them on, dropping a table would delete its rows first.
+/// Runs a change of the schema. Foreign keys are off, because dropping a table would delete its rows first. They can only be turned off
+/// between transactions.
 fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) {
     let off = batch(connection, "PRAGMA foreign_keys = OFF");
     match off {
@@ -179,8 +179,7 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
         Inner::Postgres(_) => Ok(true),
     });
     if !matches!(on, Ok(true)) {
-        // Without foreign keys, references would break unnoticed. The writer ends, and with it every write, until the process
-        // restarts.
+        // Without foreign keys, references would break unnoticed. So the writer ends, and all writes fail until the process restarts.
         tracing::error!(store.error = ?on, "foreign keys cannot be turned on again; no more writes are taken");
         panic!("foreign keys stay off");
     }
@@ -209,7 +208,7 @@ fn commit(
             None
         }
         Err(error) => {
-            // Where the engine has not rolled back by itself already.
+            // The engine may have rolled back by itself already.
             let _ = batch(connection, "ROLLBACK");
             schema.0.store(before, Ordering::Release);
             tracing::error!(store.error = ?error, store.jobs = jobs.len(), "a commit failed; its writes are undone");
@@ -227,7 +226,7 @@ fn commit(
     held_back
 }
 
-/// Runs the first job, and then those that waited when it began.
+/// Runs the first job, and then the jobs that waited when it began.
 fn run_all(
     connection: &mut Connection,
     jobs: &mut Vec<Box<dyn Job>>,
@@ -238,7 +237,7 @@ fn run_all(
     batch(connection, "BEGIN IMMEDIATE")?;
     let begun = Instant::now();
     let mut further = queue.map_or(0, Queue::len).min(JOBS_A_COMMIT_MAX - 1);
-    // The events of one commit are held in memory until it commits.
+    // The events of one commit stay in memory until it commits.
     let mut event_bytes = 0;
     if let [first, ..] = jobs.as_mut_slice() {
         event_bytes += run_one(connection, first.as_mut())?;
@@ -279,13 +278,13 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     if !job.run(connection) {
         connection.effects.events.truncate(events);
         connection.effects.emitted = Emitted::default();
-        // A group that gets nothing after all is only looked at once in vain.
+        // Its consumer groups stay in the list. A group without new deliveries costs only one useless look.
         connection.effects.topics.truncate(topics);
         connection.effects.counts.truncate(counts);
         connection.effects.search.truncate(search);
         connection.effects.schema_version = None;
-        // This fails if the engine gave up the whole transaction (disk full, I/O error). Then the whole batch is undone.
-        // The error then says that the savepoint is gone; only the job knows that there was no room.
+        // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then the whole batch is undone. The error
+        // says only that the savepoint is gone, so the job is asked whether there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
             true => DbError::StorageFull(format!("{error:?}").into()),
             false => error,
@@ -295,14 +294,14 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     Ok(connection.effects.emitted.bytes)
 }
 
-/// Writes the search indexes once a commit and in the order of rows, because each savepoint and each step back would end one of
-/// their segments.
+/// Writes the search indexes once a commit and in the order of rows. Each savepoint and each rollback to one would otherwise end a
+/// segment of the index.
 fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     let mut last: BTreeMap<(i64, i64), SearchChange> = BTreeMap::new();
     for mut change in std::mem::take(&mut connection.effects.search) {
         let place = (change.object_id, change.row);
-        // It matters whether the index knew the row before the transaction. It does not know a row that was made in the
-        // transaction. It knows a row that was deleted in it, also if a new row took its number.
+        // The index has to know whether it contained the row before the transaction. It does not contain a row that the transaction
+        // made. It contains a row that the transaction deleted, even if a new row took the number.
         change.is_new = last.get(&place).map_or(change.is_new, |before| before.is_new);
         last.insert(place, change);
     }
@@ -327,7 +326,7 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     Ok(())
 }
 
-/// One statement an object and commit, whatever the number of records.
+/// Runs one statement for each object and commit, for any number of records.
 fn apply_counts(connection: &mut Connection) -> Result<(), DbError> {
     let mut differences = BTreeMap::new();
     for (object_id, difference) in std::mem::take(&mut connection.effects.counts) {

@@ -1,4 +1,4 @@
-//! `block!`: the component's exports, from a list of handlers.
+//! `block!`: makes the component's exports from a list of handlers.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -81,7 +81,7 @@ pub(crate) fn expand(handlers: TokenStream) -> syn::Result<TokenStream> {
     })
 }
 
-/// The path of the type that the attribute of a function made beside it.
+/// The path of the type that a function's attribute made beside it.
 fn attribute_type(mut function: Path) -> Path {
     if let Some(last) = function.segments.last_mut() {
         last.ident = attribute_of(&last.ident);

@@ -11,7 +11,7 @@ use syn::{Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, LitInt, LitStr, M
 /// Longest name of a handler.
 const NAME_CHARS_MAX: usize = 48;
 
-/// What an attribute makes of its function.
+/// The kind of handler that an attribute makes of its function.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     Action,
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Fewest and most parameters.
+    /// The smallest and the largest number of parameters.
     fn parameters(self) -> (usize, usize) {
         match self {
             Kind::Action => (1, 2),
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-/// What stands in the parentheses of an attribute.
+/// The options in the parentheses of an attribute.
 #[derive(Default)]
 struct Options {
     description: Option<LitStr>,
@@ -100,8 +100,7 @@ fn rbac(meta: &ParseNestedMeta<'_>) -> Result<(LitStr, LitStr)> {
     }
 }
 
-/// The name of the type that stands beside a handler. Where a function has no attribute, the compiler says that it cannot
-/// find the "attribute of" it.
+/// The name of the type beside a handler. If a function has no attribute, the compiler says that it cannot find the "attribute of" it.
 pub(crate) fn attribute_of(function: &Ident) -> Ident {
     format_ident!("attribute_of_{}", function.unraw(), span = function.span())
 }
@@ -116,7 +115,7 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, function: TokenStream) ->
     let attribute = attribute_of(ident);
     let description = options.description.as_ref().map(LitStr::value).unwrap_or_else(|| documentation(&function.attrs));
     let full = function.sig.inputs.len() == kind.parameters().1;
-    // At the place of the function's name, where a signature that does not fit is shown.
+    // The span is the function's name, so that the compiler shows a wrong signature there.
     let (constant, body) = match kind {
         Kind::Action => {
             let (call, describe) = match full {
@@ -232,7 +231,7 @@ fn optional(tokens: Option<&impl quote::ToTokens>) -> TokenStream {
     }
 }
 
-/// The doc comment as running text: a line break is a space, an empty line a paragraph.
+/// The doc comment as running text. A line break becomes a space, and an empty line a paragraph.
 fn documentation(attributes: &[Attribute]) -> String {
     let mut text = String::new();
     let mut paragraph_ended = false;

@@ -1,4 +1,4 @@
-//! The attributes of `blockbase-sdk`, which re-exports and documents them: use them from there.
+//! The attributes of `blockbase-sdk`. That crate re-exports and documents them, so use them from there.
 
 mod block;
 mod handler;
@@ -7,10 +7,10 @@ use proc_macro::TokenStream;
 
 use handler::Kind;
 
-/// Makes a function an action, which callers run by its name.
+/// Makes a function an action, which callers call by its name.
 ///
-/// The function takes `&Context` and, where the action has an input, a type that is `Deserialize` and `JsonSchema`; it returns
-/// `Result` of a type that is `Serialize`. Its doc comment becomes the description, the type's schema that of the input.
+/// The function takes `&Context` and, if the action has an input, a type that is `Deserialize` and `JsonSchema`. It returns a `Result`
+/// of a type that is `Serialize`. Its doc comment becomes the description, and the type's schema becomes the input's schema.
 ///
 /// ```ignore
 /// /// Greets somebody.
@@ -28,8 +28,8 @@ pub fn action(options: TokenStream, function: TokenStream) -> TokenStream {
 
 /// Makes a function a hook, which receives the requests of third parties.
 ///
-/// The function takes `&Context` and `hooks::Request`; it returns `Result` of `Option<Response>`, `Response` or `()`. Nothing
-/// answers 200 with `{ "received": true }`.
+/// The function takes `&Context` and `hooks::Request`. It returns a `Result` of `Option<Response>`, `Response` or `()`. `None` and `()`
+/// send 200 with `{ "received": true }`.
 ///
 /// ```ignore
 /// /// Takes what the payment provider says.
@@ -47,8 +47,8 @@ pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
 
 /// Makes a function a handler of events.
 ///
-/// The function takes `&Context`, `Event<Payload>` and, where the subscription has a `config`, a type for it, each of them
-/// `Deserialize`; it returns `Result<(), _>`. An error is a failed delivery, which is tried again.
+/// The function takes `&Context`, `Event<Payload>` and, if the subscription has a `config`, a type for it. Both types are `Deserialize`.
+/// It returns `Result<(), _>`. An error makes the delivery fail, and it is retried.
 ///
 /// ```ignore
 /// #[subscription(event = "data.task.#")]
@@ -57,17 +57,17 @@ pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// Options: `event` is a pattern of topics and `consumer` the name of the consumer group, by default that of the block and
-/// of the function. Without `event` the subscription has to stand in `block.json`, which is also where its `config` is.
+/// Options: `event` is a topic pattern. `consumer` is the name of the consumer group, by default made of the names of the block and the
+/// function. Without `event`, the subscription has to be in `block.json`, which also has its `config`.
 #[proc_macro_attribute]
 pub fn subscription(options: TokenStream, function: TokenStream) -> TokenStream {
     finish(handler::expand(Kind::Subscription, options.into(), function.into()))
 }
 
-/// Makes the block of its handlers: `block!(greet, ping, on_task);`, once in a crate.
+/// Makes the block from its handlers: `block!(greet, ping, on_task);`, once in a crate.
 ///
-/// Each is a function with one of the attributes [`macro@action`], [`macro@hook`] and [`macro@subscription`], or the path of
-/// one. A function without an attribute is an error that says so: "cannot find type `attribute_of_…`".
+/// Each handler is a function with one of the attributes [`macro@action`], [`macro@hook`] and [`macro@subscription`], or the path of
+/// such a function. If the attribute is missing, the compiler reports "cannot find type `attribute_of_…`".
 #[proc_macro]
 pub fn block(handlers: TokenStream) -> TokenStream {
     finish(block::expand(handlers.into()))

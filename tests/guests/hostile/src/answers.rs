@@ -1,4 +1,4 @@
-//! Hooks: one shows its request, and the others give answers that are not allowed.
+//! Hooks: one returns its request, and the others return responses that are not allowed, or fail.
 
 use blockbase_sdk::{Context, Error, hook, hooks};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What uses up time, memory, stack, host calls, handles and the log.
+//! Actions that use up time, memory, stack, host calls, handles and the log.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! A block that does what a block should not, as it is told.
+//! A block that misbehaves in the way that its caller asks for.
 
 mod answers;
 mod bombs;

@@ -1,4 +1,4 @@
-//! What writes records without end, reads secrets, and looks at its configuration twice.
+//! Actions that write records without end, read secrets, and read their configuration twice.
 
 use blockbase_sdk::{Context, Error, JsonSchema, action, config, data, schemars, secrets};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Requests to elsewhere, by the block interface and by wasi:http.
+//! Outbound requests, by the block interface and by wasi:http.
 
 use blockbase_sdk::{Context, Error, JsonSchema, action, http, schemars};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use wasip2::http::outgoing_handler;
 use wasip2::http::types::{ErrorCode, Fields, Method, OutgoingBody, OutgoingRequest, Scheme};
 use wasip2::io::streams::StreamError;
 
-/// Bytes that one write to a stream of WASI takes.
+/// Bytes that one write to a WASI stream accepts.
 const WRITE_BYTES_MAX: usize = 4096;
 
 #[derive(Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ fn exchange(input: &Send) -> Result<Value, Error> {
         left -= piece.len();
     }
     drop(stream);
-    // Whether the body was taken shows in what comes back.
+    // The response shows whether the body was accepted.
     let _ = OutgoingBody::finish(body, None);
     pending.subscribe().block();
     let answer = pending.get().ok_or_else(|| Error::failed("no answer"))?.map_err(refused)?.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! A block that runs one operation of the data interface, and tells what came of it, errors too.
+//! A block that runs one operation of the data interface, and returns its outcome, also an error.
 
 use blockbase_sdk::{Context, Error, JsonSchema, action, block, data, schemars};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ fn raw(value: impl Serialize) -> Result<Box<RawValue>, Error> {
     Ok(to_raw_value(&value)?)
 }
 
-/// A page as the interface gives it.
+/// A page, as the interface returns it.
 fn query(object: &str, query: &RawValue) -> Result<Box<RawValue>, Error> {
     #[derive(Serialize)]
     struct Answer {
@@ -83,7 +83,7 @@ fn operate(input: &Input) -> Result<Box<RawValue>, Error> {
     }
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {

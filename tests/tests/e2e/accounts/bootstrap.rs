@@ -1,4 +1,4 @@
-//! The account that the configuration makes at boot, its claim, and the closing of sign-up.
+//! The account that the configuration makes at boot, the claim of that account, and closed sign-up.
 
 use blockbase_tests::{Answer, Engine, Server, ServerBuilder, on_both_engines};
 use futures_util::future::join_all;
@@ -38,7 +38,7 @@ on_both_engines! {
         let other = server.with_token(token(&server, PASSWORD).await);
         let me = root.get("/api/v1/me").await.json();
         assert_eq!((&me["roles"], &me["pendingClaim"]), (&json!(["admin"]), &json!(true)));
-        // Everything else works meanwhile.
+        // Everything else works before the claim.
         root.make_task_object().await;
         let key = root.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "admin" })).await.json()["key"].clone();
         let by_key = server.with_token(key.as_str().unwrap().to_owned());
@@ -106,7 +106,7 @@ on_both_engines! {
     async fn the_pair_is_ignored_where_there_are_users_and_used_where_there_are_guests_alone(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
         assert_eq!(server.call("POST", "/api/auth/sign-in/anonymous", None).await.status, 200);
-        // Guests do not count: the account is made.
+        // Guests do not count, so the account is made.
         let builder = server.builder();
         drop(server);
         let file = builder.clone().env("SVC_ADMIN_EMAIL", "root@example.com").env("SVC_DISABLE_SIGNUP", "false");
@@ -116,10 +116,10 @@ on_both_engines! {
         let server = server.start().await;
         let root = server.with_token(token(&server, PASSWORD).await);
         assert_eq!(root.get("/api/v1/me").await.json()["roles"], json!(["admin"]));
-        // Explicitly open: sign-up works, and gives nothing.
+        // Sign-up is explicitly open. It works, and gives no role.
         let plain = server.with_token(server.sign_up("plain").await);
         assert_eq!(plain.get("/api/v1/me").await.json()["roles"], json!([]));
-        // With users, neither the address nor the file nor the password's strength is looked at.
+        // If there are users, the server ignores the address, the file, and the password's strength.
         let builder = server.builder();
         drop(server);
         std::fs::remove_file(directory.join("password.txt")).unwrap();
@@ -133,7 +133,7 @@ on_both_engines! {
         let root = server.with_token(token(&server, PASSWORD).await);
         assert_eq!(root.post("/api/v1/admin/claim", claim()).await.status, 200);
         match engine {
-            // Foreign keys are on in the server's connections, but not in this one.
+            // The server's connections enforce foreign keys, but this one does not.
             Engine::Sqlite => {
                 for table in ["svc_user_roles", "svc_sessions", "svc_credentials", "svc_api_keys", "svc_users"] {
                     server.sql(&format!("DELETE FROM {table}")).await;
@@ -159,7 +159,7 @@ on_both_engines! {
             (vec![("SVC_ADMIN_EMAIL", "nobody"), ("SVC_ADMIN_PASSWORD", "hunter2 hunter2")], "SVC_ADMIN_EMAIL"),
             (vec![email, ("SVC_ADMIN_PASSWORD_FILE", "nowhere.txt")], "SVC_ADMIN_PASSWORD_FILE"),
         ] {
-            // Each meets a database without users.
+            // Each attempt finds a database without users.
             let (status, text) = set(engine, &pairs).fail().await;
             assert_eq!(status.code(), Some(2), "{text}");
             assert!(text.lines().last().unwrap_or_default().contains(name), "{text}");

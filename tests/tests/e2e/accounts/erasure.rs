@@ -1,4 +1,4 @@
-//! Erasing a person: what the service itself keeps of a user is gone, and what others made is not.
+//! Erasing a person: the service deletes what it keeps about a user, and keeps what others made.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn count(server: &Server, sql: &str) -> String {
     server.sql(sql).await[0][0].clone()
 }
 
-/// A user who may write notes; their id and token.
+/// A user who may write notes. Returns their id and token.
 async fn writer(admin: &Admin<'_>, name: &str) -> (String, String) {
     let token = admin.server.sign_up(name).await;
     let id = admin.server.with_token(token.clone()).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -32,7 +32,7 @@ async fn writer(admin: &Admin<'_>, name: &str) -> (String, String) {
     (id, token)
 }
 
-/// Notes that writers write.
+/// Defines notes, and a role that may write them.
 async fn notes(admin: &Admin<'_>) {
     admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
     let role = json!({ "name": "writer", "permissions": [{ "resource": "note", "actions": ["manage"] }] });
@@ -64,17 +64,17 @@ on_both_engines! {
         }
         assert_eq!(count(&server, &format!("SELECT count(*) FROM svc_events WHERE payload LIKE '%{id}%'")).await, "0");
         assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "0");
-        // The records that they wrote are still there, without an owner.
+        // Their records still exist, without an owner.
         let kept = admin.get(&format!("/api/v1/data/note/{note}")).await.data();
         assert_eq!((&kept["text"], &kept["created_by"], &kept["updated_by"]), (&json!("of the person"), &json!(null), &json!(null)));
         let others = admin.get(&format!("/api/v1/data/note/{other}")).await.data();
         assert!(others["created_by"].is_string() && others["updated_by"].is_null(), "{others}");
-        // Events of others stay, and a second run finds nothing.
+        // Events of others stay. A second run finds nothing to delete.
         assert_ne!(count(&server, "SELECT count(*) FROM svc_events").await, "0");
         let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
         assert_eq!((&again["user"], &again["recordsUnstamped"]), (&json!(false), &json!(0)));
         if server.engine() == Engine::Sqlite {
-            // Nothing of the deleted rows is left in the files.
+            // The files contain nothing of the deleted rows.
             for file in ["svc.db", "svc.db-wal"] {
                 let bytes = std::fs::read(server.directory().join("svc-data").join(file)).unwrap_or_default();
                 assert!(!bytes.windows(16).any(|window| window == b"gone@example.com"), "{file}");
@@ -94,7 +94,7 @@ on_both_engines! {
         assert_eq!(admin.patch("/api/v1/roles/writer", role).await.status, 200);
         let theirs = server.with_token(token);
         let note = theirs.make("note", json!({ "text": "a" })).await;
-        // `comment` refers to `note` and restricts its deletion: it has to go first.
+        // `comment` refers to `note` and restricts its deletion, so it has to be deleted first.
         theirs.make("comment", json!({ "text": "b", "note_id": note })).await;
         let kept = admin.make("note", json!({ "text": "c" })).await;
         let receiver = Receiver::start().await;
@@ -105,7 +105,7 @@ on_both_engines! {
         assert_eq!((&result["user"], &result["recordsDeleted"]), (&json!(true), &json!(2)), "{result}");
         assert_eq!(admin.get("/api/v1/data/note").await.json()["pagination"]["totalCount"], 1);
         admin.get(&format!("/api/v1/data/note/{kept}")).await.data();
-        // A consumer that still has to get the event gets it, and a later run deletes the rest.
+        // A consumer that waits for the event still gets it. A later run deletes the rest.
         assert_eq!(result["eventsWaiting"], 2, "{result}");
         receiver.answer(|_, _| Reply::Status(200));
         const UNDELIVERED: &str = "SELECT count(*) FROM svc_deliveries WHERE status <> 'delivered'";
@@ -115,7 +115,7 @@ on_both_engines! {
     }
 
     async fn the_search_index_forgets_what_an_erasure_deletes(engine: Engine) {
-        // Characters that are one trigram of nine bytes, which the index stores as it is.
+        // Each text is one trigram of nine bytes, which the index stores unchanged.
         const DELETED: &str = "\u{3299}\u{329b}\u{329c}";
         const CHANGED: &str = "\u{3301}\u{3302}\u{3303}";
         const KEPT: &str = "\u{32d0}\u{32d1}\u{32d2}";
@@ -139,7 +139,7 @@ on_both_engines! {
         assert_eq!([found(DELETED).await, found(CHANGED).await, found(KEPT).await], [0, 0, 1]);
         if engine == Engine::Sqlite {
             assert!(!holds(DELETED) && !holds(CHANGED) && holds(KEPT));
-            // A second erasure finds nothing to merge, and leaves the index as it is.
+            // A second erasure has nothing to merge, and leaves the index as it is.
             let object = count(&server, "SELECT id FROM svc_objects WHERE name = 'note'").await;
             let pages = async || server.sql(&format!("SELECT count(*), max(id) FROM svc_ft_{object}_data")).await;
             let before = pages().await;
@@ -156,7 +156,7 @@ on_both_engines! {
         admin.relate(json!({ "name": "note", "kind": "many_to_one", "source": "comment", "target": "note" })).await;
         let (id, token) = writer(&admin, "gone").await;
         let note = server.with_token(token).make("note", json!({ "text": "of the person" })).await;
-        // It restricts the deletion of the note, and is not the person's.
+        // The comment restricts the deletion of the note, and does not belong to the person.
         let comment = admin.make("comment", json!({ "text": "of the admin", "note_id": note })).await;
         let wrong = json!({ "email": "gone@example.com", "password": "a wrong password" });
         assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(wrong)).await.status, 401);
@@ -169,7 +169,7 @@ on_both_engines! {
         assert_eq!(run["status"], "failed", "{run}");
         assert_eq!(admin.get(&format!("/api/v1/users/{id}")).await.status, 404);
         assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "0");
-        // What is found by the id goes in a later run.
+        // A later run deletes what it finds by the person's id.
         assert_eq!(admin.delete(&format!("/api/v1/data/comment/{comment}")).await.status, 204);
         let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
         assert_eq!((&again["user"], &again["recordsDeleted"]), (&json!(false), &json!(1)), "{again}");
@@ -193,17 +193,17 @@ on_both_engines! {
             clerk.post("/api/v1/tasks", body(&me, "erase-it")).await.expect_error(403, "forbidden");
         }
         grant(json!([{ "resource": "users", "actions": ["delete"] }, { "resource": "events", "actions": ["delete"] }])).await;
-        // Nobody erases who holds more than they do.
+        // Nobody can erase a user with more rights than they have.
         clerk.post("/api/v1/tasks", body(&me, "erase-it")).await.expect_error(403, "forbidden");
         let rising = server.with_token(server.sign_up("rising").await).get("/api/v1/me").await.json()["userId"].clone();
         assert_eq!(clerk.post("/api/v1/tasks", body(&rising, "erase-it")).await.status, 201);
         let roles = format!("/api/v1/users/{}/roles", rising.as_str().unwrap());
         assert_eq!(admin.post(&roles, json!({ "roleId": "admin" })).await.status, 200);
         clerk.post("/api/v1/tasks/erase-it/run", json!({})).await.expect_error(403, "forbidden");
-        // A run by somebody stronger has the maker's rights still.
+        // If a stronger user runs the task, it still has the rights of its maker.
         let run = admin.post("/api/v1/tasks/erase-it/run", json!({})).await.data();
         assert_eq!((&run["status"], run["error"].as_str().unwrap().contains("holds more")), (&json!("failed"), true), "{run}");
-        // Nor the last admin.
+        // Nobody can erase the last admin.
         assert_eq!(admin.delete(&format!("{roles}/admin")).await.status, 204);
         assert_eq!(admin.post("/api/v1/tasks", body(&me, "erase-me")).await.status, 201);
         let run = admin.post("/api/v1/tasks/erase-me/run", json!({})).await.data();
@@ -215,10 +215,11 @@ on_both_engines! {
     }
 }
 
-/// Bytes of a text that five of are more than one transaction touches.
+/// Bytes of a text. Five such texts are more than one transaction may touch.
 const LARGE: usize = 7_000_000;
 
-/// A user's records, more than one transaction may touch, and another with which more goes along, all of it the admin's: the user.
+/// Makes a user's records: more than one transaction may touch, and one whose deletion deletes many records of the admin. Returns the
+/// user's id.
 async fn estate(admin: &Admin<'_>) -> String {
     notes(admin).await;
     let text = json!([{ "name": "text", "type": "text" }]);
@@ -271,7 +272,7 @@ on_both_engines! {
         let result = erase(&admin, "erase-gone", json!({ "userId": id, "records": "delete" })).await;
         assert_eq!((&result["user"], &result["recordsDeleted"]), (&json!(true), &json!(6)), "{result}");
         nothing_is_left(&admin, &id).await;
-        // Each that went along has its event, as with one deletion, and so has each that was changed.
+        // Each record that was deleted or changed along with others has its event, as after a single deletion.
         for (topic, events) in [("data.child.deleted", "6"), ("data.mark.updated", "5")] {
             assert_eq!(count(&server, &format!("SELECT count(*) FROM svc_events WHERE topic = '{topic}'")).await, events, "{topic}");
         }
@@ -306,7 +307,7 @@ on_both_engines! {
     }
 }
 
-/// How many statements of this database wait for a lock.
+/// The number of statements of this database that wait for a lock.
 const LOCKED: &str =
     "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
@@ -317,7 +318,7 @@ async fn an_erasure_goes_on_after_a_step_whose_records_others_deleted() {
     notes(&admin).await;
     let (ann_id, token) = writer(&admin, "ann").await;
     let ann = server.with_token(token);
-    // A step takes 2,000 records, the oldest first, and all of these go.
+    // A step takes 2,000 records, the oldest first. Somebody else deletes all records of the first step.
     for (text, counts) in [("goes", vec![1000, 1000]), ("stays", vec![3])] {
         for count in counts {
             let answer = ann.post("/api/v1/data/note/bulk", json!({ "data": vec![json!({ "text": text }); count] })).await;

@@ -1,4 +1,4 @@
-//! Guests: off and on, what they may do, and how they become users.
+//! Guests: turned off and on, their rights, and how they become users.
 
 use blockbase_tests::{Admin, Answer, Engine, Receiver, Server, ServerBuilder, on_both_engines, until};
 use futures_util::future::join_all;
@@ -22,7 +22,7 @@ async fn upgrade(server: &Server, token: &str, email: &str) -> Answer {
     server.send(server.request("POST", "/api/auth/sign-up/email").bearer_auth(token).json(&body)).await
 }
 
-/// Gives guests a right on tasks by the role `anonymous`.
+/// Gives guests a right to tasks by the role `anonymous`.
 async fn let_guests_write(admin: &Admin<'_>) {
     let grants = json!([{ "resource": "task", "actions": ["manage"], "rowPolicy": "own" }]);
     assert_eq!(admin.patch("/api/v1/roles/anonymous", json!({ "permissions": grants })).await.status, 200);
@@ -46,7 +46,7 @@ on_both_engines! {
         let id = user["id"].as_str().unwrap();
         assert_eq!((&user["name"], &user["isAnonymous"]), (&json!("Anonymous"), &json!(true)));
         assert_eq!(user["email"], format!("temp-{id}@127.0.0.1"));
-        // Guests do not close the window of the first admin.
+        // A server with only guests still waits for its first admin.
         let admin = server.admin().await;
         assert_eq!(admin.get("/api/v1/me").await.json()["roles"], json!(["admin"]));
         admin.make_task_object().await;
@@ -60,7 +60,7 @@ on_both_engines! {
         let change = json!({ "currentPassword": "x", "newPassword": "long enough, that" });
         let change = guest_caller.post("/api/auth/change-password", change).await;
         assert_eq!((change.status, &change.json()["code"]), (400, &json!("CREDENTIAL_ACCOUNT_NOT_FOUND")));
-        // The placeholder address lets nobody in.
+        // Nobody can sign in with the placeholder address.
         let body = json!({ "email": user["email"], "password": "Anonymous" });
         assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(body)).await.status, 401);
     }
@@ -84,7 +84,7 @@ on_both_engines! {
         let by_key = server.with_token(key["key"].as_str().unwrap().to_owned());
         by_key.make("task", json!({ "title": "by the key" })).await;
 
-        // A sign-up that fails leaves everything as it was.
+        // A failed sign-up changes nothing.
         let taken = upgrade(&server, &token, "admin@example.com").await;
         assert_eq!((taken.status, &taken.json()["code"]), (422, &json!("USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL")));
         assert_eq!(guest_caller.get("/api/v1/me").await.json()["userId"], guest_id);
@@ -97,16 +97,16 @@ on_both_engines! {
         let me = ann.get("/api/v1/me").await.json();
         let ann_id = me["userId"].as_str().unwrap().to_owned();
         assert_ne!(ann_id, guest_id);
-        // The roles that they were given, and nothing besides: not the guests' own, not that of sign-ups.
+        // They have only the roles that were given to them: not the role of guests, and not the role of sign-ups.
         assert_eq!((&me["roles"], &me["user"]["isAnonymous"]), (&json!(["writer"]), &json!(false)));
         let record = ann.get(&format!("/api/v1/data/task/{mine}")).await.data();
         assert_eq!((&record["created_by"], record["created_at"] == record["updated_at"]), (&json!(ann_id), true));
         assert_eq!(ann.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 2);
         assert_eq!(ann.get(&format!("/api/v1/data/task/{other}")).await.status, 404);
-        // The key goes along and acts as the new user.
+        // The key is kept, and acts as the new user.
         let of_key = by_key.get("/api/v1/me").await.json();
         assert_eq!((&of_key["userId"], &of_key["roles"]), (&json!(ann_id), &json!(["writer"])));
-        // The guest is no more; neither is the token.
+        // The guest is gone, and so is the token.
         assert_eq!(guest_caller.get("/api/v1/me").await.json(), json!({ "authenticated": false }));
         guest_caller.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
         assert_eq!(admin.get(&format!("/api/v1/users/{guest_id}")).await.status, 404);
@@ -151,7 +151,7 @@ on_both_engines! {
         let admin_token = admin.token.clone();
         let ann_id = server.with_token(server.sign_up("ann").await).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
         let guest_id = "01a20e92-fdf9-70dc-ad10-7dbc11f5f4fa";
-        // The state after a crash in the middle: records of a guest who is gone, and the note of who they belong to.
+        // The state after a crash in the middle: a deleted guest's records, and the note that names their new owner.
         let interrupt = async |server: &Server| {
             let admin = server.with_token(admin_token.clone());
             let mine = admin.make("task", json!({ "title": "of a guest" })).await;
@@ -223,7 +223,7 @@ on_both_engines! {
                 assert_eq!(admin.get(&webhook).await.data()["suspended"], Value::Null);
                 continue;
             }
-            // Somebody else may have planted the guest's session: what it made does not act as the account.
+            // Somebody else may have planted the guest's session. So the guest's webhook does not act as the account.
             let dead = ledger_until(&admin, &format!("consumer=webhook:{id}&dead=true"), |entries| entries.len() == 1).await;
             assert!(dead[0]["error"].as_str().unwrap().contains("suspended"), "{dead:?}");
             assert_eq!((receiver.count(), &admin.get(&webhook).await.data()["suspended"]["reason"]), (1, &json!("maker_gone")));
@@ -244,7 +244,7 @@ on_both_engines! {
         ]);
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "writer", "permissions": all })).await.status, 201);
         let other = server.with_token(server.sign_up("other").await).get("/api/v1/me").await.json()["userId"].clone();
-        // A key of the guest that an admin made, one that the guest made, and one that the guest made for somebody else.
+        // Three keys: one of the guest that an admin made, one that the guest made, and one that the guest made for somebody else.
         let with_keys = async || {
             let (token, user) = guest(&server).await;
             let id = user["id"].as_str().unwrap().to_owned();
@@ -277,7 +277,7 @@ on_both_engines! {
         }
         assert_eq!(server.sql("SELECT id FROM svc_events WHERE topic = 'api_keys.suspended'").await.len(), 0);
 
-        // Somebody else may have kept a key of the guest: on sign-in to an account that was there before, it ends.
+        // Somebody else may have kept a key of the guest. So the key ends when the guest signs in to an existing account.
         let (token, keys) = with_keys().await;
         let body = json!({ "email": "ann@example.com", "password": "correct horse battery" });
         let answer = server.send(server.request("POST", "/api/auth/sign-in/email").bearer_auth(&token).json(&body)).await;
@@ -293,7 +293,7 @@ on_both_engines! {
         deleted.retain(|row| keys[..2].iter().any(|(_, id)| row[0].contains(id.as_str().unwrap())));
         assert_eq!(deleted.len(), 2);
 
-        // A guest who leaves suspends what they made, and asks nobody.
+        // If a guest leaves, their things are suspended without a question.
         let (token, keys) = with_keys().await;
         assert_eq!(server.send(server.request("POST", "/api/auth/delete-anonymous-user").bearer_auth(&token)).await.status, 200);
         keys[1].0.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
@@ -307,7 +307,7 @@ on_both_engines! {
             .start()
             .await;
         let (token, _) = guest(&server).await;
-        // Before the first admin it is open.
+        // Sign-up is open until the first admin exists.
         server.admin().await;
         let answer = upgrade(&server, &token, "ann@example.com").await;
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("EMAIL_PASSWORD_SIGN_UP_DISABLED")));
@@ -319,7 +319,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let_guests_write(&admin).await;
-        // On Postgres two instances take the requests by turns.
+        // On Postgres, two instances take turns with the requests.
         let other = match engine {
             Engine::Sqlite => None,
             Engine::Postgres => Some(server.builder().start().await),
@@ -330,7 +330,7 @@ on_both_engines! {
             guest_caller.make("task", json!({ "title": format!("task {number}") })).await;
         }
         let emails: Vec<String> = (0..100).map(|number| format!("ann{number}@example.com")).collect();
-        // The guest goes on writing meanwhile.
+        // The guest writes meanwhile.
         let writing = async {
             let mut made = 5;
             loop {
@@ -420,7 +420,7 @@ on_both_engines! {
             }
             guests.push((token, user["id"].as_str().unwrap().to_owned(), format!("user{number}@example.com")));
         }
-        // Upgrades are under way when the process is gone; those that were answered count.
+        // The process is killed during upgrades. Upgrades that were answered count.
         let (base, client) = (server.base.clone(), blockbase_tests::http_client());
         let upgrades: Vec<_> = guests
             .iter()
@@ -430,7 +430,7 @@ on_both_engines! {
                 tokio::spawn(async move { request.await.is_ok_and(|answer| answer.status() == 200) })
             })
             .collect();
-        // About a third of them: a hash takes some hundredths of a second on each core.
+        // In this time about a third of them finish: a hash takes some hundredths of a second per core.
         tokio::time::sleep(std::time::Duration::from_millis(250)).await;
         server.kill();
         let mut answered = Vec::new();
@@ -443,20 +443,20 @@ on_both_engines! {
             let users = server.sql(&format!("SELECT id FROM svc_users WHERE email = '{email}'")).await;
             assert!(!answered || users.len() == 1, "an upgrade that was answered is lost");
             let is_guest = server.with_token(token.clone()).get("/api/v1/me").await.json()["authenticated"] == true;
-            // One or the other, and both records with them.
+            // The owner is the guest or the user, and both records belong to them.
             assert_eq!(is_guest, users.is_empty());
             let owner = users.first().map_or(guest_id, |user| &user[0]);
             let total = admin.get(&format!("/api/v1/data/task?created_by={owner}")).await.json()["pagination"]["totalCount"].clone();
             assert_eq!(total, 2, "{email}");
         }
         assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 60);
-        // Nobody is without what belongs to them.
+        // No user is without a credential.
         let orphans = server.sql("SELECT id FROM svc_users u WHERE NOT is_anonymous AND NOT EXISTS (SELECT 1 FROM svc_credentials c WHERE c.user_id = u.id)").await;
         assert!(orphans.is_empty());
     }
 }
 
-/// How many statements of this database wait for a lock.
+/// The number of statements of this database that wait for a lock.
 const LOCKED: &str =
     "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
@@ -468,7 +468,7 @@ async fn a_step_that_meets_a_deletion_carries_the_rest_over() {
     let ann_id =
         server.with_token(server.sign_up("ann").await).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
     let guest_id = "01a20e92-fdf9-70dc-ad10-7dbc11f5f4fa";
-    // A step takes 500 records: whichever it takes, some of them go, and some that stay are left for another step.
+    // A step takes 500 records. Whichever it takes, some of them are deleted, and other records remain for a later step.
     for title in ["goes", "stays"] {
         let answer = admin.post("/api/v1/data/task/bulk", json!({ "data": vec![json!({ "title": title }); 600] })).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
@@ -476,7 +476,7 @@ async fn a_step_that_meets_a_deletion_carries_the_rest_over() {
     server.sql(&format!("UPDATE task SET created_by = '{guest_id}', updated_by = '{guest_id}'")).await;
     let deletion = server.lock_rows("DELETE FROM task WHERE title = 'goes'").await;
     server.sql(&format!("INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ('{guest_id}', '{ann_id}')")).await;
-    // What carries over begins with the server.
+    // The server continues such upgrades when it starts.
     let token = admin.token.clone();
     let server = server.restart().await;
     until("the step waits for the deletion", async || server.sql(LOCKED).await[0][0] != "0").await;

@@ -1,4 +1,4 @@
-//! What belongs to the caller: what they keep, and what they may do.
+//! The caller's own data: their preferences and their permissions.
 
 use blockbase_tests::{Admin, Answer, Server, ServerBuilder, on_both_engines};
 use futures_util::future::join_all;
@@ -24,12 +24,12 @@ async fn id_of(who: &Admin<'_>) -> String {
     who.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned()
 }
 
-/// Sends a body as it is.
+/// Sends a body without changing it.
 async fn send(who: &Admin<'_>, media_type: &str, body: impl Into<Vec<u8>>) -> Answer {
     who.server.send(who.request("PATCH", PREFERENCES).header("content-type", media_type).body(body.into())).await
 }
 
-/// A body that is stored with so many bytes.
+/// A body that takes `bytes` bytes when it is stored.
 fn of_size(bytes: usize) -> String {
     format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8))
 }
@@ -50,7 +50,7 @@ on_both_engines! {
         let set = admin.patch(PREFERENCES, json!({ "views": { "task": [{ "sort": "-due", "size": 9_007_199_254_740_993_i64 }] }, "theme": "dark" })).await;
         assert_eq!(set.text, r#"{"data":{"views":{"task":[{"sort":"-due","size":9007199254740993}]},"theme":"dark"}}"#);
         assert_eq!(guest.patch(PREFERENCES, json!({ "theme": "light" })).await.data(), json!({ "theme": "light" }));
-        // Members at the top are replaced whole; null removes one.
+        // Top-level members are replaced as a whole. Null removes one.
         assert_eq!(admin.patch(PREFERENCES, json!({ "views": { "note": null }, "theme": null, "gone": null })).await.text, r#"{"data":{"views":{"note":null}}}"#);
         assert_eq!(admin.patch(PREFERENCES, json!({})).await.text, r#"{"data":{"views":{"note":null}}}"#);
         assert_eq!(admin.get(PREFERENCES).await.text, r#"{"data":{"views":{"note":null}}}"#);
@@ -69,7 +69,7 @@ on_both_engines! {
         server.call("GET", PREFERENCES, None).await.expect_error(401, "unauthorized");
         server.call("PATCH", PREFERENCES, Some(json!({ "theme": "light" }))).await.expect_error(401, "unauthorized");
         assert_eq!(admin.get(PREFERENCES).await.data(), json!({ "theme": "dark" }));
-        // A cookie of a browser is a session too, and writes with it come from the console's own origin.
+        // A browser's cookie is a session too. Writes with it have to come from the console's own origin.
         let in_body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
         let signed_in = server.call("POST", "/api/auth/sign-in/email", Some(in_body)).await;
         let cookie = signed_in.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
@@ -97,7 +97,7 @@ on_both_engines! {
         send(&who, "application/json", of_size(BYTES_MAX + 1)).await.expect_error(413, "payload_too_large");
         send(&who, "application/json", of_size(300 * 1024)).await.expect_error(413, "payload_too_large");
         assert_eq!(who.get(PREFERENCES).await.data(), json!({ "kept": 1 }));
-        // Names that mean something elsewhere are plain names here.
+        // Names with a special meaning elsewhere are plain names here.
         let odd = r#"{"kept":null,"__proto__":{"a":1},"constructor":"</script><script>alert(1)</script>","":"'; DROP TABLE svc_users; --","💥":"é"}"#;
         let stored = send(&who, "application/json", odd).await;
         assert_eq!(stored.text, format!(r#"{{"data":{}}}"#, odd.replace(r#""kept":null,"#, "")));
@@ -107,10 +107,10 @@ on_both_engines! {
     async fn all_of_it_has_a_bound(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let who = server.admin().await;
-        // Spaces do not count.
+        // Spaces do not count against the limit.
         let full = of_size(BYTES_MAX).replace(':', "  :\n ");
         assert_eq!(send(&who, "application/json", full).await.status, 200);
-        // What was stored before counts.
+        // Stored members count against the limit.
         let more = who.patch(PREFERENCES, json!({ "b": 1 })).await.expect_error(413, "payload_too_large");
         assert!(more["message"].as_str().unwrap().contains("65536"), "{more}");
         assert_eq!(who.get(PREFERENCES).await.data().as_object().unwrap().len(), 1);
@@ -133,7 +133,7 @@ on_both_engines! {
         }
         let kept = who.get(PREFERENCES).await.data();
         assert_eq!((kept["a"].as_str().unwrap().len(), kept.as_object().unwrap().len()), (GUEST_BYTES_MAX - 8, 1));
-        // A guest who signs up is not a guest any more.
+        // A guest who signs up becomes a user.
         let ann = server.with_token(signed(&who, "sign-up", "ann").await);
         assert_eq!(ann.get(PREFERENCES).await.data(), kept);
         assert_eq!(send(&ann, "application/json", of_size(BYTES_MAX)).await.status, 200);
@@ -156,7 +156,7 @@ on_both_engines! {
     async fn they_go_along_with_a_guest_and_end_with_their_user(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
         let admin = server.admin().await;
-        // Who signs up takes along what they kept as a guest.
+        // A guest who signs up keeps their preferences.
         let first = guest(&server).await;
         first.patch(PREFERENCES, json!({ "from": "guest" })).await.data();
         let ann = server.with_token(signed(&first, "sign-up", "ann").await);
@@ -173,7 +173,7 @@ on_both_engines! {
         assert_eq!(also_admin.get(PREFERENCES).await.data(), json!({ "from": "a third guest" }));
         assert_eq!(rows(&server).await, "2");
 
-        // Deleted and erased users leave nothing.
+        // Users who are deleted or erased leave no preferences.
         assert_eq!(admin.delete(&format!("/api/v1/users/{}", id_of(&ann).await)).await.status, 204);
         assert_eq!(rows(&server).await, "1");
         let bob = server.with_token(server.sign_up("bob").await);
@@ -209,7 +209,7 @@ on_both_engines! {
         assert_eq!(admin.patch("/api/v1/roles/public", json!({ "permissions": grants })).await.status, 200);
         let merged = json!([
             { "resource": "*", "actions": ["read"] },
-            // Own rows are among all rows.
+            // The grant for all rows includes own rows.
             { "resource": "note", "actions": ["read"] },
             { "resource": "open", "actions": ["create", "read"] },
             { "resource": "task", "actions": ["read"] },
@@ -224,7 +224,7 @@ on_both_engines! {
         ]);
         assert_eq!(guest(&server).await.get(PERMISSIONS).await.data()["permissions"], public);
 
-        // A key does no more than its maker.
+        // A key has at most the rights of its maker.
         let grants = json!([{ "resource": "api_keys", "actions": ["create"] }, { "resource": "task", "actions": ["read"] }]);
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "maker", "permissions": grants })).await.status, 201);
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "maker" })).await.json()["key"].clone();
@@ -246,7 +246,7 @@ on_both_engines! {
         assert_eq!(server.call("GET", PERMISSIONS, None).await.data(), everything);
         let ann = server.with_token(server.sign_up("ann").await);
         assert_eq!(ann.get(PERMISSIONS).await.data(), everything);
-        // Nobody has preferences of nobody.
+        // A request without a caller has no preferences.
         server.call("GET", PREFERENCES, None).await.expect_error(401, "unauthorized");
         assert_eq!(ann.patch(PREFERENCES, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
     }

@@ -1,4 +1,4 @@
-//! Rights are judged when they are used: what a caller has lost since a request began, the request does not have either.
+//! Rights are checked when they are used: if a caller loses a right during a request, the request loses it too.
 
 use blockbase_tests::{Admin, Engine, HELD, ServerBuilder, on_both_engines, pack, test_block, until};
 use futures_util::future::join_all;
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A request that the server has let in, and whose body it waits for.
+/// A request that the server has admitted. The server waits for its body.
 struct Waiting {
     connection: TcpStream,
     body: String,
 }
 
 impl Waiting {
-    /// Sends the head. The server asks for the body once it has judged the caller.
+    /// Sends the head. The server asks for the body once it has checked the caller.
     async fn begin(who: &Admin<'_>, method: &str, path: &str, body: Value) -> Waiting {
         let host = who.server.base.strip_prefix("http://").unwrap();
         let mut connection = TcpStream::connect(host).await.unwrap();
@@ -36,7 +36,7 @@ impl Waiting {
         Waiting { connection, body }
     }
 
-    /// Sends the rest of the body: the status, and the answer with its head.
+    /// Sends the rest of the body. Returns the status, and the response with its head.
     async fn end(mut self) -> (u16, String) {
         self.connection.write_all(&self.body.as_bytes()[1..]).await.unwrap();
         let mut answer = Vec::new();
@@ -46,7 +46,7 @@ impl Waiting {
     }
 }
 
-/// Somebody with a role, and the ids of both.
+/// A user with a role, and the ids of both.
 async fn member<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> (Admin<'a>, String, String) {
     let user = admin.server.with_token(admin.server.sign_up(name).await);
     let id = user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -60,7 +60,7 @@ fn everything() -> Value {
     json!([{ "resource": "*", "actions": ["manage"] }])
 }
 
-/// What an attacker would begin before they are found out: the requests, and what must not come of them.
+/// Requests that an attacker would begin before they are found out, each with the effect that it must not have.
 async fn begun(who: &Admin<'_>, name: &str, own_id: &str, accomplice: &str) -> Vec<(&'static str, Waiting)> {
     let task = json!({ "title": name });
     let mutation = format!("mutation {{ create_task(input: {{ title: \"{name}\" }}) {{ id }} }}");
@@ -136,7 +136,7 @@ on_both_engines! {
         let (_, accomplice, other_role) = member(&admin, "accomplice", json!([])).await;
         let (honest, id, _) = member(&admin, "honest", everything()).await;
         let requests = begun(&honest, "honest", &id, &accomplice).await;
-        // Somebody else's rights change, and the caller gets a further role.
+        // Another user's rights change, and the caller gets one more role.
         assert_eq!(admin.patch(&format!("/api/v1/roles/{other_role}"), json!({ "permissions": everything() })).await.status, 200);
         assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": other_role })).await.status, 200);
         for (what, request) in requests {
@@ -151,10 +151,10 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let creates = json!([{ "resource": "task", "actions": ["create"] }]);
-        // What everybody may do.
+        // The rights of everybody.
         let public = admin.get("/api/v1/roles/public").await.data()["id"].as_str().unwrap().to_owned();
         assert_eq!(admin.patch(&format!("/api/v1/roles/{public}"), json!({ "permissions": creates })).await.status, 200);
-        // A key that is made by one and acts as another.
+        // A key that one user made and that acts as another user.
         let (maker, maker_id, _) = member(&admin, "maker", everything()).await;
         let (_, other_id, _) = member(&admin, "other", json!([])).await;
         let key = maker.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "role of maker", "userId": other_id })).await;
@@ -200,7 +200,7 @@ on_both_engines! {
             };
             let (answer, at_the_loss) = tokio::join!(writing, lose);
             answer.expect_error(401, "unauthorized");
-            // A batch that was being committed when the answer came may be there too, but no later batch.
+            // The batch that was being committed at that moment may have been written too, but no later one.
             let most = at_the_loss + if engine == Engine::Postgres { 5 } else { 0 };
             assert!((at_the_loss..=most).contains(&total().await), "{loss}: it wrote on");
         }
@@ -226,8 +226,7 @@ on_both_engines! {
                 _ => admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await,
             };
             assert!(lost.status < 300, "{loss}: {}", lost.text);
-            // Bytes that are on their way arrive, and then the connection breaks, so that the client does not take them for
-            // everything.
+            // Bytes on their way still arrive. Then the connection breaks, so that the client does not take them for the whole export.
             until("the export is cut off", async || server.log().matches("an export is cut off").count() > usize::from(loss == "banned")).await;
             let cut = loop {
                 match export.chunk().await {
@@ -248,7 +247,7 @@ async fn a_change_of_accounts_is_judged_in_its_transaction_on_every_instance() {
     let admin = one.admin().await;
     let (_, accomplice, _) = member(&admin, "accomplice", json!([])).await;
     let (mallory, id, role) = member(&admin, "mallory", everything()).await;
-    // On the other instance, which need not have heard of it yet.
+    // The other instance may not know of the change yet.
     let there = other.with_token(mallory.token.clone());
     let given = Waiting::begin(&there, "POST", &format!("/api/v1/users/{accomplice}/roles"), json!({ "roleId": "admin" })).await;
     let made = Waiting::begin(&there, "POST", "/api/v1/roles", json!({ "name": "late", "permissions": everything() })).await;
@@ -284,7 +283,7 @@ async fn a_read_shows_nothing_to_somebody_who_lost_their_rights_while_it_ran_or_
         admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
         admin.make("doc", json!({ "t": "x" })).await;
         let (eve, id, role) = member(&admin, &format!("eve_{loss}"), everything()).await;
-        // Scans take as long as they have to: two run, and one waits for its turn.
+        // The scans wait as long as the test wants: two run, and the third waits for its permit.
         let lock = server.hold_reads("doc").await;
         let list = || eve.get("/api/v1/data/doc?t[ilike]=x");
         let released = async {
@@ -298,14 +297,14 @@ async fn a_read_shows_nothing_to_somebody_who_lost_their_rights_while_it_ran_or_
         };
         let (first, second, third, ()) =
             tokio::join!(list(), eve.get("/api/v1/data/doc/aggregate?fn=count&t[ilike]=x"), list(), released);
-        // On a slow machine one of them has had no turn within the time for it.
+        // On a slow machine, one of them may not have got a permit in time.
         let mut statuses = [first.status, second.status, third.status];
         statuses.sort_unstable();
         assert!(statuses[..2] == [status; 2] && [status, 503].contains(&statuses[2]), "{loss}: {statuses:?}");
     }
 }
 
-/// A server whose callers have five of its eight connections, of which one is left to others where a caller is alone.
+/// A server with eight connections, of which callers have five. A single caller leaves one of those to others.
 fn with_few_connections() -> ServerBuilder {
     ServerBuilder::new(Engine::Postgres).env("SVC_DATABASE_MAX_CONNECTIONS", "8")
 }
@@ -348,7 +347,7 @@ async fn looking_one_thing_up_takes_the_callers_connections_and_none_of_the_serv
     };
     let path = format!("/api/v1/data/doc/{record}");
     let of_admin = join_all((0..CONNECTIONS_OF_ONE).map(|_| admin.get(&path)));
-    // The last connection is for callers who hold few, so the caller who holds most has to begin first.
+    // The last connection is for callers with few connections, so the caller with many has to begin first.
     let of_bob = async {
         held(CONNECTIONS_OF_ONE).await;
         bob.get(&path).await
@@ -357,7 +356,7 @@ async fn looking_one_thing_up_takes_the_callers_connections_and_none_of_the_serv
         held(CALLERS_CONNECTIONS).await;
         let who = &eve;
         let answers = join_all(paths.iter().map(|path| async move { (path, who.get(path).await) })).await;
-        // The service has its own.
+        // The service has its own connections.
         assert_eq!(server.call("GET", "/readyz", None).await.status, 200);
         let known = json!({ "email": "eve@example.com", "password": "correct horse battery" });
         assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(known)).await.status, 200);
@@ -387,7 +386,7 @@ async fn looking_one_thing_up_shows_nothing_to_somebody_who_was_banned_while_it_
     let (answers, ()) = tokio::join!(looked_up, banned);
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
-    // On a slow machine those that waited have had no turn within the time for it.
+    // On a slow machine, some of those that waited may not have got a connection in time.
     assert!(statuses[..CONNECTIONS_OF_ONE] == [401; CONNECTIONS_OF_ONE], "{statuses:?}");
     assert!(statuses[CONNECTIONS_OF_ONE..].iter().all(|status| [401, 503].contains(status)), "{statuses:?}");
 }

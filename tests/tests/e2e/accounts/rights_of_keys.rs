@@ -1,4 +1,4 @@
-//! Rights are judged when they are used: keys do what their makers may do now, and nobody acts on somebody stronger.
+//! Rights are checked when they are used: keys have the rights that their makers have now, and nobody can change a stronger user.
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use futures_util::future::join_all;
@@ -32,7 +32,7 @@ async fn ban(admin: &Admin<'_>, user: &str, banned: bool) {
     assert_eq!(changed.status, 200, "{}", changed.text);
 }
 
-/// What the list shows of a key; null where it is not there.
+/// The key's entry in the list; null if the list does not have the key.
 async fn listed(admin: &Admin<'_>, id: &Value) -> Value {
     let keys = admin.get("/api/v1/api-keys").await.data();
     keys.as_array().unwrap().iter().find(|key| key["id"] == *id).cloned().unwrap_or_default()
@@ -67,7 +67,7 @@ on_both_engines! {
             assert_eq!(by_key.get("/api/v1/roles").await.status, 200);
         }
 
-        // A demotion cuts the keys at once, on every surface, and suspends nothing.
+        // A demotion limits the keys at once, on every surface, but suspends nothing.
         give(&admin, &maker_id, "reader").await;
         take(&admin, &maker_id, "admin").await;
         for by_key in [&own, &of_ann] {
@@ -85,7 +85,7 @@ on_both_engines! {
         assert_eq!(admin.patch("/api/v1/roles/reader", json!({ "permissions": [{ "resource": "task", "actions": ["create"] }] })).await.status, 200);
         of_ann.get(TASKS).await.expect_error(403, "forbidden");
         assert_eq!(new_task(&of_ann).await.status, 201);
-        // The maker has the rights of `public` too, and the key has those that its role has as well.
+        // The maker has the rights of `public` too. The key has those of them that its role also has.
         assert_eq!(admin.patch("/api/v1/roles/public", json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] })).await.status, 200);
         assert_eq!(of_ann.get(TASKS).await.status, 200);
         give(&admin, &maker_id, "admin").await;
@@ -113,13 +113,13 @@ on_both_engines! {
         assert_eq!(by_own.get(TASKS).await.json()["pagination"]["totalCount"], 1);
 
         assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": with(&own) })).await.status, 200);
-        // Both sides allow the maker's rows, and no row of Ann's; a new row would be Ann's.
+        // The rights of both allow the maker's rows, and no row of Ann's. A new row would be Ann's.
         let rows = by_key.get(TASKS).await.json();
         assert_eq!((&rows["pagination"]["totalCount"], &rows["data"][0]["id"]), (&json!(1), &json!(of_maker)));
         by_key.patch(&format!("{TASKS}/{of_ann}"), json!({ "title": "x" })).await.expect_error(404, "not_found");
         new_task(&by_key).await.expect_error(403, "forbidden");
         by_key.post(&format!("{TASKS}/bulk"), json!({ "data": [{ "title": "x" }] })).await.expect_error(403, "forbidden");
-        // Ann's own rows and the maker's own rows have none in common.
+        // No row is both Ann's own and the maker's own.
         by_own.get(TASKS).await.expect_error(403, "forbidden");
         new_task(&by_own).await.expect_error(403, "forbidden");
         // A key that acts as its own maker reads and writes the maker's rows.
@@ -141,7 +141,7 @@ on_both_engines! {
         let (third, third_row) = key(&second, json!({ "name": "third", "roleId": "writer" })).await;
         assert_eq!(second_row["madeBy"], json!({ "userId": maker_id, "apiKeyId": first_row["id"] }));
         assert_eq!(new_task(&third).await.status, 201);
-        // The user at the end, and each key between, cut the last one.
+        // The user at the beginning, and each key in between, limit the last key.
         take(&admin, &maker_id, "admin").await;
         new_task(&third).await.expect_error(403, "forbidden");
         give(&admin, &maker_id, "admin").await;
@@ -152,13 +152,13 @@ on_both_engines! {
         new_task(&third).await.expect_error(403, "forbidden");
         assert_eq!(admin.patch("/api/v1/roles/keymaker", json!({ "permissions": makes })).await.status, 200);
 
-        // A key cannot adopt what it has its own rights from.
+        // A key cannot adopt a key that its own rights come from.
         adopt(&third, &first_row).await.expect_error(403, "forbidden");
         let refused = adopt(&second, &first_row).await.expect_error(409, "conflict");
         assert!(refused["message"].as_str().unwrap().contains("has its rights from the key"), "{refused}");
         adopt(&second, &second_row).await.expect_error(409, "conflict");
 
-        // It expires: what it made stops, since then.
+        // The first key expires. From then on, the keys that it made do not work.
         server.sql(&format!("UPDATE svc_api_keys SET expires_at = 1700000000000 WHERE id = '{}'", first_row["id"].as_str().unwrap())).await;
         within_five_seconds(async || third.get(TASKS).await.status == 403).await;
         within_five_seconds(async || listed(&admin, &third_row["id"]).await["suspended"] != Value::Null).await;
@@ -167,18 +167,18 @@ on_both_engines! {
         let suspended = listed(&admin, &second_row["id"]).await["suspended"].clone();
         assert_eq!(suspended, json!({ "reason": "key_expired", "since": "2023-11-14T22:13:20.000Z" }));
         assert_eq!(listed(&admin, &third_row["id"]).await["suspended"]["reason"], "key_suspended");
-        // It is deleted: the reason is another, the time stays, and the event was one.
+        // The first key is deleted. The reason changes, the time stays, and there is no second event.
         assert_eq!(admin.delete(&format!("/api/v1/api-keys/{}", first_row["id"].as_str().unwrap())).await.status, 204);
         let later = listed(&admin, &second_row["id"]).await["suspended"].clone();
         assert_eq!(later, json!({ "reason": "key_gone", "since": suspended["since"] }));
         let told: Vec<_> = events(&server, "api_keys.suspended").await.into_iter().map(|event| event["id"].clone()).collect();
         assert_eq!(told, [second_row["id"].clone(), third_row["id"].clone()]);
-        // Adopted, the chain works again below it.
+        // Once the second key is adopted, the keys below it work again.
         assert_eq!(adopt(&admin, &second_row).await.status, 200);
         assert_eq!(new_task(&third).await.status, 201);
         assert_eq!(listed(&admin, &third_row["id"]).await["suspended"], Value::Null);
 
-        // Chains have an end.
+        // The length of chains is limited.
         let (mut last, mut depth) = (second, 1);
         loop {
             let made = last.post("/api/v1/api-keys", json!({ "name": "deeper", "roleId": "keymaker" })).await;
@@ -201,7 +201,7 @@ on_both_engines! {
         let (maker, maker_id) = second_admin(&admin).await;
         let (_, ann_id) = user(&admin, "ann", None).await;
         let (old, row) = key(&maker, json!({ "name": "old", "roleId": "admin", "userId": ann_id })).await;
-        // As keys are that were made before makers were recorded.
+        // The keys look like keys from before makers were recorded.
         server.sql("UPDATE svc_api_keys SET made_by_user = NULL, made_by_key = NULL").await;
         assert_eq!(admin.delete(&format!("/api/v1/users/{maker_id}")).await.status, 204);
         assert_eq!(new_task(&old).await.status, 201);
@@ -256,7 +256,7 @@ on_both_engines! {
         assert_eq!(suspended["reason"], "maker_banned");
         assert!((before.clone()..=now()).contains(&suspended["since"].as_str().unwrap().to_owned()), "{before} {suspended}");
         assert_eq!(listed(&admin, &below["id"]).await["suspended"]["reason"], "key_suspended");
-        // A second ban is no second suspension.
+        // A second ban does not suspend the keys again.
         ban(&admin, &maker_id, true).await;
         assert_eq!(listed(&admin, &row["id"]).await["suspended"], suspended);
         let told = events(&server, "api_keys.suspended").await;
@@ -266,7 +266,7 @@ on_both_engines! {
         for expected in [event(&row["id"], "maker_banned"), event(&own_row["id"], "maker_banned"), event(&below["id"], "key_suspended")] {
             assert!(told.contains(&expected), "{expected} in {told:?}");
         }
-        // The ban is lifted, and all is as before.
+        // The ban is lifted, and everything is as before.
         ban(&admin, &maker_id, false).await;
         for by_key in [&by_key, &own, &by_by_key] {
             assert_eq!(by_key.get(TASKS).await.status, 200);
@@ -295,7 +295,8 @@ on_both_engines! {
         by_key.get(TASKS).await.expect_error(403, "key_suspended");
         let before = listed(&admin, &row["id"]).await;
         assert_eq!(before["suspended"]["reason"], "maker_gone");
-        // Too weak: a grant for own rows is less than one for all, and on another's key it is no grant for that user's rows.
+        // This caller is too weak. A grant for own rows is less than one for all rows. On another user's key, it is not a grant for that
+        // user's rows either.
         adopt(&weak, &row).await.expect_error(403, "forbidden");
         adopt(&weak, &owner_row).await.expect_error(403, "forbidden");
         let after = listed(&admin, &row["id"]).await;
@@ -312,7 +313,7 @@ on_both_engines! {
         assert_eq!(new_task(&by_key).await.status, 201);
         assert_eq!(adopt(&strong, &owner_row).await.status, 200);
         assert_eq!(new_task(&by_owner).await.status, 201);
-        // From now on it is cut to the adopter.
+        // From now on the adopter's rights limit the key.
         assert_eq!(admin.patch("/api/v1/roles/strong", json!({ "permissions": with(&[]) })).await.status, 200);
         new_task(&by_key).await.expect_error(403, "forbidden");
         let told = events(&server, "auth.key.adopted").await;
@@ -344,19 +345,19 @@ on_both_engines! {
             ("suspend=perhaps", 400, "invalid_request"),
             ("handOverTo=%00", 400, "invalid_request"),
             ("force=true", 400, "invalid_request"),
-            // Weaker than the key.
+            // This user has fewer rights than the key.
             (&*format!("handOverTo={weak_id}"), 403, "forbidden"),
         ] {
             admin.delete(&format!("{path}?{query}")).await.expect_error(status, code);
         }
-        // The reason comes from the operation. Only this API names the parameter with the heir.
+        // The reason comes from the operation. Only this API names the heir's parameter.
         let refused = admin.delete(&format!("{path}?handOverTo=nobody")).await.json();
         assert_eq!(refused["message"], "The user to hand over to does not exist. `handOverTo` takes the id of another user.");
         assert_eq!(refused["field"], "handOverTo");
         let refused = admin.delete(&format!("{path}?handOverTo={maker_id}")).await.json();
         let message = "What a user made cannot be handed over to this same user. `handOverTo` takes the id of another user.";
         assert_eq!((&refused["message"], &refused["field"]), (&json!(message), &Value::Null));
-        // The caller has to be strong enough as well, and as strong as the user.
+        // The caller needs these rights too, and has to be as strong as the user.
         weak.delete(&format!("{path}?handOverTo={heir_id}")).await.expect_error(403, "forbidden");
         weak.delete(&format!("{path}?suspend=true")).await.expect_error(403, "forbidden");
         ban(&admin, &heir_id, true).await;
@@ -377,7 +378,7 @@ on_both_engines! {
         let session = server.call("POST", "/api/auth/sign-in/email", Some(sign_in)).await.json();
         let heir = server.with_token(session["token"].as_str().unwrap().to_owned());
 
-        // A key of their own counts as well, and ends with them.
+        // A key of their own counts as well, and is deleted with them.
         give(&admin, &heir_id, "maker").await;
         let (own, own_row) = key(&heir, json!({ "name": "own", "roleId": "writer" })).await;
         assert_eq!(own.get(TASKS).await.status, 200);
@@ -430,7 +431,7 @@ on_both_engines! {
             state
         };
         let before = state().await;
-        // Also somebody without a role, by what a key in their name may do.
+        // This includes a user without a role, because of what a key in their name may do.
         for id in [&admin_id, &second_id, &strong_id, &banned_id, &service_id] {
             let path = format!("/api/v1/users/{id}");
             for body in [json!({ "banned": true }), json!({ "banned": false }), json!({ "name": "x" })] {
@@ -440,13 +441,13 @@ on_both_engines! {
                 helper.delete(&format!("{path}{query}")).await.expect_error(403, "forbidden");
             }
             helper.post(&format!("{path}/roles"), json!({ "roleId": "common" })).await.expect_error(403, "forbidden");
-            // `created_by` is not to be borrowed from them either.
+            // Nobody can make a key that acts as one of them either.
             helper.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "common", "userId": id })).await.expect_error(403, "forbidden");
         }
         for (id, role) in [(&second_id, "admin"), (&strong_id, "strong"), (&strong_id, "common")] {
             helper.delete(&format!("/api/v1/users/{id}/roles/{role}")).await.expect_error(403, "forbidden");
         }
-        // A role that is stronger, and one that somebody stronger has.
+        // A role that is stronger, and a role that a stronger user has.
         for name in ["strong", "common", "admin"] {
             let path = format!("/api/v1/roles/{name}");
             for body in [json!({ "permissions": [] }), json!({ "name": "renamed" }), json!({ "description": "x" })] {
@@ -460,12 +461,12 @@ on_both_engines! {
         }
         assert_eq!(state().await, before);
 
-        // A key has its role's rights, also over its own user.
+        // A key has only the rights of its role, also over its own user.
         let (by_key, _) = key(&admin, json!({ "name": "weak", "roleId": "helper" })).await;
         by_key.patch(&format!("/api/v1/users/{admin_id}"), json!({ "name": "x" })).await.expect_error(403, "forbidden");
         by_key.delete(&format!("/api/v1/api-keys/{}", of_admin["id"].as_str().unwrap())).await.expect_error(403, "forbidden");
 
-        // Those who hold as much or less are theirs to look after.
+        // They may change users with equal or fewer rights.
         let equal = format!("/api/v1/users/{equal_id}");
         assert_eq!(helper.patch(&equal, json!({ "name": "Equal", "banned": true })).await.status, 200);
         assert_eq!(helper.patch(&equal, json!({ "banned": false })).await.status, 200);
@@ -476,7 +477,7 @@ on_both_engines! {
         let (_, made) = key(&helper, json!({ "name": "k", "roleId": "common", "userId": equal_id })).await;
         assert_eq!(helper.delete(&format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap())).await.status, 204);
         assert_eq!(helper.delete(&equal).await.status, 204);
-        // Users end keys in their own name, however strong.
+        // Users may delete keys in their own name, however strong the keys are.
         role(&admin, "self", json!([{ "resource": "api_keys", "actions": ["delete"], "rowPolicy": "own" }])).await;
         let (ann, ann_id) = user(&admin, "ann", Some("self")).await;
         let (_, of_ann) = key(&admin, json!({ "name": "k", "roleId": "admin", "userId": ann_id })).await;
@@ -548,7 +549,7 @@ on_both_engines! {
             let demoting = async {
                 tokio::time::sleep(std::time::Duration::from_millis(30)).await;
                 take(&admin, &maker_id, "admin").await;
-                // A request that begins after the answer meets the new rights.
+                // A request that begins after the response has the new rights.
                 for _ in 0..10 {
                     new_task(&by_key).await.expect_error(403, "forbidden");
                 }
@@ -583,7 +584,7 @@ on_both_engines! {
     }
 }
 
-/// The time of this machine as answers show it.
+/// The time of this machine, in the form of the API.
 fn now() -> String {
     blockbase_schema::time::format_datetime(chrono::Utc::now().timestamp_millis())
 }

@@ -1,4 +1,4 @@
-//! What people made has the rights that they hold now, and acting on it takes the rights that it carries: webhooks,
+//! Things have the rights that their makers have now, and a caller who changes a thing needs the rights that it has. Things are webhooks,
 //! subscriptions, tasks, blocks, and changes of the schema.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::accounts::roles::key;
 use crate::events::webhooks::{ledger, ledger_until, make, quick};
 
-/// A user of a role of the same name with these grants: a client, and the user's id.
+/// A user with a role of the same name and these grants. Returns a client, and the user's id.
 async fn user<'a>(admin: &Admin<'a>, name: &str, grants: Value) -> (Admin<'a>, String) {
     assert_eq!(admin.post("/api/v1/roles", json!({ "name": name, "permissions": grants })).await.status, 201);
     let user = admin.server.with_token(admin.server.sign_up(name).await);
@@ -34,13 +34,13 @@ fn own(resource: &str, actions: &[&str]) -> Value {
     json!({ "resource": resource, "actions": actions, "rowPolicy": "own" })
 }
 
-/// The payloads of the events of a topic.
+/// The payloads of a topic's events.
 async fn told(server: &Server, topic: &str) -> Vec<Value> {
     let rows = server.sql(&format!("SELECT payload FROM svc_events WHERE topic = '{topic}' ORDER BY seq")).await;
     rows.iter().map(|row| serde_json::from_str(&row[0]).unwrap()).collect()
 }
 
-/// The files in a directory and below that hold some bytes.
+/// The files below a directory that contain these bytes.
 fn files_with(directory: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
     let with = |path: PathBuf| match path.is_dir() {
@@ -95,14 +95,14 @@ on_both_engines! {
         admin.make("task", json!({ "title": "seen again" })).await;
         receiver.wait_for(2).await;
 
-        // Banned, and back.
+        // The maker is banned, and the ban is lifted.
         assert_eq!(admin.patch(&format!("/api/v1/users/{editor_id}"), json!({ "banned": true })).await.status, 200);
         assert_eq!(reason(&admin.get(&path).await), "maker_banned");
         assert_eq!(told(&server, "webhooks.suspended").await.len(), 2);
         assert_eq!(admin.patch(&format!("/api/v1/users/{editor_id}"), json!({ "banned": false })).await.status, 200);
         assert_eq!(admin.get(&path).await.data()["suspended"], Value::Null);
 
-        // Adopted, it is the admin's whatever becomes of the editor.
+        // Once adopted, the webhook is the admin's. It stays so when the editor is deleted.
         assert_eq!(admin.post(&format!("{path}/adopt"), json!({})).await.data()["id"], json!(id));
         assert_eq!(admin.delete(&format!("/api/v1/users/{editor_id}")).await.status, 204);
         assert_eq!(admin.post("/api/v1/events/deliveries/retry", retry).await.data()["status"], "pending");
@@ -168,7 +168,7 @@ on_both_engines! {
         };
         assert_eq!(call().await.status, 200);
 
-        // The admin who calls could do it; the block may not.
+        // The admin who calls has the right, but the block does not.
         grant(&admin, "installer", json!([right("blocks", &["manage"]), right("task", &["read"])])).await;
         let refused = call().await.expect_error(403, "forbidden");
         assert!(refused["message"].as_str().unwrap().contains("consented"), "{refused}");
@@ -224,7 +224,7 @@ on_both_engines! {
         assert_eq!(completed.status, 200, "{}", completed.text);
         assert!(ledger(&admin, "dead=true").await.is_empty());
         assert_eq!(admin.get(&format!("/api/v1/webhooks/{id}")).await.data()["suspended"], Value::Null);
-        // From now on each does what the heir may do.
+        // From now on each thing has the rights of the heir.
         grant(&admin, "heir", json!([])).await;
         complete().await.expect_error(403, "forbidden");
         assert_eq!(reason(&admin.get(&format!("/api/v1/webhooks/{id}")).await), "rights_lost");
@@ -244,7 +244,7 @@ on_both_engines! {
         });
         let installed = installer.install("", pack(example_block("echo").await, manifest).await.unwrap()).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
-        // The header is sent, and neither shown nor stored as it is.
+        // The header is sent, but neither shown nor stored in plain text.
         assert_eq!(installed.data()["webhooks"][0]["headers"], json!({ "Authorization": "***" }));
         admin.make("task", json!({ "title": "a" })).await;
         assert_eq!(receiver.wait_for(1).await[0].header("authorization"), "Bearer of-the-manifest");
@@ -282,7 +282,7 @@ on_both_engines! {
             });
             pack(example_block("echo").await, manifest).await.unwrap()
         };
-        // How many files are stored, and how many of them contain a value unsealed. Then the server's files that contain it.
+        // The number of stored files, and how many of them contain a value unsealed. Below, the server's files that contain it.
         let counts = async |server: &Server| match engine {
             Engine::Sqlite => server.sql("SELECT count(*), coalesce(sum(instr(component, CAST('hush-hush' AS BLOB)) > 0), 0) FROM svc_block_versions").await,
             Engine::Postgres => server.sql("SELECT count(*)::text, (count(*) FILTER (WHERE position('hush-hush'::bytea IN component) > 0))::text FROM svc_block_versions").await,
@@ -302,12 +302,12 @@ on_both_engines! {
         assert_eq!(upgraded.status, 200, "{}", upgraded.text);
         assert_eq!(sent(&admin, 2).await, "hush-hush-2.0.0");
         assert_eq!((counts(&server).await, leaks(&server)), (vec![vec!["2".to_owned(), "0".to_owned()]], Vec::new()));
-        // A version that serves again declares the value that it had.
+        // A version that serves again has the value that it declared.
         let back = admin.post("/api/v1/blocks/sender/rollback", json!({})).await.data();
         assert_eq!((&back["version"], &back["digest"]), (&json!("1.0.0"), &digest));
         assert_eq!(sent(&admin, 3).await, "hush-hush-1.0.0");
 
-        // What an earlier version stored as it was is sealed at the start. Without the compiled code the file is opened again.
+        // A value that an earlier version stored unsealed is sealed at the start. Without the compiled code, the file is opened again.
         let hex: String = first.iter().map(|byte| format!("{byte:02x}")).collect();
         let literal = if engine == Engine::Sqlite { format!("X'{hex}'") } else { format!("'\\x{hex}'::bytea") };
         server.sql(&format!("UPDATE svc_block_versions SET component = {literal} WHERE version = '1.0.0'")).await;
@@ -355,7 +355,7 @@ on_both_engines! {
         }
         let (receiver, elsewhere) = (Receiver::start().await, Receiver::start().await);
         receiver.answer(|_, _| Reply::Status(500));
-        // The maker may read everything, and loses that while two events wait.
+        // The maker may read everything. They lose that right while two events wait.
         let whole = json!([right("webhooks", &["manage"]), right("*", &["read"])]);
         let (maker, _) = user(&admin, "maker", whole).await;
         let (bob, _) = user(&admin, "bob", json!([right("webhooks", &["read", "update"]), right("post", &["read"])])).await;
@@ -370,7 +370,7 @@ on_both_engines! {
             weak.patch(&path, json!({ "url": elsewhere.url })).await.expect_error(403, "forbidden");
         }
 
-        // Narrowed, it is within Bob's rights, and so is its queue.
+        // With fewer topics, the webhook is within Bob's rights, and so is its queue.
         assert_eq!(admin.patch(&path, json!({ "topics": ["data.post.#"] })).await.status, 200);
         assert_eq!(bob.patch(&path, json!({ "url": elsewhere.url })).await.status, 200);
         let entries = ledger_until(&admin, &group, |entries| entries.iter().all(|entry| entry["status"] == "delivered")).await;
@@ -400,7 +400,7 @@ on_both_engines! {
         for object in ["post", "secret"] {
             admin.define(object, json!([{ "name": "title", "type": "text" }])).await;
         }
-        // No topic fits at first.
+        // At first no topic fits into the field.
         admin.define("copy", json!([{ "name": "topic", "type": "text", "max": 3 }])).await;
         let file = async |version: &str, topic: &str| {
             let config = json!({ "object": "copy", "map": { "topic": "event.topic" } });
@@ -451,7 +451,7 @@ on_both_engines! {
         let unknown = admin.patch(&path, json!({ "headers": { "X-Tenant": "***" } })).await.expect_error(400, "invalid_value");
         assert!(unknown["message"].as_str().unwrap().contains("X-Tenant"), "{unknown}");
 
-        // Elsewhere, nothing of them arrives.
+        // Another address gets none of the headers.
         let kept = json!({ "url": second.url, "headers": { "authorization": "***" } });
         let refused = admin.patch(&path, kept).await.expect_error(400, "invalid_value");
         assert!(refused["message"].as_str().unwrap().contains("authorization"), "{refused}");
@@ -594,7 +594,7 @@ on_both_engines! {
         assert!(seen.is_empty() && platform > 0, "{seen:?}");
         assert_eq!(topics(&reader).await, (vec!["data.note.created".to_owned()], platform + 1));
         assert_eq!(topics(&owner).await, (vec!["data.task.created".to_owned()], platform + 1));
-        // The same applies by hand. An entry that the caller does not see gets 404. For an entry that they see they need the
+        // The same applies to a retry by hand. For an entry that callers cannot see, they get 404. For one that they see, they need the
         // webhook's rights.
         let entries = ledger(&admin, "pageSize=100").await;
         let of = |topic: &str| entries.iter().find(|entry| entry["topic"] == topic).unwrap()["eventId"].clone();
@@ -620,7 +620,7 @@ on_both_engines! {
         let (maker, _) = user(&admin, "maker", maker_with(right("task", &["read", "create"]))).await;
         let (ann, ann_id) = user(&admin, "ann", json!([right("note", &["read", "create"])])).await;
         let (by_key, _) = key(&maker, json!({ "name": "k", "roleId": "carried", "userId": ann_id })).await;
-        // From here on the key reaches the maker's own tasks and Ann's own notes.
+        // From now on the key reaches the maker's own tasks, and Ann's own notes.
         grant(&admin, "maker", maker_with(own("task", &["read", "create"]))).await;
         for who in [&admin, &maker] {
             who.make("task", json!({ "title": "a" })).await;
@@ -704,12 +704,12 @@ on_both_engines! {
         }
         designer.delete(&path("ssn")).await.expect_error(403, "forbidden");
         assert_eq!(admin.get("/api/v1/objects/person").await.data(), before);
-        // Rows of one's own are not all rows.
+        // A right to own rows is not a right to all rows.
         let mine = json!([right("objects", &["create", "read", "update"]), own("person", &["read"])]);
         grant(&admin, "designer", mine).await;
         designer.patch(&path("ssn"), json!({ "pattern": "^1" })).await.expect_error(403, "forbidden");
 
-        // What looks at no row takes no read.
+        // A change that looks at no rows does not need the right to read.
         grant(&admin, "designer", json!([right("objects", &["create", "read", "update"])])).await;
         for change in [json!({ "label": "Number" }), json!({ "indexed": false }), json!({ "default": "x" }), json!({ "name": "number" })] {
             assert_eq!(designer.patch(&path("ssn"), change).await.status, 200);
@@ -717,7 +717,7 @@ on_both_engines! {
         assert_eq!(designer.patch(&path("number"), json!({ "name": "ssn", "default": null, "label": null })).await.status, 200);
         assert_eq!(designer.post("/api/v1/objects/person/fields", json!({ "name": "more", "type": "text" })).await.status, 201);
 
-        // With the read they learn how many rows break it, and no value.
+        // With the right to read, the error shows how many rows violate the change, but no value.
         grant(&admin, "designer", json!([right("objects", &["manage"]), right("person", &["read"])])).await;
         for (field, change) in [("salary", json!({ "scale": 0 })), ("ssn", json!({ "pattern": "^2" })), ("level", json!({ "options": ["a"] }))] {
             let refused = designer.patch(&path(field), change).await.expect_error(400, "invalid_schema_change");
@@ -729,7 +729,7 @@ on_both_engines! {
     }
 }
 
-/// The time that the background has to notice a change of rights without anybody looking.
+/// How soon the server has to notice a change of rights, if nobody makes a request.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 on_both_engines! {

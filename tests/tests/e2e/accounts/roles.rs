@@ -1,16 +1,16 @@
-//! Roles, users and API keys: nobody gives more than they hold, and the last admin stays.
+//! Roles, users and API keys: nobody can give more rights than they have, and the last admin stays.
 
 use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-/// A role with these grants; its id.
+/// Makes a role with these grants, and returns its id.
 pub(crate) async fn role(admin: &Admin<'_>, name: &str, permissions: Value) -> String {
     let made = admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.data();
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// Somebody who has just signed up, with a role or without: their client and id.
+/// A user who has just signed up, with or without a role. Returns their client and id.
 pub(crate) async fn user<'a>(admin: &Admin<'a>, name: &str, role: Option<&str>) -> (Admin<'a>, String) {
     let client = admin.server.with_token(admin.server.sign_up(name).await);
     let id = client.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -28,7 +28,7 @@ pub(crate) async fn key<'a>(maker: &Admin<'a>, body: Value) -> (Admin<'a>, Value
     (maker.server.with_token(body["key"].as_str().unwrap().to_owned()), body["data"].clone())
 }
 
-/// A moment in which a revocation has reached every instance.
+/// Waits until a revocation has reached every instance.
 pub(crate) async fn within_five_seconds(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..50 {
         if holds().await {
@@ -74,7 +74,7 @@ on_both_engines! {
         ] {
             admin.post("/api/v1/roles", body).await.expect_error(status, code);
         }
-        // The roles that the service refers to stay what they are.
+        // The roles that the service itself uses cannot be changed.
         admin.patch("/api/v1/roles/admin", json!({ "permissions": [] })).await.expect_error(409, "conflict");
         admin.patch("/api/v1/roles/public", json!({ "name": "everybody" })).await.expect_error(409, "conflict");
         for name in ["admin", "public", "anonymous"] {
@@ -83,7 +83,7 @@ on_both_engines! {
         admin.get("/api/v1/roles/nobody").await.expect_error(404, "not_found");
         admin.patch("/api/v1/roles/nobody", json!({})).await.expect_error(404, "not_found");
 
-        // A role that goes takes its rights and keys along.
+        // If a role is deleted, its rights and keys go with it.
         admin.make_task_object().await;
         let (ann, _) = user(&admin, "ann", Some("writer")).await;
         let (by_key, _) = key(&admin, json!({ "name": "k", "roleId": "writer" })).await;
@@ -135,7 +135,7 @@ on_both_engines! {
         let (helper, helper_id) = user(&admin, "helper", Some(&helper_role)).await;
         let (_, other_id) = user(&admin, "other", None).await;
 
-        // A new role, a change of one's own or another's, a role for oneself or others, a key: all refused alike.
+        // The server refuses all of these alike: a new role, a change of one's own or another role, a role for oneself or others, a key.
         for grants in [
             json!([{ "resource": "*", "actions": ["manage"] }]),
             json!([{ "resource": "*", "actions": ["read"] }]),
@@ -158,17 +158,17 @@ on_both_engines! {
             helper.post("/api/v1/api-keys", json!({ "name": "k", "roleId": role })).await.expect_error(403, "forbidden");
             helper.patch(&format!("/api/v1/roles/{role}"), json!({ "name": "renamed" })).await;
         }
-        // A name may be what the configuration gives to sign-ups: so a strong role keeps its name.
+        // Sign-ups may get a role by its name in the configuration. So a strong role keeps its name.
         assert_eq!(admin.get("/api/v1/roles/strong").await.status, 200);
 
-        // What they hold they may give; a role that gives more is not theirs to weaken.
+        // They may give the rights that they have. They may not weaken a role with more rights.
         let own = json!([{ "resource": "task", "actions": ["update"], "rowPolicy": "own" }]);
         assert_eq!(helper.post("/api/v1/roles", json!({ "name": "owner", "permissions": own })).await.status, 201);
         assert_eq!(helper.post(&format!("/api/v1/users/{other_id}/roles"), json!({ "roleId": "owner" })).await.status, 200);
         let weaker = json!({ "permissions": [{ "resource": "task", "actions": ["delete"] }] });
         helper.patch("/api/v1/roles/strong", weaker).await.expect_error(403, "forbidden");
         assert_eq!(helper.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "owner" })).await.status, 201);
-        // A key of another user reaches that user's rows, which an own-rows grant does not hold.
+        // A key of another user would reach that user's rows, and a grant for own rows does not cover these.
         let of_other = json!({ "name": "k", "roleId": "owner", "userId": other_id });
         helper.post("/api/v1/api-keys", of_other).await.expect_error(403, "forbidden");
 
@@ -196,7 +196,7 @@ on_both_engines! {
         refused().await;
         assert_eq!(admin.patch(&second_path, json!({ "banned": false })).await.status, 200);
 
-        // Two admins who demote each other at the same time: one of them stays.
+        // Two admins demote each other at the same time. One of them stays admin.
         for round in 0..5 {
             let (third, third_id) = user(&admin, &format!("third{round}"), Some("admin")).await;
             assert_eq!(admin.delete(&format!("{second_path}/roles/admin")).await.status, if round == 0 { 204 } else { 404 });
@@ -205,7 +205,7 @@ on_both_engines! {
             let (one, other) = tokio::join!(admin.delete(&third_path), third.delete(&own_path));
             let mut statuses = [one.status, other.status];
             statuses.sort_unstable();
-            // The loser is no admin any more, or would have taken the last one.
+            // The second one is not admin any more, or was about to remove the last admin.
             assert!(statuses[0] == 204 && [403, 409].contains(&statuses[1]), "{statuses:?}");
             let left = server.sql("SELECT ur.user_id FROM svc_user_roles ur JOIN svc_roles r ON r.id = ur.role_id WHERE r.name = 'admin'").await;
             assert_eq!(left.len(), 1);
@@ -247,7 +247,7 @@ on_both_engines! {
         assert_eq!(admin.patch(&path, json!({ "name": "Anna" })).await.data()["name"], "Anna");
         assert_eq!(ann.get("/api/v1/me").await.json()["user"]["name"], "Anna");
 
-        // A ban ends sessions at once, keys do not hold while it lasts, and nobody signs in.
+        // A ban ends sessions at once. While it lasts, the user's keys are invalid, and the user cannot sign in.
         let (by_key, _) = key(&admin, json!({ "name": "k", "roleId": "writer", "userId": ann_id })).await;
         let made = ann.make("task", json!({ "title": "of ann" })).await;
         assert_eq!(by_key.get("/api/v1/data/task").await.status, 200);
@@ -261,7 +261,7 @@ on_both_engines! {
         let again = server.call("POST", "/api/auth/sign-in/email", Some(sign_in)).await.json();
         let ann = server.with_token(again["token"].as_str().unwrap().to_owned());
 
-        // Deleted: sessions and keys end, records keep their stamps.
+        // After the deletion, sessions and keys are invalid, and records keep their stamps.
         assert_eq!(admin.delete(&path).await.status, 204);
         ann.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
         by_key.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
@@ -283,7 +283,7 @@ on_both_engines! {
         assert_eq!(names, ["id", "name", "prefix", "roleId", "userId", "expiresAt", "lastUsedAt", "createdAt", "madeBy", "suspended"]);
         assert!(reader.token.starts_with(shown["prefix"].as_str().unwrap()) && reader.token.len() == 47);
         assert_eq!(shown["userId"], admin_id);
-        // Its role's rights alone, although its user may do everything; the same in both headers.
+        // A key has only the rights of its role, although its user may do everything. Both headers work alike.
         reader.post("/api/v1/data/task", json!({ "title": "x" })).await.expect_error(403, "forbidden");
         reader.get("/api/v1/roles").await.expect_error(403, "forbidden");
         let by_header = server.send(server.request("GET", "/api/v1/data/task").header("x-api-key", &reader.token)).await;
@@ -291,7 +291,7 @@ on_both_engines! {
         let me = reader.get("/api/v1/me").await.json();
         assert_eq!((&me["userId"], &me["roles"], &me["apiKeyId"]), (&admin_id, &json!(["reader"]), &shown["id"]));
 
-        // Its stamps are its user's; its events name it.
+        // Stamps name the key's user, and events name the key.
         let (ann, ann_id) = user(&admin, "ann", Some("writer")).await;
         let (of_ann, of_ann_row) = key(&admin, json!({ "name": "k", "roleId": "writer", "userId": ann_id })).await;
         let made = of_ann.make("task", json!({ "title": "x" })).await;
@@ -299,7 +299,7 @@ on_both_engines! {
         let (_, event) = admin.outbox("task").await.pop().unwrap();
         assert_eq!(event["actor"], json!({ "userId": ann_id, "apiKeyId": of_ann_row["id"], "via": "api_key" }));
 
-        // Only its hash is stored, and it is shown once.
+        // Only the key's hash is stored, and the key is shown once.
         assert_eq!(server.sql(&format!("SELECT id FROM svc_api_keys WHERE key_hash = '{}'", of_ann.token)).await.len(), 0);
         assert!(!admin.get("/api/v1/api-keys").await.text.contains(&of_ann.token));
         within_five_seconds(async || {
@@ -320,7 +320,7 @@ on_both_engines! {
             admin.post("/api/v1/api-keys", body).await.expect_error(status, code);
         }
 
-        // It ends when it expires, and when it is deleted.
+        // A key becomes invalid when it expires or is deleted.
         let (short, _) = key(&admin, json!({ "name": "short", "roleId": "reader", "expiresAt": "2999-01-01T00:00:00Z" })).await;
         server.sql("UPDATE svc_api_keys SET expires_at = 1 WHERE name = 'short'").await;
         short.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
@@ -330,7 +330,7 @@ on_both_engines! {
         assert_eq!(reader.get("/api/v1/me").await.json(), json!({ "authenticated": false }));
         admin.delete(&path).await.expect_error(404, "not_found");
 
-        // A grant for own keys and users reaches oneself alone.
+        // A grant for own keys and users covers only one's own.
         role(&admin, "self", json!([
             { "resource": "api_keys", "actions": ["manage"], "rowPolicy": "own" },
             { "resource": "users", "actions": ["read"], "rowPolicy": "own" },
@@ -397,7 +397,7 @@ async fn a_revocation_reaches_other_instances() {
     assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}")).await.status, 204);
     within_five_seconds(async || status(&ann.token).await == 401).await;
     within_five_seconds(async || status(&deleted.token).await == 401).await;
-    // The stream ends with the user.
+    // The stream ends when the user is deleted.
     let end = async { while stream.chunk().await.unwrap().is_some() {} };
     tokio::time::timeout(std::time::Duration::from_secs(5), end).await.expect("an end of the stream");
 }
@@ -443,13 +443,13 @@ on_both_engines! {
         role(&admin, "maker", maker).await;
         let (maker, _) = user(&admin, "maker", Some("maker")).await;
         let (victim, victim_id) = user(&admin, "victim", Some("maker")).await;
-        // An empty role, a key of another user, and then rights on own rows for the role: those would be the other's rows.
+        // An empty role, a key of another user with it, and then a grant for own rows on the role: those would be the other user's rows.
         assert_eq!(maker.post("/api/v1/roles", json!({ "name": "trap" })).await.status, 201);
         let body = json!({ "name": "k", "roleId": "trap", "userId": victim_id });
         assert_eq!(maker.post("/api/v1/api-keys", body).await.status, 201);
         let own = json!({ "permissions": [{ "resource": "task", "actions": ["read"], "rowPolicy": "own" }] });
         maker.patch("/api/v1/roles/trap", own.clone()).await.expect_error(403, "forbidden");
-        // Without such a key it is theirs to give, and one who holds it for all may.
+        // Without such a key they may give the grant. So may a caller who has the right to all rows.
         assert_eq!(maker.post("/api/v1/roles", json!({ "name": "plain", "permissions": own["permissions"] })).await.status, 201);
         assert_eq!(admin.patch("/api/v1/roles/trap", own).await.status, 200);
         assert_eq!(victim.get("/api/v1/data/task").await.status, 200);
@@ -507,7 +507,7 @@ on_both_engines! {
     async fn there_are_so_many_roles_and_a_user_has_so_many_of_them(server: Server) {
         let admin = server.admin().await;
         let (_, ann_id) = user(&admin, "ann", None).await;
-        // Three are seeded.
+        // Three roles exist from the start.
         server
             .sql(
                 "INSERT INTO svc_roles (id, name, description, permissions, created_at, updated_at) \
@@ -554,7 +554,7 @@ on_both_engines! {
         let (_, last) = key(&admin, of_ann.clone()).await;
         let refused = admin.post("/api/v1/api-keys", of_ann.clone()).await.expect_error(409, "conflict");
         assert!(refused["message"].as_str().unwrap().contains("Delete one"), "{refused}");
-        // Others have their own.
+        // The limit counts for each maker.
         let (_, first_made) = key(&admin, json!({ "name": "by the first", "roleId": "other" })).await;
         let (_, last_made) = key(&admin, json!({ "name": "by the last", "roleId": "other" })).await;
         assert_eq!(admin.delete(&format!("/api/v1/api-keys/{}", last["id"].as_str().unwrap())).await.status, 204);

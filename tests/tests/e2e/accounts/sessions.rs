@@ -1,4 +1,4 @@
-//! Sessions: how they are shown, extended, listed and ended; and what is tried against them.
+//! Sessions: how they are shown, extended, listed and ended, and attacks on them.
 
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn token_of(answer: &Answer) -> String {
     answer.json()["token"].as_str().unwrap().to_owned()
 }
 
-/// `name=value` of the cookie that an answer sets.
+/// `name=value` of the cookie that a response sets.
 fn cookie_of(answer: &Answer) -> String {
     answer.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned()
 }
@@ -51,14 +51,14 @@ on_both_engines! {
         let age = |by: i64| format!("UPDATE svc_sessions SET created_at = created_at - {by}, updated_at = updated_at - {by}, expires_at = expires_at - {by}");
         let get = |cookie: &str| server.send(server.request("GET", "/api/auth/get-session").header("cookie", cookie));
 
-        // Within a day nothing happens.
+        // Within the first day nothing is extended.
         assert!(!get(&cookie).await.headers.contains_key("set-cookie"));
         server.sql(&age(DAY_MS - 60_000)).await;
         tokio::time::sleep(std::time::Duration::from_millis(3100)).await;
         let quiet = get(&cookie).await;
         assert!(quiet.text.contains(&token) && !quiet.headers.contains_key("set-cookie"));
         assert_eq!(quiet.headers["cache-control"], "no-store");
-        // After it the session and its cookie live another week.
+        // After a day, the session and its cookie are extended by a week.
         server.sql(&age(120_000)).await;
         tokio::time::sleep(std::time::Duration::from_millis(3100)).await;
         let renewed = get(&cookie).await;
@@ -72,7 +72,7 @@ on_both_engines! {
         assert!(!get(&cookie).await.headers.contains_key("set-cookie"));
         // The short one has ended.
         assert!(!is_in(&server, &token_of(&short)).await);
-        // Any request extends, and tells a bearer of the token without a cookie.
+        // Any request extends the session. A client with a bearer token gets the token in a header, without a cookie.
         server.sql(&age(2 * DAY_MS)).await;
         tokio::time::sleep(std::time::Duration::from_millis(3100)).await;
         let by_bearer = server.with_token(token.clone()).get("/api/v1/data").await;
@@ -106,7 +106,7 @@ on_both_engines! {
         assert!(list.iter().all(|session| session["token"].is_null() && session["userId"].is_string()));
         expect_code(&server.call("GET", "/api/auth/list-sessions", None).await, 401, "UNAUTHORIZED");
 
-        // Another's session cannot be ended, and nothing tells whether it is there.
+        // Nobody can end the session of another user, or find out whether it exists.
         let id = list[1]["id"].as_str().unwrap();
         for body in [json!({ "id": id }), json!({ "token": second }), json!({ "id": "nothing" })] {
             assert_eq!(stranger.post("/api/auth/revoke-session", body).await.json(), json!({ "status": true }));
@@ -155,7 +155,7 @@ on_both_engines! {
         assert_eq!(revoked.headers["set-auth-token"], fresh.as_str());
         assert!(!is_in(&server, &first).await && !is_in(&server, &second).await && is_in(&server, &fresh).await);
 
-        // Of many changes at the same time, one succeeds.
+        // Of several changes at the same time, only one succeeds.
         let fresh = server.with_token(fresh);
         let bodies: Vec<Value> = (0..8).map(|number| change(PASSWORD, &format!("another one, long {number}"))).collect();
         let answers = futures_util::future::join_all(bodies.iter().map(|body| fresh.post(path, body.clone()))).await;
@@ -194,7 +194,7 @@ on_both_engines! {
         let me = || server.request("GET", "/api/v1/me");
         let is_known = async |request: reqwest::RequestBuilder| server.send(request).await.json()["authenticated"] == true;
 
-        // A key as a session, a session as a key, and what only looks like one of them.
+        // A key as a session token, a session token as a key, and values that only look like one of them.
         let key_hash = server.sql("SELECT key_hash FROM svc_api_keys").await[0][0].clone();
         let token_hash = server.sql("SELECT token_hash FROM svc_sessions").await[0][0].clone();
         for nonsense in ["svc_", "svc_x", &format!("svc_{ann_token}"), &key_hash, &token_hash, &key[..key.len() - 1], &format!("{key}x"), "null", "%00"] {
@@ -215,21 +215,21 @@ on_both_engines! {
             let body = json!({ "currentPassword": PASSWORD, "newPassword": "another one, long", "name": "x" });
             let request = server.request(method, path).bearer_auth(&key).json(&body);
             expect_code(&server.send(request).await, 401, "UNAUTHORIZED");
-            // With a session beside it, the key counts still.
+            // With a session beside it, the key still decides.
             let request = server.request(method, path).header("x-api-key", &key).header("cookie", &cookie);
             expect_code(&server.send(request.header("origin", &server.base).json(&body)).await, 401, "UNAUTHORIZED");
         }
-        // Two credentials: the key counts, also where it does not hold.
+        // With two credentials the key decides, even if it is invalid.
         let both = server.send(me().header("x-api-key", &key).bearer_auth(&ann_token)).await.json();
         assert_eq!(both["roles"], json!(["reader"]));
         let both = server.send(me().header("cookie", &cookie).bearer_auth(&key)).await.json();
         assert_eq!(both["roles"], json!(["reader"]));
         assert!(!is_known(me().header("x-api-key", "svc_x").bearer_auth(&ann_token)).await);
-        // A token counts more than a cookie.
+        // A token takes precedence over a cookie.
         let both = server.send(me().header("cookie", &cookie).bearer_auth(&admin.token)).await.json();
         assert_eq!(both["roles"], json!(["admin"]));
 
-        // Forged and truncated cookies, other names, several of them.
+        // Forged and truncated cookies, cookies with other names, and several of them.
         let (name, value) = cookie.split_once('=').unwrap();
         for cookie in [
             format!("{name}={}", &value[..value.len() - 8]),
@@ -250,7 +250,7 @@ on_both_engines! {
         }
         assert!(is_known(me().header("cookie", format!("a=b; {cookie}; c=d"))).await);
 
-        // A session from before is never kept: sign-in makes another token, whatever was sent.
+        // Sign-in never keeps an earlier session. It makes another token, whatever the request has.
         let request = server.request("POST", "/api/auth/sign-in/email").header("cookie", &cookie).header("origin", &server.base);
         let again = server.send(request.json(&json!({ "email": "ann@example.com", "password": PASSWORD, "token": ann_token, "id": "x" }))).await;
         assert!(![ann_token.as_str()].contains(&token_of(&again).as_str()) && cookie_of(&again) != cookie);
@@ -304,7 +304,7 @@ on_both_engines! {
         assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "reader" })).await.status, 200);
         let mut stream = server.with_token(ann.clone()).request("GET", "/api/v1/events/stream").send().await.unwrap();
         admin.make("task", json!({ "title": "before" })).await;
-        // Frames pile up unread until the server has to wait, then the session ends, and more happens.
+        // Frames stay unread until the server has to wait. Then the session ends, and more events follow.
         let text = "x".repeat(190);
         let records: Vec<Value> = (0..900).map(|_| json!({ "title": text })).collect();
         for _ in 0..8 {
@@ -351,14 +351,14 @@ on_both_engines! {
             expect_code(&post(&server, path, body).await, 400, "VALIDATION_ERROR");
         }
         expect_code(&post(&server, path, json!({ "email": "ann@", "password": PASSWORD })).await, 400, "INVALID_EMAIL");
-        // A password that no account can have is only wrong.
+        // A password that no account can have is just a wrong password.
         expect_code(&post(&server, path, json!({ "email": "ann@example.com", "password": "" })).await, 401, "INVALID_EMAIL_OR_PASSWORD");
         let sign_up = |email: &str| json!({ "name": "", "email": email, "password": "long enough, that" });
         assert_eq!(post(&server, "/api/auth/sign-up/email", sign_up("NoName@Example.com")).await.json()["user"]["email"], "noname@example.com");
         for email in ["x", "x@y", "@example.com", "x@@example.com", "x y@example.com", "x@example.com, y@example.com", "x\u{0}@example.com"] {
             expect_code(&post(&server, "/api/auth/sign-up/email", sign_up(email)).await, 400, "VALIDATION_ERROR");
         }
-        // Bodies of requests that need no body.
+        // Requests that need no body may have one.
         assert_eq!(server.call("POST", "/api/auth/sign-out", None).await.json(), json!({ "success": true }));
         assert_eq!(post(&server, "/api/auth/sign-out", json!({})).await.json(), json!({ "success": true }));
         server.call("GET", "/api/auth/sign-out", None).await.expect_error(405, "method_not_allowed");
@@ -448,7 +448,7 @@ async fn cross_origin(engine: Engine) {
     assert!(!server.send(preflight("https://evil.example")).await.headers.contains_key("access-control-allow-origin"));
     assert!(!server.send(preflight("null")).await.headers.contains_key("access-control-allow-origin"));
 
-    // https: the cookie is Secure and says so by its name. Errors can be read by scripts too.
+    // With https, the cookie is Secure, and its name shows it. Scripts can read errors too.
     let body = json!({ "name": "x", "email": "x@example.com", "password": PASSWORD });
     let sign_up = server.request("POST", "/api/auth/sign-up/email").header("origin", "https://app.example.com").json(&body);
     let answer = server.send(sign_up).await;
@@ -461,7 +461,7 @@ async fn cross_origin(engine: Engine) {
         (401, &"https://app.example.com".parse().unwrap())
     );
 
-    // A cookie writes from trusted origins alone, whatever the surface.
+    // On every surface, writes with a cookie have to come from a trusted origin.
     let pair = cookie_of(&answer);
     for (method, path) in
         [("POST", "/api/v1/objects"), ("POST", "/api/auth/sign-out"), ("DELETE", "/api/v1/roles/x"), ("PATCH", "/api/v1/users/x")]
@@ -486,13 +486,13 @@ async fn cross_origin(engine: Engine) {
             assert_ne!(send(&[("referer", "https://other.example.com/page")]).await.status, 403);
         }
     }
-    // Without a cookie a foreign origin may not sign in; servers and curl have none.
+    // Sign-in from a foreign origin is refused even without a cookie. Servers and curl send no origin.
     let sign_in =
         || server.request("POST", "/api/auth/sign-in/email").json(&json!({ "email": "x@example.com", "password": PASSWORD }));
     expect_code(&server.send(sign_in().header("origin", "https://evil.example")).await, 403, "INVALID_ORIGIN");
     assert_eq!(server.send(sign_in()).await.status, 200);
     assert_eq!(server.send(sign_in().header("referer", "https://evil.example/")).await.status, 200);
-    // The public URL's own origin is trusted whatever else is.
+    // The public URL's own origin is always trusted.
     assert_eq!(server.send(sign_in().header("origin", "https://api.example.com")).await.status, 200);
 }
 
@@ -514,10 +514,10 @@ async fn forwarding_headers_are_believed_of_proxies_alone() {
         }
         statuses
     };
-    // Nobody is a proxy: the address of the socket counts, whatever the header says.
+    // Nobody is a trusted proxy, so the socket's address counts, whatever the header says.
     let server = limited("").start().await;
     assert!(statuses(&server).await.ends_with(&[429; 10]));
-    // The test is the proxy: each address counts for itself.
+    // The test is a trusted proxy, so each address has its own limit.
     let server = limited("127.0.0.0/8").start().await;
     assert_eq!(statuses(&server).await, [200; 20]);
     let spoofed = async || {

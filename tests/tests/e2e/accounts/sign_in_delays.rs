@@ -1,4 +1,4 @@
-//! How fast passwords may be tried, and that nobody is locked out by others.
+//! How fast passwords may be tried. Nobody can lock another user out.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -7,10 +7,10 @@ use blockbase_tests::{Answer, Engine, Server, ServerBuilder, on_both_engines};
 use serde_json::json;
 
 const PASSWORD: &str = "correct horse battery";
-/// Tries that are answered before the first wait. Where hashing takes longer than the first waits, a few more are.
+/// Tries that are answered before the first wait. If hashing takes longer than the first waits, there are a few more.
 const FREE_TRIES: RangeInclusive<usize> = 10..=13;
 
-/// Signs in as if from an address; the test is a trusted proxy.
+/// Signs in with this client address. The test is a trusted proxy.
 async fn sign_in(server: &Server, email: &str, password: &str, address: &str) -> Answer {
     let request = server.request("POST", "/api/auth/sign-in/email").header("x-forwarded-for", address);
     server.send(request.json(&json!({ "email": email, "password": password }))).await
@@ -20,20 +20,20 @@ fn behind_proxy(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_TRUSTED_PROXIES", "127.0.0.1")
 }
 
-/// Says when a network's tries were, and how many failed, so that a test does not depend on how long hashing takes.
+/// Sets when a network's last try was, and how many failed, so that a test does not depend on the time of hashing.
 async fn set_tries(server: &Server, network: &str, failures: u32, ago: Duration) {
     let last_at = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - ago).as_millis();
     let sql = format!("UPDATE svc_sign_in_tries SET failures = {failures}, last_at = {last_at} WHERE network = '{network}'");
     server.sql(&sql).await;
 }
 
-/// Seconds after which a refused try may be made again.
+/// Seconds until a refused try may be repeated.
 fn wait_of(refused: &Answer) -> u64 {
     assert_eq!(refused.status, 429, "{}", refused.text);
     refused.headers["retry-after"].to_str().unwrap().parse().unwrap()
 }
 
-/// Tries until it is told to wait: how many tries were answered before.
+/// Tries until the server refuses. Returns the number of tries before that.
 async fn until_refused(server: &Server, email: &str, address: &str) -> (usize, Answer) {
     for number in 0..30 {
         let answer = sign_in(server, email, "a wrong password", address).await;
@@ -55,28 +55,28 @@ on_both_engines! {
         let json = refused.expect_error(429, "rate_limited");
         assert_eq!(json["code"], "rate_limited");
         assert_eq!(refused.headers["retry-after"], refused.headers["x-retry-after"]);
-        // A second after ten failures, and twice as long after each further one.
+        // The wait is a second after ten failures, and doubles with each further one.
         let seconds = wait_of(&refused);
         assert!((1..=(1_u64 << (tries - 10)) + 1).contains(&seconds), "{seconds} s after {tries} tries");
         // The wait grows up to a minute.
         set_tries(&server, "192.0.2.1", 20, Duration::ZERO).await;
         let seconds = wait_of(&sign_in(&server, email, "a wrong password", "192.0.2.1").await);
         assert!((30..=61).contains(&seconds), "{seconds}");
-        // The right password waits there as well: else the answer would tell which one it is.
+        // The right password has to wait too. Otherwise the response would reveal that it is right.
         assert_eq!(sign_in(&server, email, PASSWORD, "192.0.2.1").await.status, 429);
-        // From elsewhere the owner gets in at once. Their own /64 counts as one network.
+        // From another network the owner gets in at once. A /64 counts as one network.
         assert_eq!(sign_in(&server, email, PASSWORD, "192.0.2.2").await.status, 200);
         assert!(FREE_TRIES.contains(&until_refused(&server, email, "2001:db8::1").await.0));
         set_tries(&server, "2001:db8::", 20, Duration::ZERO).await;
         assert_eq!(sign_in(&server, email, PASSWORD, "2001:db8::ffff").await.status, 429);
         assert_eq!(sign_in(&server, email, PASSWORD, "2001:db8:0:1::1").await.status, 200);
-        // An account that does not exist answers alike.
+        // The responses for an account that does not exist are the same.
         assert!(FREE_TRIES.contains(&until_refused(&server, "nobody@example.com", "192.0.2.1").await.0));
         // After the wait one more try is answered.
         set_tries(&server, "192.0.2.1", 20, Duration::from_secs(61)).await;
         assert_eq!(sign_in(&server, email, "a wrong password", "192.0.2.1").await.status, 401);
         assert_eq!(sign_in(&server, email, "a wrong password", "192.0.2.1").await.status, 429);
-        // The counts are in the database: a restart forgets none.
+        // The counts are in the database, so a restart keeps them.
         let server = server.restart().await;
         assert_eq!(sign_in(&server, email, "a wrong password", "192.0.2.1").await.status, 429);
         set_tries(&server, "192.0.2.1", 20, Duration::from_secs(61)).await;
@@ -97,7 +97,7 @@ on_both_engines! {
         let answers = futures_util::future::join_all((0..24).map(|_| sign_in(&server, "admin@example.com", PASSWORD, "192.0.2.1"))).await;
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
         assert_eq!(statuses, [200; 24]);
-        // The same path: several clients of one session change the password to what it is.
+        // The same through another route: several clients of one session change the password.
         let change = || async {
             let body = json!({ "currentPassword": PASSWORD, "newPassword": "another correct horse" });
             let request = admin.request("POST", "/api/auth/change-password").header("x-forwarded-for", "192.0.2.1");
@@ -125,7 +125,7 @@ on_both_engines! {
         assert_eq!(sign_in(&server, email, PASSWORD, "198.51.100.1").await.status, 200);
         let tries = (0..80).map(async |number| sign_in(&server, email, "a wrong password", &format!("192.0.2.{number}")).await.status);
         assert!(futures_util::future::join_all(tries).await.iter().all(|status| *status == 401));
-        // A sign-in from an address that the owner used before is not slower.
+        // A sign-in from an address that the owner has used before is not delayed.
         let begun = Instant::now();
         assert_eq!(sign_in(&server, email, "a wrong password", "198.51.100.1").await.status, 401);
         let known = begun.elapsed();
@@ -148,7 +148,7 @@ on_both_engines! {
             })
             .await
         };
-        // Each guess comes for another account; they count together.
+        // Each guess is for another account. All of them count together.
         for number in 0..10 {
             let refused = sign_up(&format!("eve{number}"), Some("of-the-operator-2"), "192.0.2.1").await;
             refused.expect_error(403, "setup_token_required");
@@ -156,26 +156,26 @@ on_both_engines! {
         let failures = server.sql("SELECT failures FROM svc_sign_in_tries WHERE network = '192.0.2.1'").await;
         assert_eq!(failures, [["10"]]);
         set_tries(&server, "192.0.2.1", 20, Duration::ZERO).await;
-        // The right one waits as well: else the answer would tell which one it is.
+        // The right token has to wait too. Otherwise the response would reveal that it is right.
         for token in ["of-the-operator-2", TOKEN] {
             let refused = sign_up("ada", Some(token), "192.0.2.1").await;
             let seconds = wait_of(&refused);
             assert!((30..=61).contains(&seconds), "{seconds}");
             refused.expect_error(429, "rate_limited");
         }
-        // A sign-up that sends none tries nothing, and other networks are not kept from trying.
+        // A sign-up without a token does not count as a try, and other networks may still try.
         sign_up("ada", None, "192.0.2.1").await.expect_error(403, "setup_token_required");
         sign_up("ada", Some("of-the-operator-2"), "192.0.2.2").await.expect_error(403, "setup_token_required");
         assert_eq!(server.sql("SELECT count(*) FROM svc_users").await, [["0"]]);
         let log = server.log();
         assert!(!log.contains(TOKEN) && !log.contains("of-the-operator-2"), "{log}");
-        // After the wait the right one is taken.
+        // After the wait, the right token is accepted.
         set_tries(&server, "192.0.2.1", 20, Duration::from_secs(61)).await;
         let first = sign_up("ada", Some(TOKEN), "192.0.2.1").await;
         assert_eq!(first.status, 200, "{}", first.text);
         let ada = server.with_token(first.json()["token"].as_str().unwrap().to_owned());
         assert_eq!(ada.get("/api/v1/me").await.json()["roles"], json!(["admin"]));
-        // Nobody needs one from then on, and none is looked at.
+        // From then on, sign-up needs no token and ignores it.
         assert_eq!(sign_up("bob", Some("of-the-operator-2"), "192.0.2.1").await.status, 200);
     }
 

@@ -1,4 +1,4 @@
-//! Sessions of users, as administrators see and end them; the users with a role; and what a role gives in effect.
+//! The sessions of a user, for administrators who list and end them. Also the users with a role, and the effective rights of a role.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use crate::accounts::roles::{key, role, user};
 use crate::events::Stream;
 
 const PASSWORD: &str = "correct horse battery";
-/// More than an end takes to hold on another instance, and less than what is kept of an identity.
+/// Longer than an ended session takes to reach another instance, and shorter than identities are cached.
 const FOLLOWS: Duration = Duration::from_millis(2000);
 
 async fn sign_in<'a>(server: &'a Server, name: &str) -> Admin<'a> {
@@ -50,14 +50,14 @@ on_both_engines! {
         assert_eq!(newest["lastSeenAt"], newest["createdAt"]);
         assert!(newest["expiresAt"].as_str().unwrap() > newest["createdAt"].as_str().unwrap());
         assert_eq!(newest.as_object().unwrap().len(), 7, "{newest}");
-        // Neither a token nor what is stored of one.
+        // The list has neither a token nor the hash of one.
         for token in [&first.token, &second.token] {
             assert!(!listed.text.contains(token.as_str()));
         }
         let hashes = server.sql("SELECT token_hash FROM svc_sessions").await.concat();
         assert!(hashes.len() == 3 && !hashes.iter().any(|hash| listed.text.contains(hash)));
 
-        // A stream ends with its session, and the other session goes on.
+        // A stream ends with its session. The other session continues.
         let stream = Stream::open(&second, "").await;
         let session = ids(&listed)[0].clone();
         assert_eq!(admin.delete(&format!("{path}/{session}")).await.status, 204);
@@ -82,7 +82,7 @@ on_both_engines! {
         assert!(!is_signed_in(&first).await);
         assert_eq!(admin.get(&path).await.data(), json!([]));
         assert_eq!(admin.delete(&path).await.data(), json!({ "count": 0 }));
-        // Who was signed out signs in again.
+        // A user who was signed out can sign in again.
         assert!(is_signed_in(&sign_in(&server, "ann").await).await);
 
         let missing = "/api/v1/users/01a1fd35-a2b2-7324-8e3c-28e87a2e40f9/sessions";
@@ -90,7 +90,7 @@ on_both_engines! {
         admin.delete(missing).await.expect_error(404, "not_found");
         admin.delete(&format!("{missing}/x")).await.expect_error(404, "not_found");
         admin.get("/api/v1/users/%00/sessions").await.expect_error(400, "invalid_request");
-        // The last admin may be signed out: they sign in again.
+        // The last admin may be signed out, because they can sign in again.
         assert_eq!(admin.delete(&format!("/api/v1/users/{own}/sessions")).await.data(), json!({ "count": 1 }));
         admin.get("/api/v1/users").await.expect_error(401, "unauthorized");
         assert_eq!(sign_in(&server, "admin").await.get("/api/v1/users").await.status, 200);
@@ -117,7 +117,7 @@ on_both_engines! {
             keeper.delete(&format!("{}/nothing", sessions(id))).await.expect_error(403, "forbidden");
         }
         assert!(is_signed_in(&admin).await && is_signed_in(&writer).await);
-        // A key that acts as somebody counts among what they hold.
+        // The rights of a key that acts as a user count as that user's rights.
         key(&admin, json!({ "name": "k", "roleId": "writer", "userId": plain_id })).await;
         keeper.delete(&sessions(&plain_id)).await.expect_error(403, "forbidden");
         assert!(is_signed_in(&plain).await);
@@ -126,7 +126,7 @@ on_both_engines! {
         assert_eq!(keeper.delete(&sessions(&plain_id)).await.data(), json!({ "count": 1 }));
         assert!(!is_signed_in(&plain).await);
 
-        // A right to oneself reaches oneself.
+        // A right to oneself covers only oneself.
         assert_eq!(ids(&oneself.get(&sessions(&oneself_id)).await).len(), 1);
         for id in [&own, &keeper_id] {
             oneself.get(&sessions(id)).await.expect_error(404, "not_found");
@@ -139,7 +139,7 @@ on_both_engines! {
         server.call("GET", &sessions(&own), None).await.expect_error(401, "unauthorized");
         server.call("DELETE", &sessions(&own), None).await.expect_error(401, "unauthorized");
 
-        // A key has no session, and ends those of its user as far as its role goes.
+        // A key has no session of its own. It can end its user's sessions if its role allows that.
         let (by_key, _) = key(&admin, json!({ "name": "k", "roleId": "keeper", "userId": keeper_id })).await;
         assert_eq!(by_key.get(&sessions(&keeper_id)).await.data()[0]["current"], false);
         assert_eq!(by_key.delete(&sessions(&keeper_id)).await.data(), json!({ "count": 1 }));
@@ -152,7 +152,7 @@ on_both_engines! {
         let idle = sign_in(&server, "ann").await;
         let path = format!("/api/v1/users/{id}/sessions");
         let idle_id = ids(&admin.get(&path).await)[0].clone();
-        // An earlier version of the server allowed more sessions: 150 more, used a second apart, and one that has expired.
+        // An earlier version of the server allowed more sessions. So there are 150 more, used a second apart, and an expired one.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         server
             .sql(&format!(
@@ -180,7 +180,7 @@ on_both_engines! {
         let own = first.get("/api/auth/list-sessions").await.json();
         assert_eq!((own.as_array().unwrap().len(), own[0]["id"].as_str()), (100, Some(idle_id.as_str())));
 
-        // The next sign-in brings them down to a hundred, itself among them. What ends does so at once, with its streams.
+        // The next sign-in leaves a hundred sessions, including the new one. The others end at once, with their streams.
         assert!(is_signed_in(&idle).await);
         let stream = Stream::open(&idle, "").await;
         server.sql(&format!("UPDATE svc_sessions SET last_seen_at = 1000 WHERE id = '{idle_id}'")).await;
@@ -193,7 +193,7 @@ on_both_engines! {
         assert_eq!((old.len(), old.pop().as_deref()), (98, Some("old-99")));
         let stored = async || server.sql(&format!("SELECT count(*) FROM svc_sessions WHERE user_id = '{id}'")).await;
         assert_eq!(stored().await, [["100"]]);
-        // Several at once count each other.
+        // Several sign-ins at the same time keep the limit.
         let newer = join_all((0..6).map(|_| sign_in(&server, "ann"))).await;
         assert_eq!(stored().await, [["100"]]);
         for who in &newer {
@@ -266,7 +266,7 @@ on_both_engines! {
         for wrong in ["?role=%00", "?roles=writer", "?role=writer&page=0"] {
             admin.get(&format!("/api/v1/users{wrong}")).await.expect_error(400, "invalid_request");
         }
-        // A right to oneself finds oneself.
+        // With a right to oneself, a caller finds only themselves.
         role(&admin, "oneself", json!([{ "resource": "users", "actions": ["read"], "rowPolicy": "own" }])).await;
         let (own, _) = user(&admin, "own", Some("oneself")).await;
         assert_eq!(own.get("/api/v1/users?role=admin").await.data(), json!([]));
@@ -320,7 +320,7 @@ on_both_engines! {
         let all = admin.get("/api/v1/roles/admin/permissions").await.data();
         assert!(all["resources"].as_array().unwrap().iter().all(|row| row["manage"] == "all"));
 
-        // Objects that the caller may not know of are left out, but for those that the role itself names.
+        // The list has only objects that the caller may know of, and those that the role itself names.
         role(&admin, "of roles", json!([{ "resource": "roles", "actions": ["read"] }])).await;
         let (looker, _) = user(&admin, "looker", Some("of roles")).await;
         admin.patch("/api/v1/roles/public", json!({ "permissions": [] })).await.data();

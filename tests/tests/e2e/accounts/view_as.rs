@@ -1,4 +1,4 @@
-//! The service as a role would see it: on every read, never more than the caller's own, and on reads alone.
+//! Viewing the service as a role: it works on every read, never shows more than the caller may see, and is refused on writes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn get_as(who: &Admin<'_>, role: &str, path: &str) -> Answer {
     who.server.send(who.request("GET", path).header(HEADER, role)).await
 }
 
-/// Makes a role: its id.
+/// Makes a role, and returns its id.
 async fn role(admin: &Admin<'_>, name: &str, permissions: Value) -> String {
     let made = admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await;
     assert_eq!(made.status, 201, "{}", made.text);
@@ -24,7 +24,7 @@ async fn id_of(admin: &Admin<'_>, name: &str) -> String {
     admin.get(&format!("/api/v1/roles/{name}")).await.data()["id"].as_str().unwrap().to_owned()
 }
 
-/// A key with rights of its own.
+/// A key whose role has these permissions.
 async fn key<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     role(admin, name, permissions).await;
     let made = admin.post("/api/v1/api-keys", json!({ "name": name, "roleId": name })).await;
@@ -38,7 +38,7 @@ fn titles(answer: &Answer) -> Vec<String> {
     titles
 }
 
-/// The next text of a stream that is no comment; `None` where it has ended.
+/// The next text of a stream that is not a comment; `None` if the stream has ended.
 async fn next(stream: &mut (impl futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Unpin)) -> Option<String> {
     loop {
         let chunk = tokio::time::timeout(blockbase_tests::WAIT_MAX, stream.next()).await.expect("a frame in time")?.ok()?;
@@ -65,10 +65,10 @@ on_both_engines! {
         let of_member = member.make("task", json!({ "title": "of the member" })).await;
         admin.make("note", json!({ "title": "a note" })).await;
 
-        // Records: `own` means the rows of the caller.
+        // For records, `own` means the rows of the caller.
         let list = "/api/v1/data/task";
         assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
-        // The same list with its parameters in a body is a read, too.
+        // The list with its parameters in a body is a read, too.
         let query = admin.request("POST", "/api/v1/data/task/query").header(HEADER, &reader);
         let listed = server.send(query.json(&json!({ "where": { "title": { "neq": null } } }))).await;
         assert_eq!(listed.text, get_as(&admin, &reader, "/api/v1/data/task").await.text);
@@ -92,7 +92,7 @@ on_both_engines! {
         let names: Vec<&Value> = discovered.as_array().unwrap().iter().map(|object| &object["name"]).collect();
         assert_eq!(names, ["task"]);
 
-        // Operations that administer, and operations that describe.
+        // Administrative operations, and operations that describe.
         for path in ["/api/v1/users", "/api/v1/roles", "/api/v1/objects", "/api/v1/webhooks", "/api/v1/events/deliveries", "/api/v1/api-keys"] {
             assert_eq!(admin.get(path).await.status, 200, "{path}");
             get_as(&admin, &owner, path).await.expect_error(403, "forbidden");
@@ -112,7 +112,7 @@ on_both_engines! {
         let known = admin.request("GET", "/api/v1/openapi.json").header(HEADER, &owner).header("if-none-match", &whole.headers["etag"]);
         assert_eq!(server.send(known).await.status, 200);
 
-        // GraphQL by GET, its schema too.
+        // GraphQL by GET, including its schema.
         let query = |text: &str| format!("/api/v1/graphql?query={}", text.replace(' ', "%20").replace('{', "%7B").replace('}', "%7D"));
         let seen = get_as(&admin, &reader, &query("{ task { data { title } } }")).await.json();
         assert_eq!(seen["data"]["task"]["data"].as_array().map(Vec::len), Some(2), "{seen}");
@@ -132,7 +132,7 @@ on_both_engines! {
         let weak = key(&admin, "weak", json!([roles, { "resource": "task", "actions": ["read", "create"], "rowPolicy": "own" }])).await;
         weak.make("task", json!({ "title": "of the key" })).await;
         let own = titles(&weak.get("/api/v1/data/task").await);
-        // The strongest role opens nothing that is closed to the caller.
+        // The strongest role gives no access that the caller does not have.
         let (admin_role, weak_role) = (id_of(&admin, "admin").await, id_of(&admin, "weak").await);
         for role in [&admin_role, &weak_role] {
             assert_eq!(titles(&get_as(&weak, role, "/api/v1/data/task").await), own);
@@ -142,7 +142,7 @@ on_both_engines! {
         }
         let strong = get_as(&weak, &admin_role, "/api/v1/openapi.json").await.text;
         assert!(!strong.contains("/data/note"));
-        // A role that has none of the caller's rights leaves nothing.
+        // If the role has none of the caller's rights, no access remains.
         let notes = role(&admin, "notes", json!([{ "resource": "note", "actions": ["read"] }])).await;
         get_as(&weak, &notes, "/api/v1/data/note").await.expect_error(403, "forbidden");
         get_as(&weak, &notes, "/api/v1/data/task").await.expect_error(403, "forbidden");
@@ -198,7 +198,7 @@ on_both_engines! {
         assert_eq!(server.send(signed_in.json(&body)).await.status, 200);
         let hook = server.send(server.request("POST", "/api/v1/hooks/none/none").header(HEADER, "nobody").json(&json!({}))).await;
         hook.expect_error(404, "not_found");
-        // A connection for several operations would run them with all rights.
+        // A connection for several operations would run them with all rights of the caller.
         let reserved = server.send(admin.request("PUT", "/api/v1/graphql").header("accept", "text/event-stream")).await;
         assert_eq!(reserved.status, 201, "{}", reserved.text);
         let opened = admin.request("GET", "/api/v1/graphql").header("accept", "text/event-stream");
@@ -216,24 +216,24 @@ on_both_engines! {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
         let mut stream = Box::pin(response.bytes_stream());
-        // A comment tells that it is open.
+        // A comment shows that the stream is open.
         stream.next().await.unwrap().unwrap();
         admin.make("task", json!({ "title": "unseen" })).await;
         admin.make("note", json!({ "title": "first" })).await;
         let event = next(&mut stream).await.unwrap();
         assert!(event.contains("first") && !event.contains("unseen"), "{event}");
-        // The role changes: it holds from the next event on.
+        // The role changes. The change applies from the next event on.
         let changed = json!({ "permissions": [read("task"), read("data")] });
         assert_eq!(admin.patch(&format!("/api/v1/roles/{id}"), changed).await.status, 200);
         admin.make("note", json!({ "title": "unseen now" })).await;
         admin.make("task", json!({ "title": "second" })).await;
         let event = next(&mut stream).await.unwrap();
         assert!(event.contains("second") && !event.contains("unseen"), "{event}");
-        // It goes, and the stream with it.
+        // The role is deleted, and the stream ends.
         assert_eq!(admin.delete(&format!("/api/v1/roles/{id}")).await.status, 204);
         admin.make("task", json!({ "title": "after the end" })).await;
         assert_eq!(next(&mut stream).await, None);
-        // A caller who may not read roles any more has no view.
+        // A caller who may not read roles any more cannot view the service as one.
         let roles = json!({ "resource": "roles", "actions": ["read"] });
         let other = key(&admin, "keeper", json!([roles, read("task")])).await;
         let admin_role = id_of(&admin, "admin").await;

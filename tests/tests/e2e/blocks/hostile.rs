@@ -1,4 +1,4 @@
-//! Hostile blocks: each call fails by itself, with its own error, and nothing else notices.
+//! Hostile blocks: each call fails with its own error, and nothing else is affected.
 
 mod compile;
 pub(crate) mod hand_made;
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, inspect, pack, test_block, within};
 use serde_json::{Value, json};
 
-/// Longest that the server may take to say that it is ready, whatever blocks do.
+/// Longest time until the server answers that it is ready, whatever blocks do.
 const READY_WITHIN: Duration = Duration::from_secs(2);
-/// What a process may have beyond what it had before, of caches and of the allocator.
+/// Memory that the process may keep afterwards, for caches and the allocator.
 const KEPT_KILOBYTES_MAX: u64 = 150 * 1024;
 
-/// A server whose calls end soon.
+/// A server with a short time limit for calls.
 fn impatient(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ACTION_TIMEOUT_MS", "1500")
 }
@@ -48,12 +48,12 @@ async fn call(who: &Admin<'_>, action: &str, input: Value) -> Answer {
     who.post(&format!("/api/v1/blocks/hostile/actions/{action}"), input).await
 }
 
-/// Calls what works.
+/// Calls an action that works.
 async fn good(admin: &Admin<'_>) {
     assert_eq!(call(admin, "good", json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
 }
 
-/// Asserts that a call ran into a limit, and was told which.
+/// Asserts that a call exceeded a limit, and that the error names the limit.
 #[track_caller]
 fn expect_limit(answer: &Answer, words: &str) {
     let error = answer.expect_error(500, "action_failed");
@@ -61,7 +61,7 @@ fn expect_limit(answer: &Answer, words: &str) {
     assert!(message.starts_with("A limit of the call was hit: ") && message.contains(words), "{message}");
 }
 
-/// Does the work, and meanwhile asks again and again whether the server is ready.
+/// Does the work. Meanwhile keeps checking that the server is ready.
 async fn staying_ready<T>(server: &Server, work: impl Future<Output = T>) -> T {
     let probes = async {
         loop {
@@ -77,7 +77,7 @@ async fn staying_ready<T>(server: &Server, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 #[track_caller]
 fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
@@ -97,9 +97,9 @@ fn resident_kilobytes(server: &Server) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Waits until the process has given back what calls took.
+/// Waits until the process has freed the memory of calls.
 async fn memory_comes_back(server: &Server, before: u64) {
-    // Where there is no /proc nothing can be told.
+    // Without /proc the memory is not known.
     if cfg!(target_os = "linux") {
         until("memory comes back", async || resident_kilobytes(server) < before + KEPT_KILOBYTES_MAX).await;
     }

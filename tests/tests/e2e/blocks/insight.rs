@@ -1,5 +1,5 @@
-//! What there is to know of a block: a file before its install, the use and the log of what is installed, and a recorded event handed
-//! to a handler once more.
+//! Information about blocks: the contents of a file before its install, the usage and the log of an installed block. Also the replay of a
+//! recorded event to a handler.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::accounts::roles::{role, user};
 
-/// The listener with some other keys in its manifest.
+/// The listener with changed keys in its manifest.
 async fn listener(changes: Value) -> Vec<u8> {
     let file = test_block("listener").await;
     let mut manifest = inspect(file.clone()).await;
@@ -74,14 +74,14 @@ on_both_engines! {
         assert_eq!((&seen["manifest"]["name"], &seen["sizeBytes"]), (&json!("listener"), &json!(file.len())));
         assert_eq!(seen["permissions"]["data"][0], json!({ "resource": "heard", "actions": ["create"] }));
         assert!(!seen.to_string().contains("hush"), "{seen}");
-        // Nothing is installed by it.
+        // Nothing was installed.
         assert_eq!(admin.get("/api/v1/blocks").await.data(), json!([]));
         assert_eq!(server.sql("SELECT name FROM svc_blocks").await.len(), 0);
         let installed = upload(&admin, "/api/v1/blocks", file.clone()).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
         assert_eq!(installed.data()["digest"], format!("sha256:{}", seen["sha256"].as_str().unwrap()));
 
-        // The same file again has no differences; another version has some, and says which need consent.
+        // The same file again has no differences. Another version has some, and shows which of them need consent.
         let same = inspected(&admin, file).await;
         let nothing = json!({ "data": [], "secrets": [], "http": [], "subscriptions": [], "webhooks": [], "actions": [], "hooks": [] });
         assert_eq!((&same["differences"], &same["newPermissions"]), (&json!([]), &nothing));
@@ -111,7 +111,7 @@ on_both_engines! {
         let file = listener(json!({ "requires": { "plugins": ["data", "log", "elsewhere"] } })).await;
         assert_eq!(codes(&inspected(&admin, file.clone()).await), ["missing_requirement"]);
         upload(&admin, "/api/v1/blocks", file).await.expect_error(400, "missing_requirement");
-        // A consumer group that somebody has.
+        // A consumer group that exists already.
         let group = json!({ "event": "data.note.#", "consumer": "listener:first", "handler": "log_event" });
         assert_eq!(admin.post("/api/v1/events/subscriptions", group).await.status, 201);
         let file = listener(json!({})).await;
@@ -122,7 +122,7 @@ on_both_engines! {
         let refused = upload(&admin, "/api/v1/blocks", file.clone()).await;
         assert_eq!(codes(&inspected(&admin, file).await), [refused.json()["error"].as_str().unwrap()]);
 
-        // A caller who may install may inspect a file, and learns what they cannot grant.
+        // A caller who may install may inspect a file, and sees what they cannot grant.
         role(&admin, "installer", json!([{ "resource": "blocks", "actions": ["create"] }])).await;
         let (installer, _) = user(&admin, "installer", Some("installer")).await;
         let file = listener(json!({})).await;
@@ -131,7 +131,7 @@ on_both_engines! {
         let refused = upload(&installer, "/api/v1/blocks", file.clone()).await.expect_error(403, "forbidden");
         assert_eq!(seen["problems"][0]["message"], refused["message"]);
         assert_eq!(upload(&admin, "/api/v1/blocks", file.clone()).await.status, 201);
-        // Only callers with read on blocks see the installed version.
+        // Only callers who may read blocks see the installed version.
         let next = listener(json!({ "version": "0.2.0", "description": "Another one.", "permissions": {} })).await;
         let seen = inspected(&installer, next.clone()).await;
         assert_eq!((&seen["installed"]["version"], &seen["installed"]["permissions"]), (&json!("0.1.0"), &Value::Null));
@@ -217,7 +217,7 @@ on_both_engines! {
             let seen = inspected(&admin, listener(json!({ "description": format!("Number {number}.") })).await).await;
             digests.push(seen["sha256"].as_str().unwrap().to_owned());
         }
-        // Four files are kept at a time, so a caller who inspects file after file does not fill the disk.
+        // Four files are kept at a time. So a caller who inspects many files does not fill the disk.
         let is_kept = |digest: &String| kept().iter().any(|name| name.contains(digest.as_str()));
         let shown: Vec<bool> = digests.iter().map(is_kept).collect();
         assert_eq!(shown, [false, false, true, true, true, true], "{:?}", kept());
@@ -249,7 +249,7 @@ on_both_engines! {
         until("it is counted", async || admin.get("/api/v1/blocks/listener/usage").await.data()["handlers"][0]["calls"] != 0).await;
         let used = admin.get("/api/v1/blocks/listener/usage").await.data();
         let action = &used["actions"][0];
-        // An input that is refused is no call.
+        // A call with an invalid input does not count.
         assert_eq!((&action["calls"], &action["failed"]), (&json!(4), &json!(1)), "{used}");
         let number = |value: &Value| value.as_f64().unwrap();
         assert!(number(&action["timeMsP50"]) > 0.0 && number(&action["timeMsP95"]) >= number(&action["timeMsP50"]), "{used}");
@@ -257,7 +257,7 @@ on_both_engines! {
         assert!(number(&action["memoryBytesMax"]) >= 8_000_000.0, "{used}");
         assert_eq!((&used["hooks"][0]["calls"], &used["hooks"][0]["failed"]), (&json!(1), &json!(0)));
         assert_eq!(used["since"], unused["since"]);
-        // An upgrade goes on counting; an uninstall ends it.
+        // An upgrade keeps the counts, and an uninstall ends them.
         let next = listener(json!({ "version": "0.2.0" })).await;
         assert_eq!(admin.install("?upgrade=true", next).await.status, 200);
         assert_eq!(admin.get("/api/v1/blocks/listener/usage").await.data()["actions"][0]["calls"], 4);
@@ -270,11 +270,11 @@ on_both_engines! {
     }
 
     async fn a_log_is_searched_and_followed(engine: Engine) {
-        // A failed delivery is not tried again while this test runs, so it logs its lines once.
+        // A failed delivery is not retried during this test, so its lines are logged once.
         let server = ServerBuilder::new(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await;
         let admin = server.admin().await;
         make_notes(&admin).await;
-        // One group, so that each note is one line.
+        // One consumer group, so that each note gives one line.
         let group = json!([{ "event": "data.note.#", "consumer": "listener:first", "handler": "hear", "config": { "tag": "ÉTÉ" } }]);
         assert_eq!(admin.install("", listener(json!({ "subscriptions": group })).await).await.status, 201);
         let path = "/api/v1/blocks/listener/logs";
@@ -285,7 +285,7 @@ on_both_engines! {
         for title in ["one", "Straße 50%", "fail"] {
             admin.make("note", json!({ "title": title })).await;
         }
-        // The lines of several calls are kept in any order.
+        // The lines of several calls may be stored in any order.
         until("all is logged", async || {
             let (heard, all) = (logs("?search=heard").await, logs("").await);
             let has = |log: &Value, text: &str| messages(&log["data"]).iter().any(|message| message.contains(text));
@@ -299,7 +299,7 @@ on_both_engines! {
         assert_eq!(messages(&logs("?search=STRASSE").await["data"]), ["heard Straße 50%"]);
         assert_eq!(messages(&logs("?search=50%25").await["data"]), ["heard Straße 50%"]);
         assert_eq!(messages(&logs("?search=%25one").await["data"]), [""; 0]);
-        // Fields are searched as well.
+        // The search finds fields as well.
         assert_eq!(messages(&logs("?search=%C3%A9t%C3%A9&level=info").await["data"]).len(), 3);
         assert_eq!(messages(&logs(&format!("?since={begun}")).await["data"]).len(), messages(&logs("").await["data"]).len());
         assert_eq!(logs("?since=2999-01-01T00:00:00Z").await["data"], json!([]));
@@ -307,7 +307,7 @@ on_both_engines! {
             admin.get(&format!("{path}{wrong}")).await.expect_error(400, "invalid_request");
         }
 
-        // A client that follows the log gets each line once and in order, however small the pages are.
+        // A client that follows the log gets each line once and in order, even with small pages.
         let mut cursor = logs("").await["cursor"].as_str().unwrap().to_owned();
         let writes = async {
             for number in 0..60 {
@@ -330,7 +330,7 @@ on_both_engines! {
         let kept: Vec<i64> = newest["data"].as_array().unwrap().iter().rev().map(|line| line["id"].as_str().unwrap().parse().unwrap()).collect();
         assert_eq!(followed, kept);
         assert_eq!(logs(&format!("?after={cursor}&search=followed")).await["data"], json!([]));
-        // The answer reports lines that were dropped.
+        // The response reports dropped lines.
         let cut = logs("?after=1").await["missed"].clone();
         assert_eq!(cut, false);
         let add = "INSERT INTO svc_block_logs (block, call_id, level, message, logged_at) VALUES ('listener', 'x', 'info', 'filler', 0)";
@@ -354,7 +354,7 @@ on_both_engines! {
             let of = |name: &str| entries.as_array().unwrap().iter().filter(|entry| entry["eventId"] == name).cloned().collect::<Vec<_>>();
             of(&event)
         };
-        // A record of the handler's is there before its delivery is settled.
+        // A handler's record exists before its delivery is settled.
         until("both are settled", async || ledger().await.iter().all(|entry| entry["status"] == "delivered")).await;
         let settled = ledger().await;
         let calls = async || admin.get("/api/v1/blocks/listener/usage").await.data()["handlers"][0]["calls"].as_i64().unwrap();
@@ -365,25 +365,25 @@ on_both_engines! {
         assert_eq!(messages(&ended["logs"]), ["heard a"]);
         assert_eq!(ended["logs"][0]["fields"], json!({ "tag": "first", "attempt": 1 }));
         assert!(ended["durationMs"].as_f64().unwrap() > 0.0);
-        // It is real: a third record, made by nobody as in any delivery, with its event and one deeper.
+        // The replay has effects: a third record, with its event one level deeper. Nobody is its author, as after any delivery.
         let all = heard(&admin).await;
         assert_eq!(all.len(), 3);
         assert_eq!((&all[2]["event"], &all[2]["tag"], &all[2]["actor"], &all[2]["created_by"]), (&json!(event), &json!("first"), &Value::Null, &Value::Null));
         let depths = server.sql("SELECT CAST(depth AS TEXT) FROM svc_events WHERE topic = 'data.heard.created' ORDER BY seq").await.concat();
         assert_eq!(depths, ["1", "1", "1"]);
-        // The ledger is as it was, and the use is counted.
+        // The ledger has not changed, and the usage counts the call.
         assert_eq!(ledger().await, settled);
         assert_eq!(calls().await, before + 1);
         let second = replay(&admin, &event, json!({ "consumer": "listener:second" })).await.data();
         assert_eq!((&second["consumer"], &second["logs"][0]["fields"]["tag"]), (&json!("listener:second"), &json!("second")));
         assert_eq!(replay(&admin, &event.to_uppercase(), json!({})).await.data()["ok"], true);
-        // Its lines are in the log as well, under the same call.
+        // Its lines are in the log as well, with the same call id.
         until("it is logged", async || {
             let lines = admin.get("/api/v1/blocks/listener/logs?limit=1000").await.data();
             lines.as_array().unwrap().iter().any(|line| line["callId"] == ended["callId"])
         }).await;
 
-        // A handler that fails says so, and its writes are undone with the call.
+        // If a handler fails, the response says so, and the call's writes are undone.
         for (title, code, word) in [("fail", "conflict", "The title says so."), ("trap", "action_failed", "trapped")] {
             admin.patch(&format!("/api/v1/data/note/{note}"), json!({ "title": title })).await.data();
             let event = event_of(&admin, "data.note.updated").await;
@@ -392,7 +392,7 @@ on_both_engines! {
             assert!(ended["error"]["message"].as_str().unwrap().contains(word), "{ended}");
             assert_eq!(messages(&ended["logs"])[0], format!("heard {title}"));
         }
-        // Many at once.
+        // Many replays at the same time.
         let ended = join_all((0..8).map(|_| replay(&admin, &event, json!({})))).await;
         assert!(ended.iter().all(|answer| answer.data()["ok"] == true && messages(&answer.data()["logs"]) == ["heard a"]));
     }
@@ -402,7 +402,7 @@ on_both_engines! {
         let admin = server.admin().await;
         make_notes(&admin).await;
         admin.define("secret", json!([{ "name": "title", "type": "text" }])).await;
-        // Somebody installs it who may read notes and write what was heard, and nothing else.
+        // The installer may read notes and create `heard` records, and nothing else.
         role(&admin, "installer", json!([
             { "resource": "blocks", "actions": ["create", "read", "update"] }, { "resource": "note", "actions": ["read"] },
             { "resource": "heard", "actions": ["create"] },
@@ -436,7 +436,7 @@ on_both_engines! {
             admin.post(&path, json!({ "eventId": event })).await.expect_error(404, "not_found");
         }
 
-        // It takes the right to run what the block does, and to see the event.
+        // A replay needs the right to run what the block does, and the right to see the event.
         for (name, grants, status) in [
             ("a", json!([{ "resource": "blocks", "actions": ["update"] }, { "resource": "note", "actions": ["read"] }]), 403),
             ("b", json!([{ "resource": "events", "actions": ["read"] }, { "resource": "note", "actions": ["read"] }]), 403),
@@ -455,16 +455,16 @@ on_both_engines! {
             let answer = replay(&who, &event, json!({})).await;
             assert_eq!(answer.status, status, "{name}: {}", answer.text);
             if status == 200 {
-                // Only callers with read on blocks see what a block logs. What the block writes has no author, whichever caller
-                // asked.
+                // Only callers who may read blocks see what a block logs. A record that the block writes has no author, whoever the caller
+                // is.
                 assert_eq!((&answer.data()["ok"], &answer.data()["logs"]), (&json!(true), &Value::Null));
                 assert_eq!(heard(&admin).await.last().unwrap()["created_by"], Value::Null);
             }
         }
         server.call("POST", "/api/v1/blocks/listener/handlers/hear/replay", Some(json!({ "eventId": event }))).await.expect_error(401, "unauthorized");
 
-        // A replay stops for the same reasons as deliveries: causation depth, a disabled block, a maker who lost their rights or
-        // is gone.
+        // A replay is refused for the same reasons as a delivery: the causation depth, a disabled block, or a maker who has lost their
+        // rights or is gone.
         server.sql(&format!("UPDATE svc_events SET depth = 9 WHERE id = '{event}'")).await;
         replay(&admin, &event, json!({})).await.expect_error(409, "conflict");
         server.sql(&format!("UPDATE svc_events SET depth = 0 WHERE id = '{event}'")).await;

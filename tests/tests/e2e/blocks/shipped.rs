@@ -1,4 +1,4 @@
-//! The blocks that ship, as their READMEs say: built, installed and used.
+//! The shipped blocks are built, installed and used as their READMEs describe.
 
 mod csv;
 mod github_hooks;
@@ -9,7 +9,7 @@ mod tours;
 use blockbase_tests::{Admin, Answer, Server, shipped_block};
 use serde_json::{Value, json};
 
-/// Installs a block; its description.
+/// Installs a block, and returns its description.
 async fn install(admin: &Admin<'_>, name: &'static str) -> Value {
     let installed = admin.install("", shipped_block(name).await).await;
     assert_eq!(installed.status, 201, "{}", installed.text);
@@ -26,7 +26,7 @@ async fn configure(admin: &Admin<'_>, block: &str, config: Value) {
     assert_eq!(configured.status, 200, "{}", configured.text);
 }
 
-/// Sends a third party's request.
+/// Sends a request as a third party does.
 async fn send(server: &Server, block: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Answer {
     let mut request = server.request("POST", &format!("/api/v1/hooks/{block}/receive")).body(body.into());
     for (name, value) in headers {
@@ -35,7 +35,7 @@ async fn send(server: &Server, block: &str, headers: &[(&str, &str)], body: impl
     server.send(request).await
 }
 
-/// The status of an answer and its JSON.
+/// The status and the JSON of a response.
 fn told(answer: &Answer) -> (u16, Value) {
     (answer.status, answer.json())
 }
@@ -45,7 +45,7 @@ async fn records(admin: &Admin<'_>, object: &str) -> Vec<Value> {
     admin.get(&format!("/api/v1/data/{object}?pageSize=100&sort=id")).await.data().as_array().unwrap().clone()
 }
 
-/// Waits until a block's log holds a line with a text.
+/// Waits until a block's log has a line with this text.
 async fn log_line(admin: &Admin<'_>, block: &str, part: &str) -> Value {
     let deadline = std::time::Instant::now() + blockbase_tests::WAIT_MAX;
     loop {
@@ -59,7 +59,7 @@ async fn log_line(admin: &Admin<'_>, block: &str, part: &str) -> Value {
     }
 }
 
-/// Signs up a user with a role of these grants; a client of theirs.
+/// Signs up a user with a role that has these grants. Returns the user's client.
 async fn user_with<'a>(server: &'a Server, admin: &Admin<'_>, name: &str, grants: Value) -> Admin<'a> {
     let user = server.with_token(server.sign_up(name).await);
     let role = admin.post("/api/v1/roles", json!({ "name": format!("role-of-{name}"), "permissions": grants })).await;

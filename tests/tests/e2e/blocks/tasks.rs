@@ -1,4 +1,4 @@
-//! Scheduled tasks: due once on any number of instances, with a history, and with nobody's rights but their maker's.
+//! Scheduled tasks: each runs once, on any number of instances. Each has a history, and only the rights of its maker.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ async fn ended_runs(admin: &Admin<'_>, task: &str, count: usize) -> Vec<Value> {
     }
 }
 
-/// Makes a task due, as if its time had come.
+/// Makes a task due now.
 async fn make_due(server: &Server, task: &str) {
     server.sql(&format!("UPDATE svc_tasks SET next_run_at = 1 WHERE name = '{task}'")).await;
 }
 
-/// The block `tasks` with an open task to complete; the input of its action.
+/// Installs the block `tasks`, and makes an open task. Returns the input of the action that completes it.
 async fn something_to_complete(admin: &Admin<'_>) -> Value {
     admin.make_task_object().await;
     assert_eq!(admin.install("", example_block("tasks").await).await.status, 201);
@@ -75,7 +75,7 @@ on_both_engines! {
         admin.post("/api/v1/tasks", new("Capital", "block_action")).await.expect_error(400, "invalid_value");
         admin.post("/api/v1/tasks", new("event-retention", "block_action")).await.expect_error(409, "unique_violation");
         admin.post("/api/v1/tasks", new("x", "block_action")).await.expect_error(404, "not_found");
-        // What was tuned stays after a restart.
+        // Changed settings survive a restart.
         let token = admin.token.clone();
         let server = server.restart().await;
         let admin = server.with_token(token);
@@ -85,7 +85,7 @@ on_both_engines! {
     async fn a_task_that_is_due_runs_once_and_says_so(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
         let admin = server.admin().await;
-        // On Postgres three instances look for it.
+        // On Postgres, three instances look for due tasks.
         let mut others = Vec::new();
         if engine == Engine::Postgres {
             others.push(server.builder().start().await);
@@ -96,7 +96,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_millis(2500)).await;
         assert!(runs(&admin, "anonymous-user-cleanup").await.is_empty(), "a disabled task ran");
         for round in 1..=3 {
-            // Disabling and enabling a task plans it again. Missed runs are not made up for.
+            // Disabling and enabling a task plans its next run again. Missed runs are skipped.
             assert_eq!(admin.patch(CLEANUP, json!({ "enabled": true })).await.status, 200);
             make_due(&server, "anonymous-user-cleanup").await;
             ended_runs(&admin, "anonymous-user-cleanup", round).await;
@@ -115,7 +115,7 @@ on_both_engines! {
         assert_eq!(events.len(), 3);
         let payload: Value = serde_json::from_str(&events[2][0]).unwrap();
         assert_eq!((&payload["runId"], &payload["task"], &payload["actor"]), (&history[0]["id"], &json!("anonymous-user-cleanup"), &Value::Null));
-        // A manual run names who ran it.
+        // A manual run names its caller.
         assert_eq!(admin.post(&format!("{CLEANUP}/run"), json!({})).await.data()["trigger"], "manual");
         let events = server.sql("SELECT payload FROM svc_events WHERE topic = 'task.run.succeeded' ORDER BY seq").await;
         let payload: Value = serde_json::from_str(&events[3][0]).unwrap();
@@ -131,14 +131,14 @@ on_both_engines! {
         let under_way = |lease: &str| format!(
             "INSERT INTO svc_task_runs (id, task_id, trigger_kind, status, lease_until, started_at) VALUES ('dead', '{id}', 'schedule', 'running', {lease}, 1)"
         );
-        // While its lease holds nobody runs the task, and a run that is due waits.
+        // While the lease is valid nobody else runs the task, and a due run waits.
         server.sql(&under_way("9999999999999")).await;
         admin.post(&format!("{CLEANUP}/run"), json!({})).await.expect_error(409, "conflict");
         assert_eq!(admin.patch(CLEANUP, json!({ "enabled": true })).await.status, 200);
         make_due(&server, "anonymous-user-cleanup").await;
         tokio::time::sleep(Duration::from_millis(2500)).await;
         assert_eq!(runs(&admin, "anonymous-user-cleanup").await.len(), 1);
-        // On SQLite a boot knows that no other process runs it; else the lease has to end.
+        // On SQLite, the server knows at boot that no other process runs the task. On Postgres, the lease has to expire.
         let token = admin.token.clone();
         let server = match engine {
             Engine::Sqlite => server.restart().await,
@@ -156,7 +156,7 @@ on_both_engines! {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // The one that was due in the meantime is not lost.
+        // The run that became due meanwhile is not lost.
         assert_eq!((history.len(), &history[0]["status"], &history[1]["status"]), (2, &json!("succeeded"), &json!("failed")), "{history:?}");
         assert!(history[1]["error"].as_str().unwrap().contains("instance"), "{history:?}");
         assert_eq!(server.sql("SELECT id FROM svc_events WHERE topic = 'task.run.failed'").await.len(), 1);
@@ -188,13 +188,13 @@ on_both_engines! {
         admin.post("/api/v1/tasks", new("of-admin")).await.expect_error(409, "unique_violation");
         planner.patch("/api/v1/tasks/of-admin", json!({ "config": config })).await.expect_error(403, "forbidden");
 
-        // Due: it runs as its maker, and its events say so.
+        // When the task is due, it runs as its maker, and its events say so.
         make_due(&server, "of-admin").await;
         let history = ended_runs(&admin, "of-admin", 1).await;
         assert_eq!((&history[0]["status"], &history[0]["result"]["task"]["done"]), (&json!("succeeded"), &json!(true)), "{history:?}");
         let (_, event) = admin.outbox("task").await.pop().unwrap();
         assert_eq!(event["actor"]["userId"], admin.get("/api/v1/me").await.json()["userId"]);
-        // A run has the effect of a call and shows its result: both are for those who may call the action.
+        // A run has the effect of a call and shows its result. So both need the right to call the action.
         planner.post("/api/v1/tasks/of-admin/run", json!({})).await.expect_error(403, "forbidden");
         planner.patch("/api/v1/tasks/of-admin", json!({ "enabled": false })).await.expect_error(403, "forbidden");
         planner.delete("/api/v1/tasks/of-admin").await.expect_error(403, "forbidden");
@@ -206,14 +206,14 @@ on_both_engines! {
         let listed = planner.get("/api/v1/tasks").await.data();
         assert_eq!(listed.as_array().unwrap().iter().find(|task| task["name"] == "of-admin").unwrap()["config"], hidden);
         assert_eq!(admin.get("/api/v1/tasks/of-admin").await.data()["config"], config);
-        // A failure is that run's alone, and its event does not say what the block said.
+        // A failure affects only that run, and its event does not contain the block's message.
         let again = admin.post("/api/v1/tasks/of-admin/run", json!({})).await.data();
         assert_eq!((&again["status"], again["error"].is_string()), (&json!("failed"), true));
         assert!(runs(&planner, "of-admin").await.iter().all(|run| run["error"].is_null()));
         let told = server.sql("SELECT payload FROM svc_events WHERE topic = 'task.run.failed'").await;
         assert!(!told[0][0].contains(again["error"].as_str().unwrap()), "{told:?}");
 
-        // With the right they may, until they lose it.
+        // With the right, the planner may do it, until they lose the right.
         let may_call = [json!({ "resource": "blocks", "actions": ["update"] })];
         assert_eq!(admin.patch("/api/v1/roles/planner", grants(&may_call)).await.status, 200);
         assert_eq!(planner.post("/api/v1/tasks", new("mine")).await.status, 201);
@@ -232,7 +232,7 @@ on_both_engines! {
         assert_eq!((&gone["suspended"]["reason"], &gone["suspended"]["since"]), (&json!("maker_gone"), &task["suspended"]["since"]));
         let told = server.sql("SELECT payload FROM svc_events WHERE topic = 'tasks.suspended'").await;
         assert_eq!(told.len(), 1, "{told:?}");
-        // Adopted, it has its new maker's rights.
+        // Once adopted, the task has the rights of its new maker.
         assert_eq!(admin.post("/api/v1/tasks/mine/adopt", json!({})).await.data()["suspended"], Value::Null);
         assert_eq!(admin.post("/api/v1/tasks/mine/run", json!({})).await.data()["status"], "succeeded");
         admin.post("/api/v1/tasks/event-retention/adopt", json!({})).await.expect_error(409, "conflict");
@@ -254,7 +254,7 @@ on_both_engines! {
         planner.post(&run, json!({})).await.expect_error(403, "forbidden");
         let shown = admin.get(CLEANUP).await.data();
         assert_eq!((&shown["config"], &shown["lastRunAt"]), (&json!({ "maxAgeDays": 30 }), &Value::Null));
-        // When it runs is for those who look after tasks, and so is what deletes no guest.
+        // Task managers may change when the task runs, and may run tasks that delete no guests.
         assert_eq!(planner.patch(CLEANUP, json!({ "enabled": true, "schedule": "0 4 * * *" })).await.status, 200);
         assert_eq!(planner.post("/api/v1/tasks/event-retention/run", json!({})).await.data()["status"], "succeeded");
         let more = json!([tasks, { "resource": "users", "actions": ["delete"] }]);
@@ -273,7 +273,7 @@ on_both_engines! {
         }
         let day = 24 * 3_600_000_i64;
         let all = server.sql("SELECT seq FROM svc_events ORDER BY seq").await;
-        // The first thousand are old; one of them still waits, one is dead, one was delivered.
+        // The first thousand events are old. One of them is still waiting, one is dead, and one was delivered.
         let (waiting, dead, done, last_old) = (&all[10][0], &all[20][0], &all[30][0], &all[999][0]);
         server.sql(&format!("UPDATE svc_events SET occurred_at = occurred_at - {} WHERE seq <= {last_old}", 3 * day)).await;
         for (seq, status, is_dead) in [(waiting, "pending", "FALSE"), (dead, "failed", "TRUE"), (done, "delivered", "FALSE")] {
@@ -283,7 +283,7 @@ on_both_engines! {
         let run = admin.post("/api/v1/tasks/event-retention/run", json!({})).await.data();
         assert_eq!((&run["status"], &run["result"]), (&json!("succeeded"), &json!({ "deleted": 999 })));
         let left = server.sql("SELECT seq FROM svc_events ORDER BY seq").await;
-        // The waiting one, the young ones, and that of the run itself.
+        // The waiting event, the new ones, and the event of the run itself.
         assert_eq!((left.len(), &left[0][0]), (1 + all.len() - 1000 + 1, waiting));
         let token = admin.token.clone();
         let keeps = server.builder().env("SVC_EVENTS_RETENTION_DAYS", "0");

@@ -1,11 +1,11 @@
-//! Versions of blocks: upgrades, what they ask for, rollbacks, and that there is always one whole version.
+//! Versions of blocks: upgrades, their consent, and rollbacks. One complete version is always there.
 
 use std::time::{Duration, Instant};
 
 use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, example_block, on_both_engines, pack, until, within};
 use serde_json::{Value, json};
 
-/// A version of the block `shift`: the component of `examples/echo` with the keys of a manifest.
+/// A version of the block `shift`: the component of `examples/echo`, with these keys in its manifest.
 async fn version(number: &str, keys: Value) -> Vec<u8> {
     let mut manifest = json!({
         "name": "shift", "version": number, "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
@@ -71,9 +71,9 @@ on_both_engines! {
         let third = admin.install("?upgrade=true&allowNewPermissions=true", more.clone()).await;
         assert_eq!((third.status, &third.data()["version"]), (200, &json!("2.0.0")));
         assert!(third.json()["report"]["webhooks"][0]["secret"].as_str().unwrap().starts_with("whsec_"));
-        // The file that serves is no upgrade.
+        // Uploading the current file again is not an upgrade.
         upgraded(&admin, more).await;
-        // Less needs no consent.
+        // A version with fewer permissions needs no consent.
         upgraded(&admin, version("2.1.0", json!({})).await).await;
         assert_eq!(admin.get("/api/v1/webhooks").await.data(), json!([]));
         assert_eq!(block_events(&admin).await, ["block.installed", "block.upgraded", "block.upgraded", "block.upgraded"]);
@@ -90,7 +90,7 @@ on_both_engines! {
         server.sql(&format!("INSERT INTO svc_roles VALUES ('r-op', 'op', NULL, '{rights}', 0, 0)")).await;
         server.sql("INSERT INTO svc_user_roles SELECT id, 'r-op' FROM svc_users WHERE name = 'operator'").await;
         let operator = server.with_token(token);
-        // They lack the rights of the installed version, so they may not give them to other code.
+        // They lack the rights of the installed version, so they cannot give these to other code.
         operator.install("?upgrade=true&allowNewPermissions=true", version("1.1.0", wide).await).await.expect_error(403, "forbidden");
         upgraded(&operator, version("2.0.0", json!({})).await).await;
         operator.post("/api/v1/blocks/shift/rollback", json!({})).await.expect_error(403, "forbidden");
@@ -106,7 +106,7 @@ on_both_engines! {
         server.sql(&format!("INSERT INTO svc_roles VALUES ('r-in', 'in', NULL, '{rights}', 0, 0)")).await;
         server.sql("INSERT INTO svc_user_roles SELECT id, 'r-in' FROM svc_users WHERE name = 'installer'").await;
         let installer = server.with_token(token);
-        // Nothing is set yet, so that there is nothing to give away.
+        // No secret is set yet, so there is nothing to reveal.
         upgraded(&installer, version("1.1.0", asks.clone()).await).await;
         admin.post("/api/v1/blocks/shift/secrets", json!({ "name": "KEY", "value": "hush" })).await.data();
         let taken = json!({ "permissions": { "secrets": ["KEY"], "http": ["https://elsewhere.example.com"] } });
@@ -115,7 +115,7 @@ on_both_engines! {
             assert!(refused["message"].as_str().unwrap().contains("secrets"), "{refused}");
         }
         installer.post("/api/v1/blocks/shift/rollback", json!({})).await.expect_error(403, "forbidden");
-        // A version that asks for none gets none.
+        // A version that asks for no permissions gets none.
         upgraded(&installer, version("2.0.0", json!({})).await).await;
         upgraded(&admin, version("2.1.0", json!({})).await).await;
     }
@@ -140,11 +140,11 @@ on_both_engines! {
         };
         assert_eq!(sent(r#"{"amount":5}"#).await.data(), json!({ "amount": 5 }));
         sent(r#"{"amount":-5}"#).await.expect_error(400, "validation_failed");
-        // One reader of JSON takes the first of two, another the last.
+        // Of two equal names, one JSON parser takes the first and another the last.
         let twice = sent(r#"{"amount":-5,"amount":5}"#).await.expect_error(400, "invalid_request");
         assert!(twice["message"].as_str().unwrap().contains("amount"), "{twice}");
         sent(r#"{"amount":5,"deep":[{"x":1,"x":1}]}"#).await.expect_error(400, "invalid_request");
-        // Its check doubles with each level of the schema; it is given up, and the server goes on.
+        // The effort of the check doubles with each level of the schema. The check is stopped, and the server continues.
         sent(r#"{"slow":"text"}"#).await.expect_error(400, "invalid_request");
         assert_eq!(sent(r#"{"amount":6}"#).await.data(), json!({ "amount": 6 }));
     }
@@ -160,11 +160,11 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/blocks/shift/actions/echo", json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
         assert_eq!(back().await.data()["version"], "1.0.0");
         back().await.expect_error(409, "conflict");
-        // The next upgrade forgets the version that was rolled back, so the version before it is the one that served before.
+        // The next upgrade forgets the version that was rolled back. So the previous version is the one that served before.
         upgraded(&admin, version("2.0.0", json!({})).await).await;
         assert_eq!(admin.get("/api/v1/blocks/shift").await.data()["versions"], json!(["2.0.0", "1.0.0"]));
         assert_eq!(back().await.data()["version"], "1.0.0");
-        // Another file of the version that serves takes its place.
+        // Another file with the same version number replaces the current file.
         let other = upgraded(&admin, version("1.0.0", json!({ "description": "mended" })).await).await;
         assert_eq!((&other.data()["description"], &other.data()["versions"]), (&json!("mended"), &json!(["1.0.0"])));
         for minor in 1..8 {
@@ -197,7 +197,7 @@ on_both_engines! {
         let set = json!({ "size": 7, "gone": "soon" });
         assert_eq!(admin.patch("/api/v1/blocks/shift", json!({ "config": set })).await.data()["config"], json!({ "size": 7, "gone": "soon", "colour": "red" }));
 
-        // `size` is text now, `gone` is gone, and `colour`, which nobody set, has another default.
+        // `size` is now text, `gone` does not exist any more, and `colour`, which nobody set, has another default.
         let second = config(json!({ "size": { "type": "string", "default": "m" }, "colour": { "type": "string", "default": "blue" } }));
         let file = version("2.0.0", keys(second.clone(), "https://two.example.com/", "shift:a")).await;
         let answer = admin.install("?upgrade=true&allowNewPermissions=true", file).await;
@@ -214,7 +214,7 @@ on_both_engines! {
         assert_eq!(groups().await, ["shift:a"]);
         upgraded(&admin, version("3.0.0", keys(second, "https://two.example.com/", "shift:b")).await).await;
         assert_eq!(groups().await, ["shift:b"]);
-        // A rollback brings back what its version declares.
+        // A rollback restores what the earlier version declares.
         admin.post("/api/v1/blocks/shift/rollback", json!({})).await.data();
         assert_eq!(groups().await, ["shift:a"]);
         assert_eq!(admin.delete("/api/v1/blocks/shift").await.status, 204);
@@ -226,7 +226,7 @@ on_both_engines! {
         let admin = server.admin().await;
         let first = version("1.0.0", json!({ "actions": [{ "name": "spin", "timeoutMs": 2500 }, { "name": "echo" }] })).await;
         assert_eq!(admin.install("", first).await.status, 201);
-        // The new version is another program, which knows neither action.
+        // The new version is another program, which has neither action.
         let manifest = json!({
             "name": "shift", "version": "2.0.0", "actions": [{ "name": "complete" }], "requires": { "plugins": ["data", "log", "config"] },
         });
@@ -246,7 +246,8 @@ on_both_engines! {
         admin.make_task_object().await;
         let named = async |block: &str, action: &str| {
             let manifest = json!({ "name": block, "version": "1.0.0", "actions": [{ "name": action }], "requires": { "plugins": ["log"] } });
-            // The component of `examples/echo` handles `echo` alone, so that only the names can be at fault before that is seen.
+            // The component of `examples/echo` handles only `echo`. But the names are checked before that, so only they can cause the
+            // error.
             pack(example_block("echo").await, manifest).await.unwrap()
         };
         for (block, action) in [("create", "task"), ("list", "objects")] {
@@ -298,7 +299,7 @@ on_both_engines! {
                 .header("content-type", "application/wasm")
                 .body(file);
             let sent = tokio::spawn(request.send());
-            // Once compiled, an upgrade takes some ten milliseconds.
+            // Once the component is compiled, an upgrade takes about ten milliseconds.
             tokio::time::sleep(Duration::from_millis(if round < 2 { 1500 } else { round * 9 })).await;
             server.kill();
             let _ = sent.await;
@@ -336,7 +337,7 @@ async fn every_instance_serves_a_change_within_five_seconds() {
         }
     };
     let files = [version("1.0.0", json!({})).await, version("2.0.0", json!({})).await];
-    // The other instance compiles for itself; here that is done before the clock runs.
+    // The other instance compiles the component itself. Here that happens before the time is measured.
     there.install("?dryRun=true", files[0].clone()).await;
     assert_eq!(here.install("", files[0].clone()).await.status, 201);
     serves("the install", Some("1.0.0")).await;

@@ -1,4 +1,4 @@
-//! `blockbase block …` against a server and a registry: consent, upgrades, secrets, logs, `dev`, and what goes wrong.
+//! `blockbase block …` with a server and a registry: consent, upgrades, secrets, logs, `dev`, and errors.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,7 +10,7 @@ use blockbase_tests::{
 };
 use serde_json::{Value, json};
 
-/// How long one command may take, on a machine that compiles other things meanwhile.
+/// How long one command may take on a machine that is compiling something else.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// The manifest of `examples/tasks` with some keys replaced.
@@ -27,7 +27,7 @@ async fn tasks_block(changes: Value) -> Vec<u8> {
     pack(example_block("tasks").await, tasks_manifest(changes)).await.unwrap()
 }
 
-/// The command line as one user has it: an environment of their own, and a folder.
+/// The command line of one user, with its own environment and folder.
 struct Shell {
     environment: Vec<(String, String)>,
     directory: tempfile::TempDir,
@@ -38,7 +38,7 @@ impl Shell {
         Shell { environment: Vec::new(), directory: tempfile::tempdir().unwrap() }
     }
 
-    /// That of the first admin of a server.
+    /// The command line of a server's first admin.
     async fn of_admin(server: &Server) -> Shell {
         let token = server.admin().await.token;
         Shell::new().env("SVC_URL", &server.base).env("SVC_API_KEY", &token)
@@ -49,7 +49,7 @@ impl Shell {
         self
     }
 
-    /// A file in the folder; its path.
+    /// Writes a file into the folder, and returns its path.
     fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.directory.path().join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -66,7 +66,7 @@ impl Shell {
         command
     }
 
-    /// Runs `blockbase block <arguments>` with something on standard input.
+    /// Runs `blockbase block <arguments>` with `input` on standard input.
     async fn input(&self, input: &str, arguments: &[&str]) -> Ran {
         let mut command = self.command(blockbase());
         command.arg("block").args(arguments);
@@ -77,7 +77,7 @@ impl Shell {
         self.input("", arguments).await
     }
 
-    /// The same at a terminal, where `typed` is typed once `prompt` stands there. All that is written comes on one stream.
+    /// The same at a terminal. `typed` is typed once `prompt` is shown. All output comes on one stream.
     async fn at_terminal(&self, prompt: &str, typed: &str, arguments: &str) -> Ran {
         let is_secret = arguments.starts_with("secret ");
         let mut command = self.command("/usr/bin/script");
@@ -109,12 +109,12 @@ impl Shell {
     }
 }
 
-/// Waits until the terminal that `script` gave its command shows nothing of what is typed: the prompt is there a moment before.
+/// Waits until the terminal of `script` hides what is typed. The prompt appears a moment before that.
 fn hides_what_is_typed(script: u32) {
     let children = |id: &str| std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
     loop {
-        // `script` runs the command in a shell, or in place of one.
+        // `script` runs the command in a shell, or instead of one.
         let mut processes = vec![script.to_string()];
         let mut next = 0;
         while next < processes.len() {
@@ -140,7 +140,7 @@ async fn ran(mut command: Command, input: &str) -> Ran {
         use std::io::Write;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
         let mut stdin = child.stdin.take().unwrap();
-        // A command that reads nothing may be gone already.
+        // A command that does not read its input may have ended already.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         child.wait_with_output().expect("an end")
@@ -148,7 +148,7 @@ async fn ran(mut command: Command, input: &str) -> Ran {
     Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, output).await.expect("the command ends").unwrap())
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Debug)]
 struct Ran {
     code: Option<i32>,
@@ -174,7 +174,7 @@ impl Ran {
         serde_json::from_str(self.out()).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// Asserts a failure of that exit code which says all of it.
+    /// Asserts a failure with this exit code and all these parts.
     #[track_caller]
     fn expect_error(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -190,7 +190,7 @@ async fn installed(server: &Server, shell: &Shell) -> Value {
     server.with_token(token.clone()).get("/api/v1/blocks").await.data()
 }
 
-/// Waits for something to become so.
+/// Waits until a condition is true.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(90);
     while !is_so().await {
@@ -215,7 +215,7 @@ on_sqlite_first! {
             "complete, for whoever has update on `blocks`",
         ];
 
-        // Nobody at a terminal said yes, and nobody wrote it.
+        // There is neither a yes at a terminal nor `--yes`.
         let refused = shell.run(&["install", &file]).await;
         refused.expect_error(2, &parts);
         refused.expect_error(2, &["--yes"]);
@@ -341,7 +341,7 @@ on_sqlite_first! {
 
         let away = Shell::new().env("SVC_URL", "http://127.0.0.1:1");
         away.run(&["list"]).await.expect_error(1, &["http://127.0.0.1:1 cannot be reached", "blockbase serve"]);
-        // What another server writes does nothing to a terminal.
+        // The output of another server does not affect the terminal.
         let receiver = Receiver::start().await;
         receiver.answer(|_, _| Reply::Text(200, "<p>\u{1b}[2J</p>".to_owned()));
         let elsewhere = Shell::new().env("SVC_URL", &receiver.url);
@@ -360,7 +360,7 @@ on_sqlite_first! {
         let address = pushed.out().trim().to_owned();
         let (repository, digest) = address.split_once('@').unwrap();
         assert_eq!(repository, format!("oci://{}/acme/tasks", registry.host));
-        // Twice is once, and a tag has to be named.
+        // Pushing twice has the same result. A tag is required.
         assert_eq!(shell.run(&["push", &file, &tag, "--json"]).await.json(), json!({ "digest": digest, "reference": address }));
         shell.run(&["push", &file, &address]).await.expect_error(2, &["tag"]);
         shell.run(&["push", &file, repository]).await.expect_error(2, &["oci://HOST/REPOSITORY:TAG"]);
@@ -389,7 +389,7 @@ on_sqlite_first! {
         assert_eq!(installed(&server, &shell).await[0]["digest"], of_tag);
         shell.run(&["uninstall", "tasks", "--yes"]).await.out();
 
-        // Whatever is not what was named is refused, and nothing is installed.
+        // A file that is not the named one is refused, and nothing is installed.
         let other = format!("{repository}@sha256:{}", "0".repeat(64));
         shell.run(&["install", &other, "--yes"]).await.expect_error(1, &["There is no oci://"]);
         shell.run(&["install", &format!("{repository}:0.2.0"), "--yes"]).await.expect_error(1, &["There is no oci://"]);
@@ -435,7 +435,7 @@ on_sqlite_first! {
         let text = std::fs::read_to_string(&source).unwrap();
         std::fs::write(&source, text.replace("refused as asked", "refused {")).unwrap();
         until("the change", async || refusal().await == "refused {").await;
-        // An error of the compiler is shown, and the version before continues to serve.
+        // A compiler error is shown, and the previous version continues to serve.
         std::fs::write(&source, text.replace("fn echo", "fn echo echo")).unwrap();
         dev.says(" failed: ").await;
         assert_eq!(refusal().await, "refused {");
@@ -447,7 +447,7 @@ on_sqlite_first! {
     }
 }
 
-/// `examples/echo` in a folder of its own, as a crate of its own: builds share one target directory, and files there go by its name.
+/// `examples/echo` in another folder, as a crate with another name. Builds share one target directory, and its files have the crate's name.
 fn copy_echo(directory: &Path, name: &str) {
     let example = checkout().join("examples/echo");
     std::fs::create_dir_all(directory.join("src")).unwrap();
@@ -462,7 +462,7 @@ fn copy_echo(directory: &Path, name: &str) {
     std::fs::write(directory.join("Cargo.toml"), renamed(cargo).replace("../../sdk/rust", &sdk)).unwrap();
 }
 
-/// A running `blockbase block dev`. It ends when it is dropped.
+/// A running `blockbase block dev`. It ends when this is dropped.
 struct Dev {
     child: std::process::Child,
     said: Arc<Mutex<String>>,
@@ -471,7 +471,7 @@ struct Dev {
 impl Dev {
     async fn start(shell: &Shell, directory: &Path) -> Dev {
         let mut command = Command::new(blockbase());
-        // The compiler needs more of an environment than commands do.
+        // The compiler needs more environment variables than commands do.
         command
             .args(["block", "dev", "--yes"])
             .arg(directory)
@@ -528,7 +528,7 @@ async fn a_registry_that_asks_who_one_is_is_told() {
     let shell = shell.env("SVC_REGISTRY_PASSWORD", password);
     shell.run(&arguments).await.out();
 
-    // What `docker login` leaves behind.
+    // The file that `docker login` writes.
     std::fs::create_dir(shell.directory.path().join(".docker")).unwrap();
     let config = |member: Value| {
         let mut config = json!({ "auths": {} });

@@ -23,7 +23,7 @@ on_both_engines! {
     async fn what_the_sdk_offers_works(engine: Engine) {
         let files = [("block.json", promises::PROBE_MANIFEST), ("main.go", include_str!("probe/main.go"))];
         let file = new_block("go", "probe", &files).await;
-        // A panic is an error like any other, and not a trap.
+        // A panic is an ordinary error, and not a trap.
         let crash = promises::promises(engine, file).await;
         assert!(crash.starts_with("panic: runtime error: "), "{crash}");
     }

@@ -1,4 +1,4 @@
-//! The SDK for JavaScript and TypeScript: its template as an author gets it, and what a handler can do.
+//! The SDK for JavaScript and TypeScript: the unchanged template, and what a handler can do.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli_sdk::promises;
 
-/// Handlers beside those of the template.
+/// Handlers in addition to those of the template.
 const MORE: &str = include_str!("js/more.ts");
 
 fn run(command: &mut Command) -> String {
@@ -21,7 +21,7 @@ fn run(command: &mut Command) -> String {
     said
 }
 
-/// `blockbase block build`, with one cache of packages for all.
+/// `blockbase block build`. All builds share one cache of packages.
 fn build_command(directory: &Path) -> Command {
     let mut command = Command::new(blockbase());
     command.args(["block", "build"]).arg(directory);
@@ -33,7 +33,7 @@ fn new_block(name: &str, directory: &Path) {
     run(Command::new(blockbase()).args(["block", "new", name, "--language", "js"]).arg(directory));
 }
 
-/// The template and the handlers of the tests in one block, built once.
+/// One block with the template and the handlers of these tests. It is built once.
 async fn hello() -> Vec<u8> {
     let build = || {
         let directory = tempfile::tempdir().expect("a directory");
@@ -91,7 +91,7 @@ fn a_block_in_plain_javascript_asks_for_what_it_uses_and_no_more() {
     assert_eq!(manifest["requires"]["plugins"], json!(["config", "log"]));
     assert_eq!(manifest["actions"], json!([{ "name": "settings", "description": "", "input": { "type": "object" } }]));
 
-    // Errors of the build use the words of the author's code.
+    // Errors of the build name things as the author's code does.
     for (line, part) in [
         ("action('settings', () => 1);", "The action settings is declared twice."),
         ("import 'nowhere';", "Could not resolve \"nowhere\""),

@@ -1,12 +1,12 @@
-//! What every SDK promises, whatever its language: one body for the block of its template, one for a block that uses the rest.
+//! The promises of every SDK: one test body for the block of its template, and one for a block that uses the rest of the SDK.
 
 use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, inspect, pack, until};
 use serde_json::{Value, json};
 
-/// The manifest of the block that `promises` calls; what is not in it comes from the code.
+/// The manifest of the block that `promises` calls. The rest of it comes from the code.
 pub(crate) const PROBE_MANIFEST: &str = include_str!("probe/block.json");
 
-/// The block of a template: an action, a hook, a subscription.
+/// Tests the block of a template: an action, a hook, a subscription.
 pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     let admin = server.admin().await;
     admin.make_task_object().await;
@@ -33,14 +33,14 @@ pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     .await;
 }
 
-/// The handler of a template's block accepts the events of any record that an object `task` may have. It gets `events` of the
-/// events that happen here.
+/// The handler of a template's block accepts events of any record that an object `task` may have. `events` is the number of events that it
+/// gets here.
 pub(crate) async fn any_record(server: &Server, consumer: &str, file: Vec<u8>, events: usize) {
     let admin = server.admin().await;
     admin.define("task", json!([{ "name": "name", "type": "text" }])).await;
     let installed = admin.install("", file).await;
     assert_eq!(installed.status, 201, "{}", installed.text);
-    // No field `title`, then a number, then a text that may not lose its blank.
+    // A record without the field `title`, then a title that is a number, then one that has to keep its space.
     let id = admin.make("task", json!({ "name": "a" })).await;
     admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "name": "b" })).await.data();
     assert_eq!(admin.delete(&format!("/api/v1/data/task/{id}")).await.status, 204);
@@ -68,12 +68,12 @@ async fn call(admin: &Admin<'_>, action: &str, input: Value) -> Answer {
     admin.post(&format!("/api/v1/blocks/probe/actions/{action}"), input).await
 }
 
-/// A block named `probe` whose actions use what the SDK offers. Answers with what is said of a handler that crashed.
+/// Tests a block named `probe`, whose actions use the functions of the SDK. Returns the message about a handler that crashed.
 pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     let server = &ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
     let receiver = Receiver::start().await;
     receiver.answer(|_, _| Reply::Text(418, "short and stout".to_owned()));
-    // Where the receiver listens is known only now.
+    // The receiver's address is known only now.
     let mut manifest = inspect(file.clone()).await;
     manifest["permissions"]["http"] = json!([receiver.url.trim_end_matches("/hook")]);
     let file = pack(file, manifest).await.expect("a packed block");
@@ -85,7 +85,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     let installed = admin.install("", file).await;
     assert_eq!(installed.status, 201, "{}", installed.text);
 
-    // Values come back as they are: beyond ASCII, beyond 2^53, and null.
+    // Values are returned unchanged: beyond ASCII, beyond 2^53, and null.
     let input =
         json!({ "text": "Zoë \u{1f980} <&>", "large": 12_345_678_901_234_567_u64, "half": 0.5, "list": [1, null, { "a": [] }] });
     let echoed = call(&admin, "echo", input.clone()).await;
@@ -122,7 +122,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     assert!(one["seconds"].as_u64().unwrap().abs_diff(now) < 60, "{one}");
     assert_ne!(one["random"], two["random"]);
 
-    // RFC 4231, test case 2; and a key and a text longer than a block of the hash.
+    // RFC 4231, test case 2. Then a key and a text that are longer than a block of the hash.
     let signed = call(&admin, "sign", json!({ "key": "Jefe", "text": "what do ya want for nothing?" })).await.data();
     assert_eq!(signed, json!({ "hmac": "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843", "fits": true }));
     let signed = call(&admin, "sign", json!({ "key": "k".repeat(100), "text": "t".repeat(200) })).await.data();

@@ -1,4 +1,4 @@
-//! The Python SDK: the block of its template, with a module beside it that tries the rest, built by the real command line.
+//! The Python SDK: the block of its template, and a module that tests the rest. The real command line builds it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use blockbase_tests::{Admin, Answer, Server, blockbase, lock, made_once, on_both_engines, target_directory};
 use serde_json::{Value, json};
 
-/// Handlers for what the template does not show, in a module beside `block.py`.
+/// Handlers for functions that the template does not show, in a module beside `block.py`.
 const TRIAL: &str = r#"
 import datetime, hashlib, hmac, os, random, secrets as tokens, time
 from blockbase import HandlerError, Response, action, config, data, hook, http, log
@@ -99,7 +99,7 @@ class Order:
             raise ValueError("a note says something")
 "#;
 
-/// The template's manifest with what the further handlers need.
+/// The template's manifest, with the keys that the further handlers need.
 fn manifest(template: &str) -> Value {
     let mut manifest: Value = serde_json::from_str(template).expect("JSON");
     manifest["requires"]["plugins"] = json!(["data", "config", "log"]);
@@ -122,7 +122,7 @@ fn succeed(output: &Output) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The packed block, built once a run.
+/// The packed block. It is built once per run.
 async fn block() -> Vec<u8> {
     tokio::task::spawn_blocking(|| {
         made_once("hello-py", || {
@@ -147,7 +147,7 @@ async fn call(who: &Admin<'_>, action: &str, input: Value) -> Answer {
     who.post(&format!("/api/v1/blocks/hello-py/actions/{action}"), input).await
 }
 
-/// What is there as soon as it is there.
+/// Waits until `look` finds something, and returns it.
 async fn soon<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -164,7 +164,7 @@ on_both_engines! {
     async fn a_block_in_python_does_what_its_sdk_promises(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
-        // A component of Python takes seconds to compile, and longer where two are compiled at a time.
+        // A Python component takes seconds to compile, and longer if two are compiled at a time.
         let turn = tokio::task::spawn_blocking(|| lock("compiling-python")).await.unwrap();
         let install = admin.request("POST", "/api/v1/blocks").header("content-type", "application/wasm").body(block().await);
         let installed = server.send(install.timeout(Duration::from_secs(240))).await;
@@ -195,7 +195,7 @@ async fn the_template(server: &Server, admin: &Admin<'_>) {
     let done = async |id: &str| admin.get(&format!("/api/v1/data/task/{id}")).await.data()["done"] == true;
     soon("the effect of the event", async || done(&task).await.then_some(())).await;
     assert!(!done(&other).await);
-    // A record without a title is no failure of the handler.
+    // The handler accepts a record without a title.
     admin.patch("/api/v1/objects/task/fields/title", json!({ "required": false })).await.data();
     let untitled = admin.make("task", json!({})).await;
     let deliveries = "/api/v1/events/deliveries?consumer=hello-py:tasks";
@@ -219,7 +219,7 @@ async fn types_and_records(admin: &Admin<'_>) {
     let mut paths: Vec<&str> = issues.as_array().unwrap().iter().map(|issue| issue["path"].as_str().unwrap()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["/kind", "/lines/0/amount"]);
-    // A check of the class itself is reported as the caller's error too.
+    // An error of the class's own check is reported as the caller's error too.
     let empty = call(admin, "convert", json!({ "lines": [], "note": "" })).await.expect_error(400, "invalid_request");
     assert_eq!(empty["message"], "/: a note says something");
 
@@ -248,11 +248,11 @@ async fn errors_and_lines(admin: &Admin<'_>) {
         let error = call(admin, action, json!({})).await.expect_error(500, "action_failed");
         assert!(error["message"].as_str().unwrap().starts_with(message), "{error}");
     }
-    // A line that was printed, and the traceback with its source.
+    // A printed line, and the traceback with its source.
     let lines = soon("the log", async || {
         let lines = admin.get("/api/v1/blocks/hello-py/logs?limit=100").await.data();
         let lines = lines.as_array().unwrap().clone();
-        // Lines of several calls are stored one batch after the other: the last one wanted is waited for as well.
+        // Lines of several calls are stored in batches, so the test also waits for the last line.
         let is_there = |message: &str| lines.iter().any(|line| line["message"] == message);
         (is_there("before the fall") && is_there("KeyError in a handler")).then_some(lines)
     })

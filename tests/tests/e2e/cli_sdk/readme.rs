@@ -1,10 +1,10 @@
-//! The tours of the README and of the documents, word by word, on both engines: each on a fresh server, and all on one.
+//! Runs the tours of the README and of the pages on both engines: each on a fresh server, and all of them on one server.
 
 use std::process::{Command, Stdio};
 
 use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, guests_directory, on_sqlite_first};
 
-/// The shell of the blocks that follow a `tour` mark.
+/// The commands in the blocks that follow a `tour` mark.
 fn tour(document: &str) -> String {
     let mut shell = String::new();
     let mut rest = document;
@@ -17,7 +17,7 @@ fn tour(document: &str) -> String {
     shell
 }
 
-/// Runs a document's tour against a server: what it wrote to standard output, and that with its errors.
+/// Runs a document's tour against a server. Returns its standard output, and the output together with its errors.
 pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     let script = tour(document)
         .replace("http://127.0.0.1:4000", &server.base)
@@ -26,7 +26,7 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
         .replace("\nblockbase block", &format!("\n{} block", blockbase().display()));
     assert!(script.contains(&server.base), "{script}");
     let output = tokio::task::spawn_blocking(move || {
-        // A tour waits for work in the background, so it has a time limit.
+        // A tour waits for background work, so it has a time limit.
         Command::new("timeout")
             .args([
                 "--kill-after=5",
@@ -96,7 +96,7 @@ on_sqlite_first! {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{all}");
         }
-        // One refusal is part of it, and Cleo's list has her own note alone.
+        // One refusal is part of the tour, and Cleo's list has only her own note.
         assert_eq!(text.matches(r#"{"error""#).count(), 1, "{all}");
         assert_eq!(text.matches(r#""text":"of the admin""#).count(), 1, "{all}");
     }
@@ -226,13 +226,13 @@ on_sqlite_first! {
     }
 }
 
-/// The shell of every page is run, or says that it is not: a block marked as shell has the mark of a tour before it.
+/// A tour runs the commands of every page, unless the page excludes them: each shell block follows the mark of a tour.
 #[test]
 fn every_shell_block_of_a_page_is_part_of_its_tour() {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
     let mut pages = 0;
     for entry in std::fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()) {
-        // Pictures have a folder of their own.
+        // The pictures are in a folder of their own.
         if entry.extension().is_none_or(|ending| ending != "md") {
             continue;
         }
@@ -247,7 +247,7 @@ fn every_shell_block_of_a_page_is_part_of_its_tour() {
     assert!(pages > 10);
 }
 
-/// The README's two commands: the server and the tests. The script of the second has what `.ci/run` runs.
+/// The README's two commands: for the server and for the tests. The script of the second contains what `.ci/run` runs.
 #[test]
 fn the_readme_has_two_commands_for_a_fresh_machine() {
     let readme = include_str!("../../../../README.md");
@@ -266,7 +266,7 @@ fn the_readme_has_two_commands_for_a_fresh_machine() {
     let tools = Command::new(&script).arg("tools").current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&tools.stdout).into_owned();
     assert!(tools.status.success() && text.contains("Nothing is missing."), "{text}{}", String::from_utf8_lossy(&tools.stderr));
-    // Without apt it says what is missing instead.
+    // Without apt it reports what is missing.
     let empty = tempfile::tempdir().unwrap();
     for tool in ["bash", "dirname", "ls", "cat", "printf"] {
         let found = Command::new("which").arg(tool).output().unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli_sdk::promises;
 
-/// What an author writes into the template's source, besides what is there.
+/// Code that an author adds to the template's source.
 const SURROUNDINGS: &str = r#"
 #[derive(Serialize)]
 struct Surroundings {
@@ -47,8 +47,8 @@ fn number(_context: &Context, input: Number) -> Result<i64, Error> {
 }
 "#;
 
-/// A block's folder as `block new` makes it, with another source. It has the same place in every run, so that one run's build
-/// serves the next.
+/// A block's folder from `block new`, with another source. Its path is the same in every run, so that a run can reuse the build of the
+/// previous one.
 fn new_block(name: &str, change: impl FnOnce(String) -> String) -> PathBuf {
     let directory = target_directory().join("new-blocks").join(name);
     let _ = std::fs::remove_dir_all(&directory);
@@ -62,7 +62,7 @@ fn new_block(name: &str, change: impl FnOnce(String) -> String) -> PathBuf {
 
 fn command(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(blockbase());
-    // One target directory for all guests, so that the standard library is built once.
+    // All guests share one target directory, so that the standard library is built once.
     command.args(arguments).arg(directory).env("CARGO_TARGET_DIR", guests_directory());
     command.output().unwrap()
 }
@@ -74,19 +74,19 @@ fn built(directory: &Path, name: &str) -> Vec<u8> {
     std::fs::read(directory.join(format!("{name}.wasm"))).unwrap()
 }
 
-/// The text with a part replaced, which has to be there.
+/// The text with a part replaced. The part has to exist.
 fn replaced(text: &str, part: &str, by: &str) -> String {
     assert!(text.contains(part), "no {part:?} in the template");
     text.replace(part, by)
 }
 
-/// The template as it is.
+/// The unchanged template.
 async fn hello() -> Vec<u8> {
     let build = || built(&new_block("hello-rs", |text| text), "hello-rs");
     tokio::task::spawn_blocking(move || made_once("hello-rs", build)).await.unwrap()
 }
 
-/// The template with [`SURROUNDINGS`], and a block.json that says more.
+/// The template with [`SURROUNDINGS`] and further keys in block.json.
 async fn probe() -> Vec<u8> {
     let build = || {
         let directory = new_block("probe-rs", |text| {
@@ -150,7 +150,7 @@ on_sqlite_first! {
         assert_eq!(installed.status, 201, "{}", installed.text);
         let actions = installed.data()["actions"].clone();
         let action = |name: &str| actions.as_array().unwrap().iter().find(|action| action["name"] == name).unwrap().clone();
-        // The values of block.json win, and everything else comes from the code.
+        // The values of block.json take precedence. Everything else comes from the code.
         assert_eq!(action("greet")["description"], "Says hello, as block.json has it.");
         assert_eq!(action("greet")["input"]["required"], json!(["name"]));
         let said = action("surroundings");
@@ -173,7 +173,7 @@ on_sqlite_first! {
     }
 }
 
-/// What the build says of the template with a mistake.
+/// The build's error for a template with a mistake.
 async fn mistake(part: &'static str, by: &'static str) -> String {
     tokio::task::spawn_blocking(move || {
         let directory = new_block("wrong-rs", |text| replaced(&text, part, by));
@@ -193,7 +193,7 @@ async fn mistakes_are_said_where_they_are() {
     assert!(another_parameter.contains("a hook is `fn(context: &Context, request: Request)"), "{another_parameter}");
 }
 
-/// The first snippet of Rust in a document.
+/// The first Rust snippet in a document.
 fn snippet(document: &str) -> &str {
     let (_, rest) = document.split_once("```rust\n").expect("a snippet of Rust");
     rest.split_once("```").expect("its end").0

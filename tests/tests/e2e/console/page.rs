@@ -1,4 +1,4 @@
-//! The console's page and files as browsers get them: whole from this server, kept as long as they may be, and open to nobody else.
+//! The console's page and files as browsers get them: complete, cached as long as allowed, and not available to other origins.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::graphql::graphiql::{BROWSER, ELSEWHERE, LOADS, unpacked};
 
 const ASSETS: &str = "/admin/assets";
 
-/// What the build says of its files.
+/// The build's list of files.
 fn manifest() -> Vec<Value> {
     let manifest: Value = serde_json::from_str(include_str!("../../../../host/console/assets/manifest.json")).unwrap();
     let files = manifest["assets"].as_array().unwrap().clone();
@@ -26,11 +26,11 @@ fn asset_path(file: &Value) -> String {
 }
 
 async fn server() -> Server {
-    // The files in the binary do not depend on the database, so one engine stands for both.
+    // The files in the binary do not depend on the database, so one engine is enough.
     ServerBuilder::new(Engine::Sqlite).start().await
 }
 
-/// An answer with its bytes as they came.
+/// A response with its raw bytes.
 struct Fetched {
     status: u16,
     headers: HeaderMap,
@@ -54,7 +54,7 @@ async fn fetch(server: &Server, method: &str, path: &str, headers: &[(&str, &str
     Fetched { status, headers, body: response.bytes().await.unwrap().to_vec() }
 }
 
-/// The status of a request whose target no client has tidied up, and its body.
+/// Sends a request whose target no client has normalized. Returns the status and the body.
 async fn raw(server: &Server, target: &str) -> (u16, String) {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -70,7 +70,7 @@ async fn raw(server: &Server, target: &str) -> (u16, String) {
 async fn the_page_has_its_policy_and_a_nonce_of_its_own_each_time() {
     let server = server().await;
     let mut nonces = BTreeSet::new();
-    // Every address below is one of the console's, whatever it is.
+    // Every path below this one belongs to the console.
     for path in ["/admin", "/admin/", "/admin/records/task?page=2", "/admin/index.html", "/admin/assets", "/admin/a%2Fb/%00"] {
         let page = fetch(&server, "GET", path, &[("accept", BROWSER)]).await;
         assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"), "{path}");
@@ -139,13 +139,13 @@ async fn every_file_is_what_the_build_says_in_both_forms() {
             let vary: Vec<String> =
                 answer.headers.get_all("vary").iter().map(|vary| vary.to_str().unwrap().to_lowercase()).collect();
             assert!(vary.iter().any(|vary| vary.contains("accept-encoding")), "{vary:?}");
-            // Nothing in it depends on who asks.
+            // The file does not depend on the caller.
             assert!(vary.iter().all(|vary| !vary.contains("cookie")), "{vary:?}");
             assert_eq!(answer.header("content-length"), answer.body.len().to_string());
         }
         let text = String::from_utf8_lossy(&content);
         for elsewhere in ELSEWHERE.iter().chain(&LOADS) {
-            // Texts of licences name where their packages come from.
+            // License texts name the origin of their packages.
             assert!(path.contains("licen") || !text.contains(elsewhere), "{path} has {elsewhere}");
         }
 
@@ -221,7 +221,7 @@ async fn people_are_sent_from_the_root_to_the_console_and_programs_are_not() {
     for method in ["POST", "PUT", "DELETE"] {
         assert_eq!(fetch(&server, method, "/", &[("accept", BROWSER)]).await.status, 404, "{method}");
     }
-    // Other addresses that do not exist stay what they are.
+    // Other paths that do not exist still get 404.
     assert_eq!(fetch(&server, "GET", "/api/v1/nothing", &[("accept", BROWSER)]).await.status, 404);
 }
 
@@ -241,7 +241,7 @@ async fn the_page_is_read_and_nothing_else() {
         assert_eq!(fetch(&server, "GET", path, &local("console.evil.example")).await.status, 403, "{path}");
         assert_eq!(fetch(&server, "GET", path, &[("origin", "https://evil.example")]).await.status, 403, "{path}");
     }
-    // No credential is looked at, and none is given.
+    // The page ignores credentials, and sets none.
     for credential in [("authorization", "Bearer nothing"), ("x-api-key", "svc_nothing"), ("cookie", "svc.session_token=x")] {
         for path in ["/admin", file.as_str()] {
             let answer = fetch(&server, "GET", path, &[credential]).await;
@@ -258,7 +258,7 @@ async fn pages_and_files_have_a_limit_of_their_own() {
         assert_eq!(fetch(&server, "GET", "/admin", &[]).await.status, 200);
         assert_eq!(fetch(&server, "GET", &file, &[]).await.status, 200);
     }
-    // The requests of the API are all there still.
+    // The limit of API requests is still unused.
     for _ in 0..5 {
         assert_eq!(fetch(&server, "GET", "/api/v1/instance", &[]).await.status, 200);
     }

@@ -1,11 +1,11 @@
-//! Records of which several fields are wrong: every surface that writes lists all of them, and writes nothing.
+//! Records with several invalid fields: every surface that writes reports all of them, and writes nothing.
 
 use blockbase_tests::{Admin, Server, on_both_engines, test_block};
 use serde_json::{Value, json};
 
 use crate::mcp::{Client, call, read_result};
 
-/// Field and code of each issue, in their order.
+/// Field and code of each issue, in order.
 #[track_caller]
 fn listed(error: &Value) -> Vec<(&str, &str)> {
     let issues = error["issues"].as_array().unwrap_or_else(|| panic!("no issues: {error}"));
@@ -13,7 +13,7 @@ fn listed(error: &Value) -> Vec<(&str, &str)> {
     issues.iter().map(|issue| (issue["field"].as_str().unwrap(), issue["error"].as_str().unwrap())).collect()
 }
 
-/// A record with all that can be wrong with one: `title` is missing.
+/// A record with every kind of fault. `title` is missing.
 fn bad() -> Value {
     json!({ "priority": "much", "colour": 1, "done": "maybe", "size": 2, "updated_at": "ignored" })
 }
@@ -30,7 +30,7 @@ async fn written(admin: &Admin<'_>) -> (Value, usize) {
     (admin.get("/api/v1/data/task").await.json(), admin.outbox("task").await.len())
 }
 
-/// What a tool that fails answers.
+/// The error of a tool that fails.
 async fn refused_tool(server: &Server, admin: &Admin<'_>, tool: &str, arguments: Value) -> Value {
     let client = Client { server, credential: Some(admin.token.clone()), session: None };
     let called = read_result(&client.send(call(tool, &arguments.to_string())).await.text);
@@ -48,7 +48,7 @@ on_both_engines! {
 
         let created = admin.post(all, bad()).await.expect_error(400, "unknown_field");
         assert_eq!(listed(&created), OF_BAD);
-        // The error itself is the first, as it would be alone.
+        // The error itself is the first issue, the same as if it were the only one.
         assert_eq!((&created["field"], &created["message"]), (&json!("colour"), &created["issues"][0]["message"]));
         let alone = admin.post(all, json!({ "title": "t", "colour": 1 })).await.expect_error(400, "unknown_field");
         assert_eq!((&alone["field"], &alone["message"], alone.get("issues")), (&created["field"], &created["message"], None));
@@ -73,17 +73,17 @@ on_both_engines! {
             assert_eq!(listed(&changed), of_changes, "{dry_run}");
         }
 
-        // Of many records those of the first that is wrong, whose index the message names.
+        // For several records, the issues are those of the first invalid one. The message names its index.
         let bulk = json!({ "data": [{ "title": "good" }, bad(), { "nothing": 1, "more": 2 }] });
         let refused = admin.post(many, bulk).await.expect_error(400, "unknown_field");
         assert_eq!((listed(&refused), &refused["issues"]), (OF_BAD.to_vec(), &created["issues"]));
         assert_eq!(refused["message"], format!("At index 1: {}", created["message"].as_str().unwrap()));
 
-        // A text that is too long is one of them; its field is not listed twice.
+        // One issue is a text that is too long. Its field is listed once.
         let long = json!({ "title": "x".repeat(201), "priority": -1, "done": null });
         let refused = admin.post(all, long).await.expect_error(400, "CONSTRAINT_VIOLATION");
         assert_eq!(listed(&refused), [("title", "CONSTRAINT_VIOLATION"), ("priority", "CONSTRAINT_VIOLATION")]);
-        // As many as the body has keys, each cut to an excerpt.
+        // As many issues as the body has keys. Each key is cut to an excerpt.
         let keys: serde_json::Map<String, Value> = (0..900).map(|number| (format!("{number}{}", "k".repeat(1000)), json!(1))).collect();
         let refused = admin.post(all, Value::Object(keys)).await;
         assert_eq!(listed(&refused.expect_error(400, "unknown_field")).len(), 901);
@@ -152,15 +152,15 @@ on_both_engines! {
         };
         let create = "mutation($input: TaskCreateInput!) { create_task(input: $input) { id } }";
         let update = "mutation($id: ID!, $input: TaskUpdateInput) { update_task(id: $id, input: $input) { id } }";
-        // As a variable and as a literal: the types of the schema come first.
+        // As a variable and as a literal. The types of the schema are checked first.
         let misfits = json!({ "priority": "much", "colour": 1, "done": "maybe" });
         let literal = "mutation { create_task(input: { priority: \"much\", colour: 1, done: \"maybe\" }) { id } }";
         for error in [refused(create, json!({ "input": misfits })).await, refused(literal, Value::Null).await] {
             assert_eq!((&error["code"], &error["field"]), (&json!("unknown_field"), &json!("colour")));
-            // A missing value is not a mismatch of types. The operation reports it.
+            // A missing value is not a mismatch of types, so the operation reports it.
             assert_eq!(listed(&error), [("colour", "unknown_field"), ("done", "invalid_value"), ("priority", "invalid_value")]);
         }
-        // Values of the right type are then checked against the rules of the fields, as everywhere.
+        // Values of the right type are then checked against the rules of their fields, as on every surface.
         let broken = json!({ "title": "x".repeat(201), "priority": 99 });
         let of_broken = [("title", "CONSTRAINT_VIOLATION"), ("priority", "CONSTRAINT_VIOLATION")];
         let rest = admin.post("/api/v1/data/task", broken.clone()).await.json();

@@ -1,4 +1,4 @@
-//! Many records in one call: all or none.
+//! Many records in one call: either all are written or none.
 
 use blockbase_tests::{Admin, Answer, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ on_both_engines! {
         assert_eq!(events.len(), 1000);
         assert!(events.iter().zip(&ids).all(|((topic, event), id)| topic == "data.item.created" && event["id"] == json!(id)));
 
-        // The failing record's place is named, and nothing stays of the others.
+        // The error names the index of the failing record, and no other record is kept.
         for (place, bad, status, code) in [
             (700, json!({ "code": "c5" }), 409, "unique_violation"),
             (0, json!({ "size": -1 }), 400, "CONSTRAINT_VIOLATION"),
@@ -76,7 +76,7 @@ on_both_engines! {
     }
 }
 
-/// What an error says: its status and its body.
+/// The status and the body of an error.
 fn words(answer: &Answer) -> (u16, String) {
     (answer.status, answer.text.clone())
 }
@@ -116,7 +116,7 @@ on_both_engines! {
         ]);
         assert_eq!((&events[0].1["before"], &events[0].1["after"]), (&before, &after));
 
-        // All of them at once, with nothing to change, and none.
+        // All records in one call, a call that changes nothing, and a call without records.
         let all = admin.patch(path, json!({ "ids": ids, "values": { "title": "all", "tags": ["b"] } })).await.json();
         assert_eq!((&all["count"], &all["ids"]), (&json!(1000), &json!(ids)));
         assert_eq!(admin.get("/api/v1/data/item?title=all&tags=b").await.json()["pagination"]["totalCount"], 1000);
@@ -129,7 +129,7 @@ on_both_engines! {
         assert_eq!(admin.patch(path, json!({ "ids": [nobody], "values": { "title": "x" } })).await.json(), json!({ "count": 0, "ids": [] }));
         assert_eq!(admin.outbox("item").await.len(), 2002);
 
-        // A deletion can be tried too.
+        // A deletion can be a dry run too.
         let body = json!({ "ids": [ids[5], nobody, ids[4]] });
         let tried = server.send(admin.request("DELETE", &format!("{path}?dryRun=true")).json(&body)).await;
         assert_eq!((tried.status, tried.json()), (200, json!({ "count": 2, "ids": [ids[5], ids[4]] })));
@@ -167,7 +167,7 @@ on_both_engines! {
         let path = "/api/v1/data/item/bulk";
         let state = async || (admin.get("/api/v1/data/item?sort=code").await.text, admin.outbox("item").await.len());
         let untouched = state().await;
-        // Each fails on one of the records, which alone is refused in the same words.
+        // Each change fails at one of the records. That record on its own is refused with the same message.
         for (values, at, status, code) in [
             (json!({ "code": "c3" }), 0, 409, "unique_violation"),
             (json!({ "size": 10 }), 0, 400, "CONSTRAINT_VIOLATION"),
@@ -186,21 +186,20 @@ on_both_engines! {
             assert_eq!(words(&many), words(&one), "{values}");
             assert_eq!(state().await, untouched, "{values}");
         }
-        // A value that only one record may have.
+        // Only one record may have such a value.
         admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "code": "twin" } })).await.expect_error(409, "unique_violation");
         admin.patch(path, json!({ "ids": ids, "values": { "part": 1 } })).await.expect_error(409, "unique_violation");
         assert_eq!(state().await, untouched);
-        // Records are changed in the order of the ids, so that a unique number can be moved up from its end.
+        // Records are changed in the order of the ids. So unique numbers can be moved up, beginning with the largest.
         admin.patch(path, json!({ "ids": [ids[2], ids[3]], "values": { "place": { "$inc": 1 } } })).await.expect_error(409, "unique_violation");
         let moved = admin.patch(path, json!({ "ids": [ids[3], ids[2], ids[1], ids[0]], "values": { "place": { "$inc": 1 } } })).await;
         assert_eq!(moved.json()["count"], 4, "{}", moved.text);
         let places = admin.get("/api/v1/data/item?sort=code&select=place").await.json();
         assert_eq!(places["data"].as_array().unwrap().iter().map(|item| item["place"].as_i64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        // One value for half of a unique group is not a conflict if the other half differs, or if it is null, which equals
-        // nothing.
+        // One value for half of a unique group is not a conflict if the other half differs, or if it is null: null equals nothing.
         assert_eq!(admin.patch(path, json!({ "ids": ids, "values": { "kind": "other", "code": null } })).await.status, 200);
 
-        // The bytes that it would write are bounded, like its body.
+        // The bytes that a call writes are bounded, like its body.
         let large = json!({ "text": "x".repeat(9_000_000) });
         let refused = admin.patch(path, json!({ "ids": ids, "values": { "data": large } })).await;
         let refused = refused.expect_error(400, "answer_too_large");
@@ -280,7 +279,7 @@ on_both_engines! {
                 done
             };
             let kill = async {
-                // However slow the machine is, something has been changed before.
+                // On any machine, something has been changed before the kill.
                 first_answer.await.expect("a first answer");
                 tokio::time::sleep(std::time::Duration::from_millis(300 + 137 * round)).await;
                 server.signal("KILL");
@@ -293,7 +292,7 @@ on_both_engines! {
             let (low, high) = (ends("min").await, ends("max").await);
             assert_eq!(low, high, "round {round}");
             let times = low.as_i64().unwrap();
-            // The last may have been committed without its answer.
+            // The last call may have been committed without an answer.
             assert!(times == least || times == least + 1, "{times} after {least} answers");
             least = times;
             let found = admin.get(&format!("/api/v1/data/item?search=round+{round}")).await.json()["pagination"]["totalCount"].clone();
@@ -359,7 +358,7 @@ on_both_engines! {
         assert_eq!(state().await, before);
         assert_eq!(admin.delete_with(&format!("{bulk}?dryRun=true"), json!({ "ids": ids })).await.json()["count"], 5);
 
-        // Rights come before sizes: what somebody cannot reach counts for nothing.
+        // Rights are checked before sizes, so records that the caller cannot reach do not count.
         let grants = json!([{ "resource": "doc", "actions": ["manage"], "rowPolicy": "own" }]);
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "own", "permissions": grants })).await.status, 201);
         let weak = server.with_token(server.sign_up("weak").await);
@@ -370,13 +369,13 @@ on_both_engines! {
         assert_eq!(weak.patch(bulk, json!({ "ids": all, "values": { "size": 1 } })).await.json(), json!({ "count": 1, "ids": [own] }));
         assert_eq!(weak.delete_with(bulk, json!({ "ids": all })).await.json(), json!({ "count": 1, "ids": [own] }));
 
-        // In parts they go.
+        // In several parts, they can be deleted.
         assert_eq!(admin.delete_with(bulk, json!({ "ids": ids[..3] })).await.json()["count"], 3);
         assert_eq!(admin.delete(&format!("/api/v1/data/shelf/{shelf}")).await.status, 204);
         assert_eq!(admin.delete(&format!("/api/v1/data/folder/{folder}")).await.status, 204);
         assert_eq!(admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"], 0);
 
-        // Records that lead in a circle count once each.
+        // Records that refer to each other in a circle count once each.
         let mut circle = Vec::new();
         for _ in 0..3 {
             circle.push(admin.make("doc", json!({ "text": "x".repeat(9_900_000), "next_id": circle.last() })).await);

@@ -1,4 +1,4 @@
-//! Bulk calls whose records are named by a condition.
+//! Bulk calls that choose their records by a condition.
 
 use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn define(admin: &Admin<'_>) {
     admin.relate(json!({ "name": "desk", "kind": "many_to_one", "source": "ticket", "target": "desk" })).await;
 }
 
-/// The titles of the tickets, in their order, that a query finds.
+/// The titles of the tickets that a query finds, in order.
 async fn titles(admin: &Admin<'_>, query: &str) -> Vec<String> {
     let listed = admin.get(&format!("/api/v1/data/ticket?sort=title&pageSize=100&{query}")).await.json();
     listed["data"].as_array().unwrap().iter().map(|row| row["title"].as_str().unwrap().to_owned()).collect()
@@ -49,7 +49,7 @@ on_both_engines! {
         let updated = admin.outbox("ticket").await.into_iter().filter(|(topic, _)| topic == "data.ticket.updated").count();
         assert_eq!(updated, 2);
 
-        // The same in the query; the body has the rest.
+        // The same condition in the query string. The body has the rest.
         let query = format!("{BULK}?where=%7B%22_or%22:[%7B%22title%22:%22b%22%7D,%7B%22points%22:null%7D]%7D");
         assert_eq!(admin.patch(&query, json!({ "values": { "state": "free" } })).await.json()["count"], 2);
         assert_eq!(titles(&admin, "state=free").await, ["a", "b", "d"]);
@@ -59,7 +59,7 @@ on_both_engines! {
         assert_eq!(titles(&admin, "").await, ["a", "c"]);
         let none = admin.delete_with(BULK, json!({ "where": { "title": { "in": [] } } })).await;
         assert_eq!((none.status, none.json()), (200, json!({ "count": 0, "ids": [] })));
-        // A value that one of them cannot take leaves all as they are.
+        // If one of the records cannot take the value, none is changed.
         let refused = admin.patch(BULK, json!({ "where": { "title": { "gte": "a" } }, "values": { "points": { "$inc": 89 } } })).await;
         refused.expect_error(400, "CONSTRAINT_VIOLATION");
         assert_eq!(titles(&admin, "points%5Blt%5D=14").await, ["a", "c"]);
@@ -119,7 +119,7 @@ on_both_engines! {
         assert_eq!(ann.patch(&format!("{BULK}?dryRun=true"), change.clone()).await.json()["count"], 1);
         assert_eq!(ann.patch(BULK, change.clone()).await.json()["count"], 1);
         assert_eq!(titles(&admin, "state=free").await, ["of the admin"]);
-        // The object at the other end is not hers to read.
+        // She may not read the object that the relation leads to.
         ann.patch(BULK, json!({ "where": { "desk.name": "front" }, "values": {} })).await.expect_error(403, "forbidden");
 
         let writer = json!([{ "resource": "ticket", "actions": ["create", "update", "delete"] }]);
@@ -167,7 +167,7 @@ on_both_engines! {
     }
 }
 
-/// Postgres runs writes beside each other. On SQLite one follows the other.
+/// Postgres runs writes at the same time. SQLite runs one after the other.
 #[tokio::test]
 async fn what_came_while_a_call_waited_counts() {
     let server = ServerBuilder::new(Engine::Postgres).start().await;
@@ -178,7 +178,7 @@ async fn what_came_while_a_call_waited_counts() {
         .relate(json!({ "name": "ticket", "kind": "many_to_one", "source": "note", "target": "ticket", "onDelete": "cascade" }))
         .await;
     let ticket = admin.make("ticket", json!({ "title": "a" })).await;
-    // Another transaction writes a note of the ticket, whose reference keeps the ticket from being deleted until it ends.
+    // Another transaction writes a note that refers to the ticket. Until that transaction ends, the ticket cannot be deleted.
     let note = format!(
         "INSERT INTO note (id, text, ticket_id, created_at, updated_at, svc_version) \
          VALUES (gen_random_uuid(), 'kept', '{ticket}', now(), now(), 1)"

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const NOBODY: &str = "20000000-0000-4000-8000-000000000000";
 
-/// The ETag of an answer, which is a strong one in quotes.
+/// The ETag of a response. It has to be strong, and in quotes.
 #[track_caller]
 fn etag(answer: &Answer) -> String {
     assert!((200..300).contains(&answer.status) || answer.status == 304, "{} {}", answer.status, answer.text);
@@ -32,7 +32,7 @@ async fn patched(caller: &Admin<'_>, path: &str, if_match: &str, body: Value) ->
     sent(caller, "PATCH", path, if_match, Some(body)).await
 }
 
-/// A user with one role of these grants.
+/// A user with one role that has these grants.
 async fn member<'a>(admin: &Admin<'a>, name: &str, grants: Value) -> Admin<'a> {
     let role = admin.post("/api/v1/roles", json!({ "name": name, "permissions": grants })).await;
     assert_eq!(role.status, 201, "{}", role.text);
@@ -51,14 +51,14 @@ on_both_engines! {
         let path = format!("/api/v1/data/task/{}", created.data()["id"].as_str().unwrap());
         let first = etag(&created);
         seen.insert(first.clone());
-        // Reading and changing nothing leaves it as it is, however the id is spelled.
+        // A read, or a change of nothing, keeps the ETag. So do other spellings of the id.
         assert_eq!(etag(&admin.get(&path).await), first);
         assert_eq!(etag(&admin.get(&path.to_uppercase().replace("/API/V1/DATA/TASK", "/api/v1/data/task")).await), first);
         assert_eq!(etag(&admin.get(&format!("{path}?select=title&expand=nothing")).await), first);
         assert_eq!(etag(&admin.patch(&path, json!({})).await), first);
         let head = server.send(admin.request("HEAD", &path)).await;
         assert_eq!((head.status, etag(&head)), (200, first));
-        // The same values again, and back again: each is another state, with the same instant or not.
+        // The same values again, and the earlier values: each write makes a new version, even at the same instant.
         for changes in [
             json!({ "title": "a" }),
             json!({ "title": "b" }),
@@ -88,7 +88,7 @@ on_both_engines! {
             patched(&admin, &path, &before, json!({ "title": "x" })).await.expect_error(412, "precondition_failed");
             assert_eq!(admin.delete(&path).await.status, 204);
         }
-        // Records of equal content have ETags of their own; lists have none.
+        // Records with equal content have different ETags. Lists have none.
         let twins = [admin.post("/api/v1/data/task", json!({ "title": "t" })).await, admin.post("/api/v1/data/task", json!({ "title": "t" })).await];
         assert!(twins.iter().all(|twin| seen.insert(etag(twin))));
         let list = admin.get("/api/v1/data/task").await;
@@ -114,7 +114,7 @@ on_both_engines! {
             assert!(refused["message"].as_str().unwrap().contains("Read it again"), "{refused}");
         }
         sent(&admin, "DELETE", &path, &first, None).await.expect_error(412, "precondition_failed");
-        // The ETag of another record, or a made-up one, does not match any state of this record.
+        // The ETag of another record, or an invented one, matches no version of this record.
         let other = etag(&admin.post("/api/v1/data/note", json!({})).await);
         for wrong in [other.as_str(), "\"x\"", "\"a,b\"", "\"W/\"", &format!("\"{}\"", "z".repeat(4000)), &second.to_lowercase()] {
             patched(&admin, &path, wrong, json!({ "text": "c" })).await.expect_error(412, "precondition_failed");
@@ -122,10 +122,10 @@ on_both_engines! {
         let now = admin.get(&path).await;
         assert_eq!((etag(&now), &now.data()["text"]), (second.clone(), &json!("b")));
         assert_eq!(admin.outbox("note").await.len(), events + 1);
-        // Rules of values come before the record is looked at, and what the write itself meets comes after.
+        // Values are checked before the record is read. Conflicts of the write itself come after the condition.
         patched(&admin, &path, &first, json!({ "text": 5 })).await.expect_error(400, "invalid_value");
         patched(&admin, &path, &second, json!({ "code": "taken" })).await.expect_error(409, "unique_violation");
-        // `*` is any state; a condition that holds changes nothing by itself.
+        // `*` matches any version. A condition that is met changes nothing by itself.
         assert_eq!(etag(&patched(&admin, &path, &second, json!({})).await), second);
         let third = etag(&patched(&admin, &path, "*", json!({ "text": "d" })).await);
         assert_eq!(sent(&admin, "DELETE", &path, &third, None).await.status, 204);
@@ -134,7 +134,7 @@ on_both_engines! {
             sent(&admin, "DELETE", &path, condition, None).await.expect_error(404, "not_found");
             sent(&admin, "DELETE", "/api/v1/data/note/x", condition, None).await.expect_error(404, "not_found");
         }
-        // A deletion on a condition takes along what any deletion does.
+        // A conditional deletion has the same effects as any deletion.
         admin.define("line", json!([])).await;
         admin.relate(json!({ "name": "note", "kind": "many_to_one", "source": "line", "target": "note", "onDelete": "cascade" })).await;
         let created = admin.post("/api/v1/data/note", json!({})).await;
@@ -158,7 +158,7 @@ on_both_engines! {
         for condition in [current.as_str(), "\"x\"", "*"] {
             for method in ["PATCH", "DELETE"] {
                 let body = || (method == "PATCH").then(|| json!({ "title": "b" }));
-                // A hidden record is not there, whatever is said of it.
+                // A hidden record counts as missing, whatever the condition is.
                 sent(&own, method, &path, condition, body()).await.expect_error(404, "not_found");
                 sent(&reader, method, &path, condition, body()).await.expect_error(403, "forbidden");
                 let request = server.request(method, &path).header("if-match", condition).json(&json!({}));
@@ -168,7 +168,7 @@ on_both_engines! {
         sent(&reader, "DELETE", &path, "malformed", None).await.expect_error(403, "forbidden");
         sent(&writer, "DELETE", &path, &current, None).await.expect_error(403, "forbidden");
         assert_eq!(etag(&admin.get(&path).await), current);
-        // A caller who may change a record but not read it gets the ETag of what they wrote.
+        // A caller who may change a record but not read it gets the ETag of their version.
         let written = patched(&writer, &path, &current, json!({ "title": "c" })).await;
         assert_eq!(written.data().as_object().unwrap().len(), 2, "{}", written.text);
         assert_eq!(etag(&written), etag(&admin.get(&path).await));
@@ -203,7 +203,7 @@ on_both_engines! {
         }
         let twice = admin.request("PATCH", &path).header("if-match", &current).header("if-match", &current).json(&json!({}));
         server.send(twice).await.expect_error(400, "invalid_request");
-        // Blanks around it are no part of it.
+        // Spaces around the ETag are ignored.
         assert_eq!(etag(&patched(&admin, &path, &format!("  {current}\t"), json!({})).await), current);
 
         let bulk = "/api/v1/data/task/bulk";
@@ -222,7 +222,7 @@ on_both_engines! {
         ];
         for (method, path, body) in others {
             let answer = sent(&admin, method, path, &current, Some(body.clone())).await;
-            // An unknown relation is reported first, and so is a missing right.
+            // An unknown relation and a missing right are reported first.
             let is_missing = path.ends_with("none");
             answer.expect_error(if is_missing { 404 } else { 400 }, if is_missing { "not_found" } else { "invalid_request" });
             if path != "/api/v1/data" {
@@ -252,7 +252,7 @@ on_both_engines! {
         for known in ["\"x\"", "", "x", current.trim_matches('"')] {
             assert_eq!(read(&path, known).await.status, 200, "{known}");
         }
-        // Related records change without the record.
+        // A change of related records does not change the record's version.
         let expanded = read(&format!("{path}?expand=folder"), &current).await;
         assert_eq!((expanded.status, &expanded.data()["folder"]["name"]), (200, &json!("f")));
         assert_eq!(etag(&expanded), current);
@@ -262,7 +262,7 @@ on_both_engines! {
         read(&missing, "*").await.expect_error(404, "not_found");
         let anonymous = server.request("GET", &path).header("if-none-match", "*");
         server.send(anonymous).await.expect_error(401, "unauthorized");
-        // Scripts of other origins may see it and send it.
+        // Scripts of other origins may read and send the header.
         let origin = server.base.clone();
         let shown = server.send(admin.request("GET", &path).header("origin", &origin)).await;
         assert!(shown.headers["access-control-expose-headers"].to_str().unwrap().contains("etag"), "{:?}", shown.headers);
@@ -304,7 +304,7 @@ on_both_engines! {
         let upserted = admin.post("/api/v1/data/task?on_conflict=id&expand=folder.task_by_folder", body).await;
         assert_eq!((upserted.status, &upserted.json()["created"]), (200, &json!(false)));
         assert_eq!(upserted.data()["folder"]["task_by_folder"][0]["title"], "c");
-        // A write is refused if the caller may not read what the answer would show.
+        // A write is refused if the caller may not read what the response would show.
         let own = member(&admin, "own", json!([
             { "resource": "task", "actions": ["manage"], "rowPolicy": "own" }, { "resource": "folder", "actions": ["update"] },
         ])).await;
@@ -329,7 +329,7 @@ on_both_engines! {
         let folder = admin.make("folder", json!({ "name": "f" })).await;
         let path = format!("/api/v1/data/task/{}", admin.make("task", json!({ "title": "a", "folder_id": folder })).await);
         let own = etag(&admin.get(&path).await);
-        // Links and related records are no part of the record.
+        // Links and related records are not part of the record.
         let linked = admin.post(&format!("{path}/links/peers"), json!({ "ids": [folder] })).await;
         assert_eq!(linked.status, 200, "{}", linked.text);
         admin.patch(&format!("/api/v1/data/folder/{folder}"), json!({ "name": "g" })).await.data();
@@ -337,23 +337,23 @@ on_both_engines! {
         assert_eq!(admin.post(&format!("{path}/links/peers"), json!({ "ids": [] })).await.status, 200);
         let unlinked = admin.delete_with(&format!("{path}/links/peers"), json!({ "ids": [folder] })).await;
         assert_eq!(unlinked.status, 200, "{}", unlinked.text);
-        // A reference that is cleared is a change of the record.
+        // A cleared reference changes the record.
         assert_eq!(admin.delete(&format!("/api/v1/data/folder/{folder}")).await.status, 204);
         let cleared = admin.get(&path).await;
         assert_eq!(cleared.data()["folder_id"], Value::Null);
         assert_ne!(etag(&cleared), own);
-        // So is another field of all records: their answers are other ones.
+        // A new field of the object changes all its records, because their responses change.
         let cleared = etag(&cleared);
         let field = json!({ "name": "late", "type": "text", "default": "x" });
         assert_eq!(admin.post("/api/v1/objects/task/fields", field).await.status, 201);
         let widened = etag(&admin.get(&path).await);
         assert_ne!(widened, cleared);
-        // A field with another rule makes a new table on SQLite: the versions go along.
+        // On SQLite, a new rule of a field makes a new table. The versions are copied.
         assert_eq!(admin.patch("/api/v1/objects/task/fields/late", json!({ "required": true })).await.status, 200);
         let rebuilt = etag(&admin.get(&path).await);
         patched(&admin, &path, &widened, json!({ "title": "x" })).await.expect_error(412, "precondition_failed");
         assert_eq!(patched(&admin, &path, &rebuilt, json!({ "title": "b" })).await.status, 200);
-        // So is what a guest takes along.
+        // The upgrade of a guest changes their records too.
         let grants = json!([{ "resource": "task", "actions": ["manage"], "rowPolicy": "own" }]);
         assert_eq!(admin.patch("/api/v1/roles/anonymous", json!({ "permissions": grants })).await.status, 200);
         let guest = server.call("POST", "/api/auth/sign-in/anonymous", None).await.json();
@@ -369,7 +369,7 @@ on_both_engines! {
 
     async fn of_many_changes_of_one_state_one_wins(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
-        // On Postgres half of them go through another instance.
+        // On Postgres, half of the requests go to another instance.
         let second: Option<Server> = match engine {
             Engine::Sqlite => None,
             Engine::Postgres => Some(server.builder().start().await),
@@ -381,7 +381,7 @@ on_both_engines! {
         let created = admin.post("/api/v1/data/tally", json!({ "n": 0 })).await;
         let path = format!("/api/v1/data/tally/{}", created.data()["id"].as_str().unwrap());
         let mut current = etag(&created);
-        // What the other instance knows of the schema may be a moment old.
+        // The other instance may learn of the new object a moment later.
         blockbase_tests::until("the other instance has the object", async || there.get(&path).await.status == 200).await;
         assert_eq!(etag(&there.get(&path).await), current, "instances make the same ETags");
         for round in 1..=8 {
@@ -396,7 +396,7 @@ on_both_engines! {
             assert_eq!(won[0].data()["n"], round);
             current = etag(won[0]);
         }
-        // Changes and deletions at once: one of them all.
+        // Changes and deletions at the same time. One of them succeeds.
         let tries = (0..12).map(|number| {
             let (caller, path, current) = (if number % 2 == 0 { &admin } else { &there }, &path, &current);
             async move {

@@ -1,4 +1,4 @@
-//! Conditions: what they mean, on which routes, and for whom.
+//! Conditions: their meaning, the routes that take them, and the rights that they need.
 
 mod refused;
 
@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use blockbase_tests::{Admin, Answer, on_both_engines};
 use serde_json::{Value, json};
 
-/// As a component of a query string.
+/// Percent-encodes a text for a query string.
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// `task` (project, tags), `project` (owner), `person` (boss), `card` (one a person), `label`.
+/// Defines `task` (project, tags), `project` (owner), `person` (boss), `card` (one per person) and `label`.
 async fn define(admin: &Admin<'_>) {
     admin
         .define(
@@ -46,7 +46,7 @@ async fn define(admin: &Admin<'_>) {
     }
 }
 
-/// `a` belongs to a project with an owner, `b` to one without, `c` to none; `a` has both tags, `b` one, `c` none.
+/// Task `a` belongs to a project with an owner, `b` to one without, and `c` to none. `a` has both tags, `b` has one, `c` has none.
 async fn fill(admin: &Admin<'_>) {
     let boss = admin.make("person", json!({ "name": "Zoë" })).await;
     let ann = admin.make("person", json!({ "name": "Ann", "boss_id": boss })).await;
@@ -67,7 +67,7 @@ async fn fill(admin: &Admin<'_>) {
     }
 }
 
-/// All ways to ask REST with a condition, given as text.
+/// Sends a condition, given as text, to all routes of REST that take one.
 async fn ask(who: &Admin<'_>, object: &str, condition: &str) -> [Answer; 4] {
     let path = format!("/api/v1/data/{object}");
     let encoded = encoded(condition);
@@ -82,7 +82,7 @@ async fn ask(who: &Admin<'_>, object: &str, condition: &str) -> [Answer; 4] {
     [server.send(list).await, server.send(aggregate).await, server.send(export).await, server.send(query).await]
 }
 
-/// The titles of the tasks that a condition finds, in the order in which they were made. Every surface finds the same.
+/// The titles of the tasks that a condition finds, in the order of their creation. All surfaces have to find the same.
 async fn found(who: &Admin<'_>, condition: &str) -> String {
     let [list, aggregate, export, query] = ask(who, "task", condition).await;
     if list.status != 200 {
@@ -101,8 +101,8 @@ async fn found(who: &Admin<'_>, condition: &str) -> String {
     listed.concat()
 }
 
-/// What is wrong if not every surface refuses a condition with the same error: one of these codes, a message that begins with `path`,
-/// and the field where the code is about one.
+/// Every surface has to refuse a condition with the same error: with one of these codes, a message that begins with `path`, and the field
+/// if the code has one. Returns what differs.
 async fn unrefused(who: &Admin<'_>, condition: &str, codes: &str, path: &str, field: Option<&str>) -> Option<String> {
     let answers = ask(who, "task", condition).await;
     let error = answers[0].json();
@@ -120,7 +120,7 @@ async fn unrefused(who: &Admin<'_>, condition: &str, codes: &str, path: &str, fi
     Some(format!("\n  {excerpt}: {codes}, `{path}, {field:?} expected, not{}", shown.concat()))
 }
 
-/// Somebody with these rights and no others.
+/// A user with only these rights.
 async fn user<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     let made = admin.post("/api/v1/roles", json!({ "name": format!("role_{name}"), "permissions": permissions })).await;
     let user = admin.server.with_token(admin.server.sign_up(name).await);
@@ -137,7 +137,7 @@ on_both_engines! {
         fill(&admin).await;
         let mut wrong = Vec::new();
         for (condition, expected) in [
-            // Lists of conditions, also empty ones.
+            // Lists of conditions, including empty ones.
             (r#"{}"#, "abc"),
             (r#"{ "_and": [] }"#, "abc"),
             (r#"{ "_or": [] }"#, ""),
@@ -147,7 +147,7 @@ on_both_engines! {
             (r#"{ "title": "a", "_or": [{ "title": "b" }] }"#, ""),
             (r#"{ "_or": [{ "title": "a" }, { "title": "b", "done": false }] }"#, "ab"),
             (r#"{ "_and": [{ "_or": [{ "title": "a" }, { "title": "b" }] }, { "_not": { "title": "a" } }] }"#, "b"),
-            // Operators, their other names, several on one field.
+            // Operators, their aliases, and several on one field.
             (r#"{ "title": { "eq": "a", "==": "b" } }"#, ""),
             (r#"{ "amount": { "gte": -0.05, "lt": 1.1 } }"#, "b"),
             (r#"{ "amount": { ">=": "-0.05", "<=": "1.10" } }"#, "ab"),
@@ -157,7 +157,7 @@ on_both_engines! {
             (r#"{ "title": { "Contains": "A" } }"#, "a"),
             (r#"{ "title": { "like": "A" } }"#, ""),
             (r#"{ "title": { "like": "%" } }"#, ""),
-            // Null is a value like others: a leaf is true or false.
+            // Null is an ordinary value, so every test is true or false.
             (r#"{ "amount": null }"#, "c"),
             (r#"{ "amount": { "eq": null } }"#, "c"),
             (r#"{ "amount": { "neq": null } }"#, "ab"),
@@ -174,7 +174,7 @@ on_both_engines! {
             (r#"{ "extra": { "is_null": true } }"#, "bc"),
             (r#"{ "extra": { "notnull": true } }"#, "a"),
             (r#"{ "title": "null" }"#, ""),
-            // Values by the type of their column, with every digit.
+            // Values follow the type of their column, and keep every digit.
             (r#"{ "amount": 1.1000000000000000000000001 }"#, ""),
             (r#"{ "amount": { "neq": 1.1000000000000000000000001 } }"#, "abc"),
             (r#"{ "amount": { "lt": 1.1000000000000000000000001 } }"#, "ab"),
@@ -197,7 +197,7 @@ on_both_engines! {
             (r#"{ "kinds": null }"#, "c"),
             (r#"{ "kinds": { "like": "b" } }"#, "a"),
             (r#"{ "_not": { "kinds": { "ilike": "B" } } }"#, "bc"),
-            // Cells behind a row that is absent are null.
+            // If a related row is absent, its cells are null.
             (r#"{ "project": {} }"#, "abc"),
             (r#"{ "project": { "name": "House" } }"#, "a"),
             (r#"{ "project.name": { "neq": "House" } }"#, "bc"),
@@ -212,7 +212,7 @@ on_both_engines! {
             (r#"{ "project.owner.card_by_holder.name": { "neq": "blue" } }"#, "bc"),
             (r#"{ "project.task_by_project": { "none": {} } }"#, "c"),
             (r#"{ "project.task_by_project": { "every": { "title": "b" } } }"#, "bc"),
-            // Over no rows `some` is false, `none` and `every` are true.
+            // Without rows, `some` is false, and `none` and `every` are true.
             (r#"{ "tags": { "some": {} } }"#, "ab"),
             (r#"{ "tags": { "none": {} } }"#, "c"),
             (r#"{ "tags": { "every": { "_or": [] } } }"#, "c"),
@@ -268,7 +268,7 @@ on_both_engines! {
             (r#"{ "title": { "neq": "$user.roles" } }"#, "invalid_request", "where.title.neq"),
             (r#"{ "amount": "$now" }"#, "invalid_value", "where.amount"),
             (r#"{ "title": "$key.id" }"#, "invalid_value", "where.title"),
-            // The address was never verified.
+            // The email address was never verified.
             (r#"{ "title": "$user.email" }"#, "invalid_value", "where.title"),
         ] {
             let field = (code == "invalid_value").then_some("");
@@ -276,7 +276,7 @@ on_both_engines! {
         }
         assert!(wrong.is_empty(), "{}", wrong.concat());
 
-        // A key is its user, with its own role alone.
+        // A key counts as its user, but has only the rights of its own role.
         let role = admin.post("/api/v1/roles", json!({ "name": "a", "permissions": [{ "resource": "task", "actions": ["read", "create"] }] })).await.data();
         let ann_id = ann.get("/api/v1/me").await.json()["userId"].clone();
         let key = admin.post("/api/v1/api-keys", json!({ "name": "key", "roleId": role["id"], "userId": ann_id })).await.json();
@@ -285,7 +285,7 @@ on_both_engines! {
         assert_eq!(found(&by_key, r#"{ "title": { "in": "$user.roles" } }"#).await, "a");
         assert_eq!(found(&by_key, r#"{ "title": { "neq": "$key.id" }, "created_by": "$user.id" }"#).await, "own");
 
-        // Without a credential nobody is the user.
+        // Without a credential, there is no user.
         let public = json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] });
         assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
         let address = format!("/api/v1/data/task?where={}", encoded(r#"{ "created_by": "$user.id" }"#));
@@ -317,7 +317,7 @@ on_both_engines! {
         }
         let where_and_filter = format!("/api/v1/data/task?where={}&title=a", encoded(r#"{ "done": false }"#));
         assert_eq!(admin.get(&where_and_filter).await.data(), json!([]));
-        // The same parameters as text of the list: a filter's value in JSON is of its own type.
+        // The same parameters as the list's, as text. In JSON, a filter's value has its own type.
         assert_eq!(admin.post(path, json!({ "filters": [{ "field": "title", "value": "null" }] })).await.data(), json!([]));
         for (body, code) in [
             (json!([]), "invalid_request"),
@@ -369,7 +369,7 @@ on_both_engines! {
         let read = |object: &str| json!({ "resource": object, "actions": ["read"] });
         let own = |object: &str| json!({ "resource": object, "actions": ["read", "create"], "rowPolicy": "own" });
 
-        // Without read on what a relation leads to. Nothing that is beside it counts.
+        // Without the right to read what a relation leads to, the condition is refused. Other parts of the condition do not matter.
         let some = user(&admin, "some", json!([read("task"), read("project")])).await;
         for condition in [
             r#"{ "project.owner": {} }"#,
@@ -388,7 +388,7 @@ on_both_engines! {
         }
         assert_eq!(found(&some, r#"{ "project.name": "House" }"#).await, "a");
 
-        // Rows that are hidden: their cells are null, and they take part nowhere.
+        // Hidden rows: their cells are null, and to-many relations do not count them.
         let few = user(&admin, "few", json!([read("task"), own("project"), own("label")])).await;
         for (condition, expected) in [
             (r#"{ "project.name": null }"#, "abc"),

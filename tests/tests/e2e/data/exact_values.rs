@@ -1,9 +1,9 @@
-//! Values that are exactly what was sent, or are refused: digits, times, URLs, schedules.
+//! Values are stored exactly as they were sent, or refused: digits, times, URLs, schedules.
 
 use blockbase_tests::{Admin, Answer, on_both_engines};
 use serde_json::{Value, json};
 
-/// Sends JSON text as it stands: a tree would lose the digits that this is about.
+/// Sends JSON text unchanged. A tree would lose digits.
 async fn send(admin: &Admin<'_>, method: &str, path: &str, text: &str) -> Answer {
     let request = admin.request(method, path).header("content-type", "application/json").body(text.to_owned());
     admin.server.send(request).await
@@ -32,7 +32,7 @@ on_both_engines! {
             holds(&shown, "\"default\":123456789012.123455");
             holds(&shown, "\"default\":9007199254740993");
         }
-        // Readers of the document keep numbers as doubles, so numbers that a double cannot keep are texts there.
+        // Readers of the document keep numbers as doubles. So the document has numbers that a double cannot keep as text.
         let document = admin.get("/api/v1/openapi.json").await;
         holds(&document, "\"default\":\"123456789012.123455\"");
         holds(&document, "The most is 123456789012.123456.");
@@ -93,7 +93,7 @@ on_both_engines! {
             }
         }
 
-        // An alteration keeps what it does not name, and widens by one of the last digits.
+        // An alteration keeps what it does not name. It can raise a bound by one unit of the last digit.
         let field = "/api/v1/objects/exact/fields/d";
         holds(&send(&admin, "PATCH", field, r#"{"max":123456789012.123457}"#).await, "\"default\":123456789012.123455");
         holds(&send(&admin, "PATCH", &one, r#"{"d":123456789012.123457}"#).await, "\"d\":123456789012.123457");

@@ -1,4 +1,4 @@
-//! Exports: the rows of a list as a file, of one moment, whole or visibly not.
+//! Exports: the rows of a list as a file. All rows are from one moment, and an incomplete file is recognizable.
 
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,13 @@ async fn export_of(who: &Admin<'_>, object: &str, query: &str) -> String {
     answer.text
 }
 
-/// The records of a list as their own bytes, which stand between `"data":[` and `],"pagination"`.
+/// The raw bytes of a list's records, which are between `"data":[` and `],"pagination"`.
 async fn listed(who: &Admin<'_>, query: &str) -> String {
     let text = who.get(&format!("/api/v1/data/item?{query}")).await.text;
     text.strip_prefix("{\"data\":[").unwrap().split("],\"pagination\"").next().unwrap().to_owned()
 }
 
-/// An object of a text, a number and whatever else tests need.
+/// Defines an object with a text, a number, and further fields that the tests need.
 async fn define(admin: &Admin<'_>) {
     let fields = json!([
         { "name": "title", "type": "text" },
@@ -69,7 +69,7 @@ async fn double(server: &Server, times: usize) {
     }
 }
 
-/// Sends a request for an export and reads nothing of the response but its head.
+/// Sends a request for an export, and reads only the head of the response.
 async fn open(who: &Admin<'_>, query: &str) -> (TcpStream, String) {
     let address = who.server.base.strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(address).await.unwrap();
@@ -85,7 +85,7 @@ async fn open(who: &Admin<'_>, query: &str) -> (TcpStream, String) {
     (connection, String::from_utf8(head).unwrap())
 }
 
-/// The rest of a response in chunks, and whether it came to its end.
+/// The rest of a response in chunks, and whether it is complete.
 async fn rest(mut connection: TcpStream) -> (Vec<u8>, bool) {
     let mut raw = Vec::new();
     let _ = tokio::time::timeout(Duration::from_secs(60), async {
@@ -129,7 +129,7 @@ on_both_engines! {
         assert!(disposition.starts_with("attachment; filename=\"item-20") && disposition.ends_with("Z.csv\""), "{disposition}");
         assert_eq!(answer.headers["cache-control"], "no-store");
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
-        // Ids are each another, so they are looked at by their form.
+        // Each id is different, so only their form is checked.
         let without_ids: Vec<String> = answer.text.split("\r\n0").enumerate().map(|(place, row)| {
             if place == 0 { row.to_owned() } else { row.split_once(',').unwrap().1.to_owned() }
         }).collect();
@@ -149,7 +149,7 @@ on_both_engines! {
         assert_eq!(as_list, listed(&admin, "sort=-number").await);
         assert!(lines.text.ends_with("}\n"));
 
-        // The parameters of the list, without its bounds.
+        // The parameters of the list, without those of paging.
         for query in ["", "number[gt]=2", "search=hi", "sort=title,-number", "title[is_null]=", "select=id", "select=number,title&number[in]=1,2", "q=nothing"] {
             let exported = export(&admin, &format!("format=ndjson&{query}")).await;
             assert_eq!(exported.trim_end().replace('\n', ","), listed(&admin, query).await, "{query}");
@@ -163,7 +163,7 @@ on_both_engines! {
         assert_eq!(numbers("limit=2&offset=1").await, [1, 2]);
         assert_eq!(numbers("limit=1000000").await.len(), 6);
         assert_eq!(numbers("offset=100").await, [0; 0]);
-        // A field of the parameter's name is filtered with its operator.
+        // If a field has the name of a parameter, its filter needs an operator.
         assert_eq!(numbers("format[eq]=f").await, [3]);
         assert_eq!(export(&admin, "format=csv&select=id&title=none").await, "id\r\n");
         assert_eq!(export(&admin, "format=ndjson&title=none").await, "");
@@ -205,7 +205,7 @@ on_both_engines! {
         }
         admin.get("/api/v1/data/nothing/export?format=csv").await.expect_error(404, "not_found");
         assert_eq!(server.send(admin.request("POST", "/api/v1/data/item/export?format=csv")).await.status, 405);
-        // No count of rows is too large a limit.
+        // A limit may be any number of rows.
         assert_eq!(export(&admin, "format=ndjson&limit=18446744073709551615").await, "");
     }
 
@@ -216,7 +216,7 @@ on_both_engines! {
         server.call("GET", "/api/v1/data/item/export?format=csv", None).await.expect_error(401, "unauthorized");
         let member = server.with_token(server.sign_up("member").await);
         member.get("/api/v1/data/item/export?format=csv").await.expect_error(403, "forbidden");
-        // Permission before parameters, and before existence.
+        // The permission is checked first, before the parameters and before the object's existence.
         member.get("/api/v1/data/item/export").await.expect_error(403, "forbidden");
         member.get("/api/v1/data/nothing/export?format=csv").await.expect_error(403, "forbidden");
         let permissions = json!([{ "resource": "item", "actions": ["create", "read"], "rowPolicy": "own" }]);
@@ -259,7 +259,7 @@ on_both_engines! {
         let of = async |who: &Admin<'_>, query: &str| {
             export_of(who, "deal", &format!("sort=title&select=title,company_id,parent_id&{query}")).await
         };
-        // If the related record has no value in the field, the id stays.
+        // If the field of the related record has no value, the id stays.
         assert_eq!(
             of(&admin, "format=csv&names=company.name,parent.title").await,
             format!(
@@ -275,12 +275,12 @@ on_both_engines! {
             )
         );
         assert!(of(&admin, "format=csv&names=company.share&limit=1").await.ends_with(",a,0.5,\r\n"));
-        // With filters, a search and an order of its own, whose columns have the names of the related object's.
+        // With filters, a search and a sort order of the list. Their columns exist in the related object too.
         assert!(of(&admin, "format=csv&names=parent.title&search=b&title[in]=b").await.ends_with(&format!("{second},b,{nameless},a\r\n")));
-        // A relation can have several, and shows them where `select` leaves its column out.
+        // A relation can show several names. It shows them even if `select` leaves out its column.
         let several = export_of(&admin, "deal", "format=csv&select=title&sort=title&names=company.name,company.number,company.name&limit=1").await;
         assert_eq!(several, format!("id,title,company.name,company.number\r\n{first},a,\"'=Acme, \"\"Ltd\"\"\",7\r\n"));
-        // A field of the parameter's name is filtered with its operator.
+        // If a field has the name of the parameter, its filter needs an operator.
         assert!(of(&admin, "format=csv&names[eq]=x").await.ends_with(&format!("\r\n{third},c,,\r\n")));
         for (query, code) in [
             ("names=company", "invalid_request"),
@@ -330,14 +330,14 @@ on_both_engines! {
         assert_eq!(response.status(), 200);
         let mut chunks = response.bytes_stream();
         let mut body = chunks.next().await.unwrap().unwrap().to_vec();
-        // Half of them go and the others change, while the export is on its way.
+        // During the export, half of the records are deleted, and the others change.
         let writes = async {
             let ids = server.sql("SELECT CAST(id AS TEXT) FROM item WHERE number >= 5000").await;
             let ids: Vec<&String> = ids.iter().map(|row| &row[0]).collect();
             let gone = admin.delete_with("/api/v1/data/item/bulk", json!({ "ids": ids })).await;
             assert_eq!(gone.json()["count"], 1000, "{}", gone.text);
             admin.make("item", json!({ "title": "new", "number": 3 })).await;
-            // Another object may come, too: the schema is that of the moment.
+            // A new object may be defined too, because the export keeps its schema.
             admin.define("other", json!([{ "name": "a", "type": "text" }])).await;
         };
         writes.await;
@@ -362,7 +362,7 @@ on_both_engines! {
         let path = "/api/v1/data/item/export?format=csv&limit=1";
         let first = open(&admin, "format=ndjson").await;
         assert!(first.1.starts_with("HTTP/1.1 200"), "{}", first.1);
-        // It waits a few seconds until the first has read its rows, which may take longer.
+        // The second waits a few seconds until the first has read its rows. That may take longer.
         let mut second = open(&admin, "format=csv").await;
         until("the second has its turn", async || {
             if second.1.starts_with("HTTP/1.1 503") {
@@ -375,7 +375,7 @@ on_both_engines! {
         let refused = admin.get(path).await;
         refused.expect_error(429, "rate_limited");
         assert!(refused.headers.contains_key("retry-after"));
-        // Lists go on. A search has its turn once the exports have read their rows, whether their clients take them or not.
+        // Lists work. A search has its turn once the exports have read their rows, even if their clients do not read.
         assert_eq!(admin.get("/api/v1/data/item?limit=1").await.status, 200);
         until("a search has its turn", async || admin.get("/api/v1/data/item?search=0000001").await.status == 200).await;
         other.get(path).await.expect_error(403, "forbidden");
@@ -397,7 +397,7 @@ on_both_engines! {
         double(&server, 3).await;
         let (connection, head) = open(&admin, "format=ndjson").await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-        // 40 MB are on their way, and nobody takes them.
+        // 40 MB are waiting for a client that does not read.
         until("the database has nothing under way", async || match server.engine() {
             Engine::Sqlite => {
                 admin.make("item", json!({ "title": "new" })).await;
@@ -409,7 +409,7 @@ on_both_engines! {
                 server.sql(busy).await[0][0] == "0"
             }
         }).await;
-        // Nothing is left in the directory to be cleaned up: the file has no name.
+        // The file has no name, so nothing in the directory has to be cleaned up.
         let names = std::fs::read_dir(server.directory().join("svc-data")).unwrap();
         let names: Vec<String> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         assert!(!names.iter().any(|name| name.contains("export")), "{names:?}");
@@ -448,19 +448,19 @@ on_both_engines! {
         fill(&admin, 3000, &"m".repeat(500)).await;
         let large = json!({ "title": "n".repeat(300_000), "number": 1_000_000 });
         assert_eq!(admin.post("/api/v1/data/item", large).await.status, 201);
-        // All in all they are more than one answer may have; one record may not.
+        // All records together exceed the limit of a response. A single record must not.
         let (connection, head) = open(&admin, "format=ndjson&sort=number").await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         let (body, is_whole) = rest(connection).await;
         assert!(!is_whole, "{} bytes look whole", body.len());
         let request = admin.request("GET", "/api/v1/data/item/export?format=csv&sort=number").send().await;
         assert!(match request { Ok(response) => response.bytes().await.is_err(), Err(_) => true });
-        // If nothing was sent yet, the answer has an error status.
+        // If nothing was sent yet, the response has an error status.
         admin.get("/api/v1/data/item/export?format=csv&sort=-number").await.expect_error(400, "answer_too_large");
         let text = export(&admin, "format=ndjson&sort=number&number[lt]=1000000").await;
         assert!(text.lines().count() == 3000 && text.len() > 1_000_000);
         assert_eq!(export(&admin, "format=ndjson&sort=-number&select=number").await.lines().count(), 3001);
-        // No place is left behind.
+        // Every permit was given back.
         for _ in 0..5 {
             admin.get("/api/v1/data/item/export?format=csv&sort=-number").await.expect_error(400, "answer_too_large");
         }
@@ -473,7 +473,7 @@ on_both_engines! {
         define(&admin).await;
         fill(&admin, 1000, "row").await;
         double(&server, 7).await;
-        // Pages of mapped files belong to the cache of the system. The write resets the peak.
+        // The pages of mapped files belong to the system's cache. The write below resets the peak.
         let memory = |name: &str| kilobytes(&server, name).saturating_sub(kilobytes(&server, "RssFile"));
         std::fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5").unwrap();
         let before = memory("VmRSS");

@@ -1,5 +1,5 @@
-//! Reads cost their reader: whatever one caller reads, others are answered, memory is bounded, and a caller who has left costs
-//! nothing any more.
+//! The cost of reads: whatever one caller reads, others are served, and memory is bounded. A client that has disconnected costs nothing any
+//! more.
 
 mod answers;
 mod cost;
@@ -10,7 +10,7 @@ mod texts;
 use blockbase_tests::{Admin, Server};
 use serde_json::json;
 
-/// Someone who may read and write the records of one object, and nothing else.
+/// A user who may only read and write the records of one object.
 async fn weak_user<'a>(admin: &Admin<'a>, name: &str, object: &str) -> Admin<'a> {
     let grants = json!([{ "resource": object, "actions": ["read", "create", "update", "delete"] }]);
     let role = json!({ "name": format!("role_{name}"), "permissions": grants });

@@ -1,4 +1,4 @@
-//! `?on_conflict=`: one record, inserted or updated.
+//! `?on_conflict=`: one record is inserted or updated.
 
 use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ on_both_engines! {
         let changed = second.json()["data"].clone();
         assert_eq!((&changed["id"], &changed["title"], &changed["stock"], &changed["price"]), (&made["id"], &json!("Two"), &json!(3), &json!(5)));
         assert_eq!((&changed["created_by"], &changed["created_at"]), (&made["created_by"], &made["created_at"]));
-        // A field that the body leaves out keeps its value, with a default or without.
+        // A field that the body leaves out keeps its value, whether it has a default or not.
         let third = upsert("sku", json!({ "sku": "a", "title": "Two" })).await.json();
         assert_eq!((&third["data"]["price"], &third["created"]), (&json!(5), &json!(false)));
 
@@ -76,7 +76,7 @@ on_both_engines! {
         assert_eq!(upsert("sku", json!({ "sku": "a" })).await.expect_error(400, "not_null_violation")["field"], "title");
         assert_eq!(upsert("sku", json!({ "sku": "a", "title": "t", "stock": -1 })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "stock");
         assert_eq!(upsert("sku", json!({ "sku": "a", "title": "t", "colour": 1 })).await.expect_error(400, "unknown_field")["field"], "colour");
-        // Another unique target in the way is no conflict of this one.
+        // A conflict with another unique target is an error.
         admin.make("product", json!({ "sku": "a", "region": "eu", "code": 1, "title": "t" })).await;
         admin.make("product", json!({ "sku": "b", "title": "t" })).await;
         upsert("sku", json!({ "sku": "b", "region": "eu", "code": 1, "title": "t" })).await.expect_error(409, "unique_violation");
@@ -95,7 +95,7 @@ on_both_engines! {
         assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 201)), "{answers:?}");
         assert_eq!(created, 1);
         assert_eq!(admin.get("/api/v1/data/product").await.json()["pagination"]["totalCount"], 1);
-        // Each event begins where the one before it ended.
+        // Each event begins with the state in which the previous one ended.
         let events = admin.outbox("product").await;
         assert_eq!(events.len(), 24);
         let titles: std::collections::HashSet<String> = events.iter().map(|(_, event)| event["after"]["title"].to_string()).collect();

@@ -1,4 +1,4 @@
-//! Requests that are wrong in their form: the right 4xx in the envelope, and nothing changed.
+//! Malformed requests: each gets the right 4xx in the envelope, and changes nothing.
 
 use std::io::{Read, Write};
 

@@ -1,4 +1,4 @@
-//! The OpenAPI document: it has the live schema, shows each caller what they may know, and matches the answers.
+//! The OpenAPI document: it has the live schema, shows callers only what they may know, and matches the responses.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ async fn document(who: &Admin<'_>) -> Value {
     answer.json()
 }
 
-/// `method path` of everything in the document.
+/// `method path` of every operation in the document.
 pub(crate) fn operations(document: &Value) -> BTreeSet<String> {
     let paths = document["paths"].as_object().unwrap().iter();
     paths
@@ -24,7 +24,7 @@ pub(crate) fn operations(document: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// Every `$ref` of a value.
+/// Every `$ref` in a value.
 fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
         Value::Object(members) => {
@@ -36,7 +36,7 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// Checks an answer against the document: its status is declared, and its body is of the schema.
+/// Checks a response against the document: its status is declared, and its body matches the schema.
 #[track_caller]
 fn assert_described(document: &Value, method: &str, path: &str, answer: &Answer) {
     let response = &document["paths"][path][method]["responses"][answer.status.to_string()];
@@ -188,7 +188,7 @@ on_sqlite_first! {
         }
         for condition in ["*", "\"other\"", "malformed"] {
             for (method, body) in [("PATCH", json!({ "priority": 1 })), ("DELETE", Value::Null)] {
-                // A deletion on a condition that holds comes last.
+                // A deletion whose condition is met comes last.
                 if (method, condition) != ("DELETE", "*") {
                     let request = admin.request(method, &one).header("if-match", condition);
                     let request = if body.is_null() { request } else { request.json(&body) };
@@ -235,7 +235,7 @@ on_sqlite_first! {
             json!({ "type": ["integer", "null"], "format": "int32", "minimum": 0, "maximum": 9 })
         );
         assert_eq!((&task["properties"]["stars"]["maximum"], &task["properties"]["code"]["pattern"]), (&json!(5), &json!("^[A-Z]{2}-[0-9]+$")));
-        // A flag that only one dialect of patterns knows stays in words.
+        // If a flag exists in only one dialect of patterns, the pattern is described in words.
         assert!(task["properties"]["word"]["pattern"].is_null());
         assert!(task["properties"]["word"]["description"].as_str().unwrap().contains("(?i)^[a-z]+$"));
         assert_eq!(made["components"]["schemas"]["TaskCreateInput"]["required"], json!(["title"]));
@@ -298,7 +298,7 @@ on_sqlite_first! {
         // A caller who may read one object sees this object, without the keys that lead to others.
         let grants = r#"[{"resource":"task","actions":["read"]},{"resource":"tag","actions":["create"]}]"#;
         server.sql(&format!("UPDATE svc_roles SET permissions = '{grants}' WHERE name = 'public'")).await;
-        // Without what it keeps of the role.
+        // The restart drops cached permissions of the role.
         let server = server.restart().await;
         let seen = server.call("GET", "/api/v1/openapi.json", None).await.json();
         let paths: Vec<&String> = seen["paths"].as_object().unwrap().keys().filter(|path| path.contains("/data/")).collect();

@@ -1,4 +1,4 @@
-//! Who may call what: every operation of the OpenAPI document, closed without its grant and open with that grant alone.
+//! The permissions of every operation in the OpenAPI document: refused without its grant, and allowed with only that grant.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,22 +25,22 @@ const RESOURCES: [&str; 13] = [
 ];
 const PASSWORD: &str = "correct horse battery";
 
-/// Who may call an operation.
+/// The callers who may use an operation.
 enum Guard {
-    /// Everybody; the status without a credential.
+    /// Everybody. The number is the status without a credential.
     Anyone(u16),
-    /// Everybody with a credential.
+    /// Every caller with a credential.
     Known,
-    /// A session, which an API key is not; the status with one.
+    /// A caller with a session. An API key has none. The number is the status with a session.
     Session(u16),
-    /// The same, where a key is known and refused with 403.
+    /// The same, but a key is recognized and gets 403.
     Person(u16),
-    /// The grants that a caller needs, all of them, and the status if they are for own rows only: 403 if there are no own rows,
-    /// 404 if the row belongs to somebody else.
+    /// A caller with all of these grants. The number is the status if the grants are for own rows only: 403 if there are no own rows, 404
+    /// if the row belongs to somebody else.
     Grants(Vec<(&'static str, &'static str)>, u16),
 }
 
-/// One operation, and a call of it. `<name>` stands for what [`Fixtures`] makes.
+/// One operation, and a call of it. `<name>` stands for something that [`Fixtures`] makes.
 struct Route {
     /// `method path` as in the document.
     operation: String,
@@ -54,7 +54,7 @@ fn route(operation: &str, path: &str, body: Value, guard: Guard) -> Route {
     Route { operation: operation.to_owned(), path: path.to_owned(), body, guard }
 }
 
-/// The table: every operation once at least, and once more for each way to call it that needs other grants.
+/// The table. It has every operation at least once, and again for each way to call it that needs other grants.
 fn routes() -> Vec<Route> {
     let mut routes = vec![
         route("get /healthz", "", Value::Null, Guard::Anyone(200)),
@@ -66,13 +66,13 @@ fn routes() -> Vec<Route> {
         route("put /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("patch /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("delete /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
-        // GraphQL answers well-formed requests with 200 and reports errors in the body. Its own tests check its operations.
+        // GraphQL answers well-formed requests with 200, and reports errors in the body. Its own tests check its operations.
         route("post /api/v1/graphql", "", json!({}), Guard::Anyone(400)),
         route("get /api/v1/graphql", "", Value::Null, Guard::Anyone(400)),
         route("put /api/v1/graphql", "", json!({}), Guard::Anyone(401)),
         route("delete /api/v1/graphql", "", Value::Null, Guard::Anyone(405)),
         route("get /api/v1/graphql/assets/{name}", "/api/v1/graphql/assets/none", Value::Null, Guard::Anyone(404)),
-        // Nobody may read anything without a credential here. The tests of MCP check its tools.
+        // Without a credential, nothing is readable here. The tests of MCP check its tools.
         route("post /api/v1/mcp", "", json!({}), Guard::Anyone(401)),
         route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
@@ -108,9 +108,9 @@ fn routes() -> Vec<Route> {
             Guard::Session(400),
         ),
         route("post /api/auth/update-user", "", json!({ "name": "renamed" }), Guard::Session(200)),
-        // The session is no guest's.
+        // The session is not a guest's.
         route("post /api/auth/delete-anonymous-user", "", json!({}), Guard::Session(403)),
-        // There is nothing to claim.
+        // No account is waiting for its claim.
         route(
             "post /api/v1/admin/claim",
             "",
@@ -141,7 +141,7 @@ fn routes() -> Vec<Route> {
         guarded(&format!("get {base}/export"), &format!("{base}/export?format=csv"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/aggregate"), &format!("{base}/aggregate?fn=count"), Value::Null, &[read], 200);
         guarded(&format!("post {base}/query"), "", json!({ "sort": "-created_at" }), &[read], 200);
-        // A condition on related records needs what reading them needs.
+        // A condition on related records needs the same rights as reading them.
         let related = json!({ "where": { "tags": { "some": {} } } });
         guarded(&format!("post {base}/query"), "", related, &[read, (other, "read")], 200);
         for path in ["?", "/export?format=csv&", "/aggregate?fn=count&"] {
@@ -161,7 +161,7 @@ fn routes() -> Vec<Route> {
             guarded(&operation, &format!("{one}/links/tags"), ids, &[update, (other, "read")], 404);
         }
     }
-    // An upsert may do either.
+    // An upsert may insert or update.
     let upsert = "/api/v1/data/tag?on_conflict=code";
     let record = json!({ "name": "t", "code": "<word>" });
     guarded("post /api/v1/data/tag", upsert, record, &[("tag", "create"), ("tag", "update")], 201);
@@ -183,7 +183,7 @@ fn routes() -> Vec<Route> {
     guarded("delete /api/v1/objects/{name}/fields/{field}", one, Value::Null, &[delete], 403);
     let dependents = "/api/v1/objects/tag/dependents?field=name";
     guarded("get /api/v1/objects/{name}/dependents", dependents, Value::Null, &[read], 403);
-    // A plan needs what the change needs, and where it asks the rows, read on all of them.
+    // A plan needs the rights of the change. If the change looks at the rows, it also needs read on all of them.
     guarded("post /api/v1/objects", "/api/v1/objects?dryRun=true", json!({ "name": "<word>" }), &[create], 403);
     let (reads, planned) = (("tag", "read"), "/api/v1/objects/tag/fields/name?dryRun=true");
     guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "label": "A label" }), &[update], 403);
@@ -210,7 +210,7 @@ fn routes() -> Vec<Route> {
     guarded(operation, replay, json!({ "eventId": "<installed_event>" }), &[update, ("events", "read")], 403);
     let manage = ("blocks", "manage");
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
-    // A rollback gives other code access to the secrets, so it needs manage.
+    // A rollback gives the secrets to other code, so it needs manage.
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<secretive>/rollback", json!({}), &[manage], 403);
     let (secrets, secret) = ("/api/v1/blocks/<secretive>/secrets", json!({ "name": "KEY", "value": "x" }));
     guarded("get /api/v1/blocks/{block}/secrets", secrets, Value::Null, &[manage], 403);
@@ -239,7 +239,7 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/users/{id}/sessions", sessions, Value::Null, &[read], 404);
     guarded("delete /api/v1/users/{id}/sessions", sessions, Value::Null, &[update], 404);
     guarded("delete /api/v1/users/{id}/sessions/{session}", "/api/v1/users/<session>", Value::Null, &[update], 404);
-    // Nobody gives roles to themselves by a grant for their own row.
+    // A grant for one's own row does not allow users to give roles to themselves.
     guarded("post /api/v1/users/{id}/roles", "/api/v1/users/<user>/roles", json!({ "roleId": "empty" }), &[update], 403);
     guarded("delete /api/v1/users/{id}/roles/{role}", "/api/v1/users/<holder>/roles/empty", Value::Null, &[update], 403);
 
@@ -256,10 +256,10 @@ fn routes() -> Vec<Route> {
     let webhook = json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] });
     let one = "/api/v1/webhooks/<webhook>";
     guarded("get /api/v1/webhooks", "", Value::Null, &[read], 403);
-    // It will see what it subscribes to, so its maker has to be allowed to.
+    // The webhook sends what it subscribes to, so its maker needs the right to read that.
     guarded("post /api/v1/webhooks", "", webhook, &[create, ("task", "read")], 403);
     guarded("get /api/v1/webhooks/{id}", one, Value::Null, &[read], 403);
-    // Acting on one takes the rights that it carries.
+    // A caller who changes a webhook needs the rights that it has.
     let reads = ("task", "read");
     guarded("patch /api/v1/webhooks/{id}", one, json!({ "enabled": true }), &[update, reads], 403);
     let elsewhere = json!({ "url": "https://elsewhere.invalid/" });
@@ -298,7 +298,7 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/settings", "", Value::Null, &[("settings", "read")], 403);
     guarded("get /api/v1/status", "", Value::Null, &[("settings", "read")], 403);
     guarded("get /api/v1/tasks", "", Value::Null, &[read], 403);
-    // It will call the action, so its maker has to be allowed to.
+    // The task calls the action, so its maker needs the right to call it.
     guarded("post /api/v1/tasks", "", job(), &[create, ("blocks", "update")], 403);
     guarded("get /api/v1/tasks/{id}", "/api/v1/tasks/<job>", Value::Null, &[read], 403);
     guarded("patch /api/v1/tasks/{id}", "/api/v1/tasks/<job>", json!({ "enabled": false }), &[update, calls], 403);
@@ -320,7 +320,7 @@ fn job() -> Value {
     json!({ "name": "<word>", "type": "block_action", "schedule": "0 0 1 1 *", "config": config })
 }
 
-/// What calls are about, made by the admin when it is asked for, and kept until a call succeeds.
+/// Things that calls use. The admin makes them when they are needed, and they are kept until a call succeeds.
 struct Fixtures<'a> {
     admin: Admin<'a>,
     kept: HashMap<String, String>,
@@ -333,7 +333,7 @@ impl Fixtures<'_> {
         format!("word{}", self.words)
     }
 
-    /// A new user; their id.
+    /// Makes a user, and returns their id.
     async fn user(&mut self) -> String {
         let name = self.word();
         let token = self.admin.server.sign_up(&name).await;
@@ -382,7 +382,7 @@ impl Fixtures<'_> {
                 assert_eq!(installed.status, 201, "{}", installed.text);
                 word
             }
-            // What any reader of events may see.
+            // Any reader of events may see this one.
             "installed_event" => {
                 let events = self.admin.get("/api/v1/events?topic=block.installed&limit=1").await.data();
                 events[0]["id"].as_str().unwrap().to_owned()
@@ -408,7 +408,7 @@ impl Fixtures<'_> {
                 user
             }
             "key" => id(&self.admin.post("/api/v1/api-keys", json!({ "name": word, "roleId": "empty" })).await),
-            // A key that acts as somebody who holds nothing.
+            // A key that acts as a user without rights.
             "loose" => {
                 let user = self.user().await;
                 id(&self.admin.post("/api/v1/api-keys", json!({ "name": word, "roleId": "empty", "userId": user })).await)
@@ -444,7 +444,7 @@ impl Fixtures<'_> {
         }
     }
 
-    /// A template with what it asks for in its place. A word is another each time.
+    /// Fills in the placeholders of a template. A word is different each time.
     async fn filled(&mut self, template: &str) -> String {
         let mut text = template.to_owned();
         while let Some((before, rest)) = text.split_once('<') {
@@ -493,7 +493,7 @@ fn everything() -> impl Iterator<Item = (&'static str, &'static str)> {
     RESOURCES.into_iter().flat_map(|resource| ACTIONS.map(|action| (resource, action)))
 }
 
-/// Those who call: with what `limited` and `public` hold at the moment, or with nothing.
+/// The callers. Some have the current grants of `limited` or `public`, others have none.
 struct Callers {
     /// A user without a role.
     stranger: String,
@@ -518,7 +518,7 @@ async fn make_callers(admin: &Admin<'_>) -> Callers {
     let stranger = server.sign_up("stranger").await;
     let guest = server.call("POST", "/api/auth/sign-in/anonymous", Some(json!({}))).await.json();
     let guest = guest["token"].as_str().unwrap().to_owned();
-    // Whose sessions come and go.
+    // A user whose sessions come and go.
     server.sign_up("visitor").await;
     let limited = server.sign_up("limited").await;
     let user = server.with_token(limited.clone()).get("/api/v1/me").await.json()["userId"].clone();
@@ -531,7 +531,7 @@ async fn make_callers(admin: &Admin<'_>) -> Callers {
     Callers { stranger, guest, limited: [limited, key("limited").await], empty_key: key("empty").await }
 }
 
-/// Collects what is wrong, so that one run reports every operation.
+/// Collects the faults, so that one run reports every operation.
 #[derive(Default)]
 struct Findings(Vec<String>);
 
@@ -577,7 +577,7 @@ async fn check_grants(
         findings.expect(answer.status < 300, route, &format!("with exactly {needs:?}, to be let in"), &answer);
     }
 
-    // If own rows are not enough, they are not enough for any single grant.
+    // If own rows are not enough, then no single grant may be limited to them.
     let narrowed: Vec<Vec<(&str, &str)>> = match own {
         403 => needs.iter().map(|need| vec![*need]).collect(),
         _ => vec![needs.to_vec()],
@@ -605,7 +605,7 @@ async fn check_grants(
     set_role(&admin, "public", json!([])).await;
 }
 
-/// Session-only operations take no key, not even one that may do everything or that comes beside a session.
+/// Operations for sessions accept no key: neither one that may do everything, nor one beside a session.
 async fn check_session(
     fixtures: &mut Fixtures<'_>,
     findings: &mut Findings,
@@ -633,7 +633,7 @@ async fn check_session(
     findings.expect(answer.status == status, route, &format!("with a session, to be answered {status}"), &answer);
 }
 
-/// What can be wrong with a request beside its caller.
+/// Parts of a request that can be invalid.
 #[derive(Clone, Copy, Debug)]
 enum Broken {
     Query,
@@ -668,11 +668,11 @@ impl Fixtures<'_> {
     }
 }
 
-/// Who calls is found out before what they send is looked at.
+/// The caller is checked before the rest of the request.
 async fn check_order(fixtures: &mut Fixtures<'_>, callers: &Callers, key: &str, findings: &mut Findings, route: &Route) {
     let huge = format!("[{}[]]", "[],".repeat(3_300_000));
     let refused: Vec<(Option<&str>, u16)> = match &route.guard {
-        // By its path alone this one is for everybody.
+        // By its path this operation is open to everybody.
         Guard::Anyone(401) | Guard::Known => vec![(None, 401)],
         Guard::Anyone(_) => return,
         Guard::Session(_) => vec![(None, 401), (Some(key), 401)],
@@ -724,7 +724,7 @@ async fn check(server: &Server, routes: &[Route]) -> Findings {
             Guard::Known => {
                 findings.denied(401, route, "without a credential", &fixtures.call(route, None).await);
                 for credential in [&callers.stranger, &callers.empty_key] {
-                    // A stream has no end to wait for.
+                    // The test does not wait for the end of a stream.
                     let answer = server.request("GET", &route.path).bearer_auth(credential).send().await.unwrap();
                     assert_eq!(answer.status(), 200, "{}", route.operation);
                 }

@@ -1,11 +1,11 @@
-//! What a browser and a network may do with the server: hosts, origins, headers of answers, metrics, the log, the first sign-up.
+//! What browsers and the network may do with the server: hosts, origins, response headers, metrics, the log, the first sign-up.
 
 use blockbase_tests::{Answer, Engine, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One address of each surface, and a method that it answers.
+/// One path of each surface, with a method that it supports.
 const SURFACES: [(&str, &str); 6] = [
     ("GET", "/api/v1/data/task"),
     ("POST", "/api/v1/data/task"),
@@ -24,7 +24,7 @@ fn port(server: &Server) -> &str {
     server.base.rsplit_once(':').unwrap().1
 }
 
-/// Sends bytes and returns what comes back until the server closes.
+/// Sends bytes, and returns everything until the server closes the connection.
 async fn raw(server: &Server, text: &str) -> String {
     let mut stream = TcpStream::connect(server.base.strip_prefix("http://").unwrap()).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -33,12 +33,12 @@ async fn raw(server: &Server, text: &str) -> String {
     answer
 }
 
-/// What the log has of the boot.
+/// The log of the boot.
 async fn log_of_boot(server: &Server) -> String {
     server.log_with("ready").await
 }
 
-/// The address of the metrics' own listener.
+/// The address of the separate listener for metrics.
 async fn metrics_address(server: &Server) -> String {
     let log = server.log_with("server.metrics_address=").await;
     log.split("server.metrics_address=").nth(1).unwrap().split_whitespace().next().unwrap().to_owned()
@@ -64,7 +64,7 @@ on_both_engines! {
                     assert_ne!(answer.status, 403, "{surface:?} {own}: {}", answer.text);
                 }
             }
-            // Nothing happened.
+            // The requests changed nothing.
             assert_eq!(server.sql("SELECT count(*) FROM svc_users").await[0][0], "0");
             // A write with a cookie still needs an origin.
             let answer = ask(&server, SURFACES[1], &[("cookie", "a=b")]).await;
@@ -95,12 +95,12 @@ async fn a_host_is_a_known_name_or_an_address() {
     }
     for host in ["evil.example", "localhost:1", "api.example.com.evil.example"] {
         ask(&server, me, &[("host", host)]).await.expect_error(403, "forbidden");
-        // Health checks of the operator may use any name.
+        // Health checks may use any host name.
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&server, ("GET", path), &[("host", host)]).await.status, 200, "{host}");
         }
     }
-    // A page of an address is its own with the same scheme and port alone.
+    // A page from an IP address is the server's own only with the same scheme and port.
     for (host, own, foreign) in [
         ("192.0.2.7".to_owned(), "https://192.0.2.7".to_owned(), "http://192.0.2.7".to_owned()),
         ("192.0.2.7:443".to_owned(), "https://192.0.2.7".to_owned(), "http://192.0.2.7:80".to_owned()),
@@ -127,13 +127,13 @@ async fn a_host_is_a_known_name_or_an_address() {
         let answer = raw(&server, &format!("{head}Connection: close\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.") && answer.contains(" 400 Bad Request"), "{head}: {answer}");
     }
-    // A loopback page is foreign to a server with a public name; a page of the very address that was asked is its own.
+    // For a server with a public name, a loopback page is foreign. A page from the address of the request is its own.
     let answer = ask(&server, me, &[("origin", &format!("http://localhost:{port}"))]).await;
     assert_eq!(answer.json()["error"], "INVALID_ORIGIN");
     let own = [("host", "192.0.2.7:8080"), ("origin", "http://192.0.2.7:8080")];
     assert_eq!(ask(&server, me, &own).await.status, 200);
     assert_eq!(ask(&server, me, &[own[0], ("origin", "http://192.0.2.7:8081")]).await.status, 403);
-    // Third parties call hooks at the public host, and pages of theirs may.
+    // Third parties call hooks at the public host, and their pages may do so.
     let hook = ("POST", "/api/v1/hooks/none/none");
     ask(&server, hook, &[("origin", "https://evil.example")]).await.expect_error(404, "not_found");
     ask(&server, hook, &[("host", "evil.example")]).await.expect_error(403, "forbidden");
@@ -221,7 +221,7 @@ on_both_engines! {
 async fn metrics_are_for_those_who_operate_the_server() {
     let with_telemetry = || ServerBuilder::new(Engine::Sqlite).env("SVC_TELEMETRY", "true");
     let metrics = ("GET", "/metrics");
-    // Without more, this machine alone.
+    // Without further settings, only this machine gets the metrics.
     let server = with_telemetry().start().await;
     assert_eq!(server.call("GET", "/metrics", None).await.status, 200);
     for (name, value) in [
@@ -236,7 +236,7 @@ async fn metrics_are_for_those_who_operate_the_server() {
     }
     let server = with_telemetry().env("SVC_PUBLIC_URL", "https://api.example.com").start().await;
     server.call("GET", "/metrics", None).await.expect_error(403, "forbidden");
-    // With a token set, a client that has it gets the metrics under any host name.
+    // With a token, a client that sends it gets the metrics under any host name.
     let server = with_telemetry()
         .env("SVC_METRICS_TOKEN", "of-the-scraper")
         .env("SVC_PUBLIC_URL", "https://api.example.com")
@@ -254,7 +254,7 @@ async fn metrics_are_for_those_who_operate_the_server() {
     assert!(scraped.status == 200 && scraped.text.contains("target_info"), "{}", scraped.text);
     let admin = server.admin().await;
     admin.get("/metrics").await.expect_error(401, "unauthorized");
-    // With a listener of their own they are nowhere else.
+    // With a separate listener, the metrics are only there.
     let server = with_telemetry().env("SVC_METRICS_LISTEN", "127.0.0.1:0").start().await;
     server.call("GET", "/metrics", None).await.expect_error(404, "not_found");
     let address = metrics_address(&server).await;
@@ -298,7 +298,7 @@ on_both_engines! {
             let json = refused.expect_error(403, "setup_token_required");
             assert_eq!(json["code"], "setup_token_required");
         }
-        // A guest is not an admin, and cannot become one without the token either.
+        // A guest is not an admin, and needs the token too to become one.
         let guest = server.call("POST", "/api/auth/sign-in/anonymous", None).await.json()["token"].as_str().unwrap().to_owned();
         let upgrade = server.call_as(Some(&guest), "POST", "/api/auth/sign-up/email", Some(sign_up_body("eve"))).await;
         upgrade.expect_error(403, "setup_token_required");
@@ -307,7 +307,7 @@ on_both_engines! {
         assert_eq!(first.status, 200, "{}", first.text);
         let ada = server.with_token(first.json()["token"].as_str().unwrap().to_owned());
         assert_eq!(ada.get("/api/v1/me").await.json()["roles"], json!(["admin"]));
-        // The second needs none.
+        // The second account needs no token.
         assert_eq!(sign_up(&server, "bob", None).await.status, 200);
     }
 

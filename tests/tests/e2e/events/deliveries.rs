@@ -1,4 +1,4 @@
-//! Deliveries: their order, their independence, what the ledger and the outbox show; and streams that begin in the past.
+//! Deliveries: their order and independence, the ledger and the outbox. Also streams that begin in the past.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::events::Stream;
 use crate::events::webhooks::{ledger_until, make, quick};
 
-/// A delivery that has ended well.
+/// Whether all deliveries have succeeded.
 fn delivered(entries: &[Value]) -> bool {
     !entries.is_empty() && entries.iter().all(|entry| entry["status"] == "delivered")
 }
@@ -19,7 +19,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let receiver = Receiver::start().await;
-        // Every event of the slow record takes its time.
+        // Every event of the slow record takes some time.
         receiver.answer(|_, request| {
             let payload = &request.json()["payload"];
             let title = if payload["after"].is_null() { &payload["before"]["title"] } else { &payload["after"]["title"] };
@@ -91,7 +91,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let receiver = Receiver::start().await;
         make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
-        // It answers, so that more than one call is under way at a time from here on.
+        // The receiver answers once, so from now on several calls run at the same time.
         admin.make("task", json!({ "title": "first" })).await;
         receiver.wait_for(1).await;
         receiver.answer(|_, _| Reply::After(Duration::from_millis(1500)));
@@ -108,7 +108,7 @@ on_both_engines! {
         let server = builder.start().await;
         let admin = server.with_token(token);
         let entries = ledger_until(&admin, "pageSize=100", |entries| entries.len() == 41 && delivered(entries)).await;
-        // Nothing was sent twice: what was under way was settled, the rest released.
+        // Nothing was sent twice: running calls were finished, and the other deliveries were released.
         assert!(entries.iter().all(|entry| entry["attempts"] == 1));
         assert_eq!(receiver.count(), 41);
     }
@@ -134,7 +134,7 @@ on_both_engines! {
         let page = get("pageSize=3&page=2").await;
         assert_eq!(page["pagination"], json!({ "page": 2, "pageSize": 3, "totalCount": 10, "totalPages": 4, "hasNextPage": true, "hasPreviousPage": true }));
         assert_eq!(page["data"].as_array().unwrap().len(), 3);
-        // The newest event first.
+        // The newest event comes first.
         let all = get("").await;
         let instants: Vec<&str> = all["data"].as_array().unwrap().iter().map(|entry| entry["occurredAt"].as_str().unwrap()).collect();
         assert!(instants.windows(2).all(|pair| pair[0] >= pair[1]), "{instants:?}");
@@ -174,7 +174,7 @@ on_both_engines! {
             assert_eq!(admin.get(&format!("/api/v1/events?{bad}")).await.status, 400, "{bad}");
         }
         assert_eq!(topics(&admin, "?limit=100000").await.len(), topics(&admin, "?limit=500").await.len());
-        // Read on `events` opens the list; what an object's records hold needs read on the object.
+        // Read on `events` gives access to the list. Payloads of an object's records need read on that object.
         let key = async |name: &str, permissions: Value| {
             assert_eq!(admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.status, 201);
             let key = admin.post("/api/v1/api-keys", json!({ "name": name, "roleId": name })).await.json()["key"].clone();
@@ -199,7 +199,7 @@ on_both_engines! {
             assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
         }
         let since = server.sql("SELECT id FROM svc_events WHERE topic = 'data.task.created' ORDER BY seq LIMIT 1").await[0][0].clone();
-        // Writes go on while the past is read.
+        // Writes continue while the past is read.
         let (mut seen, writes) = (Vec::new(), async {
             for number in 0..200 {
                 admin.post("/api/v1/data/task", json!({ "title": format!("live {number}") })).await.data();
@@ -249,7 +249,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let mut stuck = Stream::open(&admin, "").await;
         let mut quick_reader = Stream::open(&admin, "").await;
-        // More than its connection's buffers hold, and far more than 1,024 events.
+        // More than the buffers of a connection hold, and far more than 1,024 events.
         let records: Vec<Value> = (0..500).map(|number| json!({ "title": format!("{number} {}", "x".repeat(150)) })).collect();
         for _ in 0..30 {
             assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
@@ -276,7 +276,7 @@ on_both_engines! {
         });
         make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
         let hot = admin.make("task", json!({ "title": "hot" })).await;
-        // More than a claim looks at in its first window.
+        // More than a claim reads in its first window.
         for number in 0..250 {
             admin.patch(&format!("/api/v1/data/task/{hot}"), json!({ "title": format!("hot {number}") })).await.data();
         }
@@ -326,7 +326,7 @@ on_both_engines! {
         admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
         let installed = admin.install("", example_block("mirror").await).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
-        // If the handler fails, the delivery fails too, and is tried again.
+        // If the handler fails, the delivery fails too, and is retried.
         let id = admin.make("note", json!({ "title": "a" })).await;
         let entry = ledger_until(&admin, "consumer=mirror:notes", |entries| entries[0]["status"] == "failed").await.remove(0);
         assert_eq!(entry["handler"], "mirror.mirror");
@@ -340,7 +340,7 @@ on_both_engines! {
         admin.patch(&format!("/api/v1/data/note/{id}"), json!({ "title": "b" })).await.data();
         ledger_until(&admin, "consumer=mirror:notes", |entries| entries.len() == 2 && delivered(entries)).await;
         assert_eq!(admin.get("/api/v1/data/copy").await.data()[0]["copy"]["title"], "b");
-        // A disabled block gets nothing; what came meanwhile is not made up for.
+        // A disabled block gets no events, and does not get them later either.
         admin.patch("/api/v1/blocks/mirror", json!({ "enabled": false })).await.data();
         let other = admin.make("note", json!({ "title": "unseen" })).await;
         admin.patch("/api/v1/blocks/mirror", json!({ "enabled": true })).await.data();
@@ -370,7 +370,7 @@ on_both_engines! {
         assert_eq!((&dead["consumer"], &dead["error"], &dead["attempts"], &dead["status"]), (&json!("mirror:copies"), &json!("causation depth"), &json!(0), &json!("failed")));
         ledger_until(&admin, "consumer=mirror:log", |entries| entries.len() == 10 && delivered(entries)).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
-        // One from outside, eight that handlers caused, and the ninth, which is recorded and goes to no block.
+        // The first event comes from outside, and handlers cause eight more. The ninth is recorded, but no block gets it.
         assert_eq!(server.sql("SELECT depth FROM svc_events WHERE topic = 'data.copy.created' ORDER BY seq").await, (0..=9).map(|depth| vec![depth.to_string()]).collect::<Vec<_>>());
         assert_eq!(admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"], 10);
     }
@@ -387,7 +387,7 @@ on_both_engines! {
         });
         let packed = pack(example_block("mirror").await, manifest).await.unwrap();
         assert_eq!(admin.install("", packed).await.status, 201);
-        // The time until the instance has begun to follow the block's events.
+        // After this time, the instance has begun to follow the block's events.
         tokio::time::sleep(Duration::from_millis(300)).await;
         admin.make("copy", json!({ "source": "x", "copy": {} })).await;
         let count = async || admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"].as_i64().unwrap();
@@ -427,7 +427,7 @@ on_both_engines! {
         assert_eq!((&webhook["source"], &webhook["name"], &webhook["enabled"]), (&json!("block:echo"), &json!("audit"), &json!(true)));
         admin.make("task", json!({ "title": "a" })).await;
         assert_eq!(receiver.wait_for(1).await[0].header("x-from"), "block");
-        // It is the block's: it can be switched, and goes with the block.
+        // The webhook belongs to the block: it can be turned on and off, and is deleted with the block.
         admin.patch(&path, json!({ "url": "https://example.com" })).await.expect_error(409, "conflict");
         admin.delete(&path).await.expect_error(409, "conflict");
         admin.patch(&path, json!({ "enabled": false })).await.data();
@@ -440,7 +440,7 @@ on_both_engines! {
         assert_eq!(admin.delete("/api/v1/blocks/echo").await.status, 204);
         admin.get(&path).await.expect_error(404, "not_found");
 
-        // The installer consents for themselves: what they may not read or make, they cannot hand on.
+        // Installers consent for themselves: they cannot pass on rights that they do not have.
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "installer", "permissions": [{ "resource": "blocks", "actions": ["manage"] }] })).await.status, 201);
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "installer" })).await.json()["key"].as_str().unwrap().to_owned();
         let installer = server.with_token(key);

@@ -1,7 +1,7 @@
-//! What holds of deliveries when things fail: processes, databases, disks, receivers, stored rows.
+//! Promises of deliveries when something fails: processes, databases, disks, receivers, stored rows.
 //!
-//! Whatever is random comes of a seed, which a failure prints. `BLOCKBASE_SEED` gives it, `BLOCKBASE_KILLS` how often the process is
-//! killed in all.
+//! All randomness comes from a seed, and a failure prints it. `BLOCKBASE_SEED` sets the seed, `BLOCKBASE_KILLS` the total number of kills
+//! of the process.
 
 mod audit;
 mod databases;

@@ -1,4 +1,4 @@
-//! Events found by object and record, and the ledger by event, topic and time: listed, counted, tried again by the thousands.
+//! Events by object and record, and the ledger by event, topic and time: lists, counts, and retries of thousands.
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,14 @@ fn ids(list: &[Value]) -> Vec<&str> {
     list.iter().map(|event| event["id"].as_str().unwrap()).collect()
 }
 
-/// A key with rights of its own.
+/// A key whose role has these permissions.
 async fn key<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     assert_eq!(admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.status, 201);
     let made = admin.post("/api/v1/api-keys", json!({ "name": name, "roleId": name })).await;
     admin.server.with_token(made.json()["key"].as_str().unwrap().to_owned())
 }
 
-/// Writes events into the outbox itself, numbered from `first` on: SQL of their columns over `n`.
+/// Inserts events into the outbox, numbered from `first` on. `columns` is SQL of their columns over `n`.
 async fn insert_events(server: &Server, first: usize, count: usize, columns: &str) {
     let last = first + count - 1;
     let identity = if server.engine() == Engine::Postgres { "OVERRIDING SYSTEM VALUE" } else { "" };
@@ -34,7 +34,7 @@ async fn insert_events(server: &Server, first: usize, count: usize, columns: &st
     server.sql(&sql).await;
 }
 
-/// Entries of a group for events that were inserted.
+/// Inserts a group's ledger entries for events that were inserted.
 async fn insert_deliveries(server: &Server, consumer: &str, first: usize, count: usize, state: &str) {
     let columns = "(event_seq, consumer, handler, status, dead, attempts, error, delivered_at)";
     let last = first + count - 1;
@@ -106,7 +106,7 @@ on_both_engines! {
             let message = refused["message"].as_str().unwrap();
             assert!(message.ends_with(" Leave out `before` to begin with the newest one."), "{message}");
         }
-        // An event that somebody may not see does not exist to them.
+        // For callers who may not see an event, it does not exist.
         let weak = key(&admin, "notes", json!([
             { "resource": "events", "actions": ["read"] }, { "resource": "note", "actions": ["read"] },
         ])).await;
@@ -117,7 +117,7 @@ on_both_engines! {
         let seen = &events(&weak, "object=note").await[0];
         assert_eq!(events(&weak, &format!("object=note&before={}", seen["id"].as_str().unwrap())).await.len(), 0);
 
-        // One event, to whom may see it.
+        // A single event, for callers who may see it.
         let id = changes[0]["id"].as_str().unwrap();
         assert_eq!(admin.get(&format!("/api/v1/events/{id}")).await.data(), changes[0]);
         assert_eq!(admin.get(&format!("/api/v1/events/{}", id.to_uppercase())).await.data(), changes[0]);
@@ -152,7 +152,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let record = "01a2027f-98d9-73a9-b111-000000000007";
-        // Events of other objects and records over many runs of numbers, with one of the record every 20,000.
+        // Events of other objects and records over many runs of numbers. Every 20,000th event is one of the record.
         let of_record = format!("CASE WHEN n % 20000 = 7 THEN '{record}' ELSE 'record-' || n END");
         let object = "CASE WHEN n % 20000 < 10 THEN 'task' ELSE 'busy' END";
         insert_events(&server, 1_000, 120_000, &format!("'event-' || n, 'data.x.updated', {object}, {of_record}, NULL")).await;
@@ -162,11 +162,11 @@ on_both_engines! {
         assert_eq!(ids(&found), newest);
         assert_eq!(ids(&events(&admin, &format!("record={record}&limit=2")).await), newest[..2]);
         assert_eq!(ids(&events(&admin, &format!("record={record}&before=event-60007")).await), newest[newest.len() - 2..]);
-        // The object's are found far behind those of another one.
+        // The object's events are found far behind those of another object.
         let found = events(&admin, "object=task&limit=500").await;
         assert_eq!(found.len(), 60);
         assert_eq!(ids(&found)[0], "event-120009");
-        // Neither goes through the outbox.
+        // Neither request reads the whole outbox.
         let begun = Instant::now();
         for _ in 0..10 {
             events(&admin, &format!("record={record}")).await;
@@ -241,7 +241,7 @@ on_both_engines! {
         let seen = counts(&notes, "").await;
         assert!(seen.len() == 2 && seen.iter().all(|group| group["delivered"] == 2 && group["failed"] == 0), "{seen:?}");
 
-        // A group that waits shows since when.
+        // A group with waiting deliveries shows since when they wait.
         assert_eq!(admin.patch(&format!("/api/v1/webhooks/{good_id}"), json!({ "enabled": false })).await.status, 200);
         insert_events(&server, 500_000, 20_000, "'late-' || n, 'data.task.created', 'task', NULL, NULL").await;
         insert_deliveries(&server, "webhook:old", 500_000, 15_000, DELIVERED).await;
@@ -251,7 +251,7 @@ on_both_engines! {
             "consumer": "webhook:old", "pending": 10, "delivered": 9_990, "failed": 0, "dead": 0,
             "oldestPendingAt": "2023-11-14T22:21:55.000Z",
         })]);
-        // `until` moves the window to the time that was asked for.
+        // `until` moves the window to that time.
         let before = counts(&admin, "consumer=webhook:old&until=2023-11-14T22:21:50Z").await;
         assert_eq!((&before[0]["delivered"], &before[0]["pending"]), (&json!(10_000), &json!(0)));
         let between = counts(&admin, "consumer=webhook:old&since=2023-11-14T22:21:45Z&until=2023-11-14T22:21:50Z").await;
@@ -278,7 +278,7 @@ on_both_engines! {
         ] {
             retry(&admin, wrong.clone()).await.expect_error(400, "invalid_request");
         }
-        // Those that match, and no others.
+        // Only the entries that match.
         let some = retry(&admin, json!({ "dead": true, "topic": "data.note.#", "until": "2023-11-14T22:13:30Z" })).await;
         assert_eq!((some.status, some.data()), (202, json!({ "count": 900 })));
         assert_eq!(retry(&admin, json!({ "dead": true, "consumer": "nobody" })).await.data(), json!({ "count": 0 }));
@@ -291,7 +291,7 @@ on_both_engines! {
         assert_eq!((one.status, two.status), (202, 202), "{} {}", one.text, two.text);
         let both = one.data()["count"].as_i64().unwrap() + two.data()["count"].as_i64().unwrap();
         assert_eq!(both, MANY as i64 - 900 - 81_000, "each once");
-        // Writes went on meanwhile, and it drains like anything else.
+        // Writes worked meanwhile, and the queue drains as usual.
         admin.make("task", json!({ "title": "a" })).await;
         let deadline = Instant::now() + WAIT_MAX;
         loop {
@@ -332,7 +332,7 @@ on_both_engines! {
             let weak = key(&admin, name, permissions).await;
             retry(&weak, json!({ "dead": true })).await.expect_error(403, "forbidden");
         }
-        // A caller who sees only tasks reaches the entries about tasks, of groups that carry nothing else.
+        // A caller who sees only tasks can retry the entries about tasks, but only of groups with no other topics.
         let weak = key(&admin, "weak", json!([read, update, of_tasks])).await;
         retry(&weak, all(&notes)).await.expect_error(403, "forbidden");
         assert_eq!(retry(&weak, json!({ "dead": true })).await.data(), json!({ "count": 10 }));
@@ -341,19 +341,18 @@ on_both_engines! {
         assert_eq!(counts(&admin, &format!("consumer={notes}")).await[0]["dead"], 20);
         let own = json!([read, update, { "resource": "task", "actions": ["read"], "rowPolicy": "own" }]);
         assert_eq!(retry(&key(&admin, "own", own).await, json!({ "dead": true })).await.data(), json!({ "count": 0 }));
-        // If a request names a group that gets nothing now, the answer says why. If it does not name the group, the group is
-        // skipped.
+        // If a request names a group that gets nothing now, the response says why. A request that does not name the group skips it.
         retry(&admin, all(&disabled)).await.expect_error(409, "conflict");
         assert_eq!(retry(&admin, json!({ "dead": true })).await.data(), json!({ "count": 30 }));
         assert_eq!(counts(&admin, &format!("consumer={disabled}")).await[0]["dead"], 20);
-        // They are delivered or settled: the group's topics decide which.
+        // The group's topics decide whether an entry is delivered or settled.
         until("nothing is dead or waits", async || {
             let now = counts(&admin, &format!("consumer={notes}")).await;
             now[0]["delivered"] == 20
         }).await;
         let skipped = ledger(&admin, &format!("consumer={notes}&topic=data.task.%23")).await;
         assert!(skipped.iter().all(|entry| entry["skipped"] == true), "{skipped:?}");
-        // One by one it works as it did.
+        // A retry of one entry works as before.
         let one = retry(&admin, json!({ "eventId": "event-1000", "consumer": tasks })).await;
         one.expect_error(409, "conflict");
     }
@@ -383,7 +382,7 @@ on_both_engines! {
         assert_eq!(newest.iter().map(letter).collect::<String>(), "dcb");
         let before = format!("object=note&before={}", newest[2]["id"].as_str().unwrap());
         assert_eq!(events(&admin, &before).await.iter().map(letter).collect::<String>(), "a");
-        // One event alone may be larger than a list.
+        // A single event may be larger than a list.
         admin.make("note", json!({ "text": "e".repeat(MOST) })).await;
         let id = &server.sql("SELECT id FROM svc_events ORDER BY seq DESC LIMIT 1").await[0][0];
         admin.get(&format!("{path}&limit=1")).await.expect_error(400, "answer_too_large");

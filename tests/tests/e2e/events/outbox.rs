@@ -1,4 +1,4 @@
-//! What the outbox takes of the disk: large events compressed, old ones deleted beyond a size.
+//! The outbox's size on disk: large events are compressed, and old ones are deleted beyond a limit.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::events::Stream;
 use crate::events::webhooks::{make, quick};
 
-/// Hexadecimal digits that repeat nothing: four bits each, however they are compressed.
+/// Hexadecimal digits without repetitions. Compressed, each takes four bits.
 fn noise(characters: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     (0..characters).map(|_| char::from_digit(random.u32(..16), 16).unwrap()).collect()
@@ -58,7 +58,7 @@ on_both_engines! {
                 assert_eq!(payload["diff"], json!({ "n": { "before": n, "after": n + 1 } }));
             }
         }
-        // On Postgres, several events at once are written by another statement.
+        // On Postgres, another statement writes several events at once.
         let many: Vec<_> = (0..3).map(|n| json!({ "n": n, "text": text })).collect();
         assert_eq!(admin.post("/api/v1/data/big/bulk", json!({ "data": many })).await.status, 201);
         let events = admin.get("/api/v1/events?topic=data.big.created&limit=3").await.data();
@@ -76,14 +76,14 @@ on_both_engines! {
         let records: Vec<_> = (0..100).map(|_| json!({ "text": noise(4000) })).collect();
         assert_eq!(admin.post("/api/v1/data/note/bulk", json!({ "data": records })).await.status, 201);
         let seqs = server.sql("SELECT seq FROM svc_events ORDER BY seq").await;
-        // Somebody still has to get one of the first.
+        // One of the first events is still waiting for its delivery.
         let waiting = &seqs[5][0];
         server
             .sql(&format!(
                 "INSERT INTO svc_deliveries (event_seq, consumer, handler, status, dead, attempts) VALUES ({waiting}, 'c', 'h', 'pending', FALSE, 0)"
             ))
             .await;
-        // Young events are kept, so that every instance has read them.
+        // New events are kept, so that every instance has read them.
         assert_eq!(server.sql("SELECT seq FROM svc_events ORDER BY seq").await.len(), seqs.len());
         server.sql("UPDATE svc_events SET occurred_at = occurred_at - 60000").await;
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -96,7 +96,7 @@ on_both_engines! {
         assert_eq!(left.last(), seqs.last(), "the newest go last");
         assert!(left.len() > 20 && left.len() < 60, "{} are left", left.len());
         assert_eq!(left[1..], seqs[seqs.len() - (left.len() - 1)..], "a hole among those that are left");
-        // The count that is kept is the size that is there.
+        // The kept count is the actual size.
         assert_eq!(number(&server, "SELECT bytes FROM svc_outbox").await, number(&server, STORED).await);
         // The task counts all events again and ignores the stored count.
         server.sql("UPDATE svc_outbox SET bytes = 0").await;

@@ -1,4 +1,4 @@
-//! The signature of webhooks, verified by the unmodified libraries of Stripe, whose scheme it is.
+//! The signature of webhooks, verified by Stripe's unmodified libraries. Stripe designed the scheme.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::events::webhooks::{make, quick};
 
-/// Checks of a program for each secret that signed, and those for all of them.
+/// Checks that a program makes for each secret, and those that it makes once.
 const CHECKS_A_SECRET: usize = 8;
 const CHECKS_OF_ALL: usize = 1;
 
@@ -37,20 +37,20 @@ const PYTHON: Library = Library {
     verify: "venv/bin/python verify.py",
 };
 
-/// A library with a program that hands a webhook to it.
+/// A library, and a program that verifies a webhook with it.
 struct Library {
     directory: &'static str,
-    /// The first pins what is installed.
+    /// The first file pins the versions of the packages.
     files: &'static [(&'static str, &'static str)],
     install: &'static [&'static str],
     verify: &'static str,
 }
 
-/// A command in `directory`, whose words have spaces between them.
+/// A command in `directory`. Spaces separate its words.
 fn command(words: &str, directory: &Path) -> Command {
     let mut words = words.split(' ');
     let name = words.next().unwrap();
-    // The program's own path, where it is one of the directory.
+    // If the program is in the directory, its path there.
     let program = if name.contains('/') { directory.join(name) } else { PathBuf::from(name) };
     let mut command = Command::new(program);
     command.args(words).current_dir(directory);
@@ -58,9 +58,9 @@ fn command(words: &str, directory: &Path) -> Command {
 }
 
 impl Library {
-    /// Its pinned packages, installed once for what pins them and kept among what cargo builds.
+    /// Installs the pinned packages, once for each pinning file, in a folder below cargo's.
     fn installed(&self) -> PathBuf {
-        // One at a time: several tests want the same.
+        // One installation at a time, because several tests want the same packages.
         let _installing = lock(self.directory);
         let directory = target_directory().join(self.directory);
         std::fs::create_dir_all(&directory).unwrap();
@@ -69,7 +69,7 @@ impl Library {
         let is_installed = std::fs::read_to_string(&installed).is_ok_and(|known| known == pins);
         for (name, text) in self.files {
             let file = directory.join(name);
-            // A program that runs already reads the file that is there.
+            // Equal files are not written again, because a running program may be reading them.
             if !std::fs::read_to_string(&file).is_ok_and(|known| known == *text) {
                 std::fs::write(file, text).unwrap();
             }
@@ -84,7 +84,7 @@ impl Library {
         directory
     }
 
-    /// Has the library verify what was received, which was signed with these secrets.
+    /// Verifies with the library what was received. The webhook was signed with these secrets.
     fn verify(&self, signed: &Signed) {
         let directory = self.installed();
         let body = tempfile::NamedTempFile::new().unwrap();
@@ -97,7 +97,7 @@ impl Library {
     }
 }
 
-/// The header `Stripe-Signature` as Stripe's own library makes it, `age_seconds` ago.
+/// The header `Stripe-Signature` of `age_seconds` ago, made by Stripe's own library.
 pub(crate) async fn signature_by_the_library(body: &'static str, secret: &'static str, age_seconds: u64) -> String {
     tokio::task::spawn_blocking(move || {
         let directory = JAVASCRIPT.installed();
@@ -112,22 +112,22 @@ pub(crate) async fn signature_by_the_library(body: &'static str, secret: &'stati
     .unwrap()
 }
 
-/// A webhook as it arrived.
+/// A received webhook.
 struct Signed {
     body: Vec<u8>,
     header: String,
     secrets: Vec<String>,
 }
 
-/// What is sent before a rotation of the secret, and during it.
+/// The webhooks that are sent before and during a rotation of the secret.
 async fn received() -> [Signed; 2] {
-    // Signing does not depend on the database, so one engine stands for both.
+    // Signing does not depend on the database, so one engine is enough.
     let server = quick(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     admin.make_task_object().await;
     let receiver = Receiver::start().await;
     let (id, first) = make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
-    // Text that a program changes which parses the body and writes it again.
+    // A program that parses the body and writes it again would change this text.
     admin.post("/api/v1/data/task", json!({ "title": "é\u{2028}\"\\/ \u{1f600} 1.0" })).await.data();
     receiver.wait_for(1).await;
     let rotated = admin.post(&format!("/api/v1/webhooks/{id}/rotate-secret"), json!({})).await;

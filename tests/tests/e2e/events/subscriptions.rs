@@ -57,11 +57,11 @@ on_both_engines! {
             ] {
                 assert_eq!(&row[column], expected, "{column} of {}", event["topic"]);
             }
-            // A document in a column of text is its JSON.
+            // A text column contains the document's JSON.
             let text: Value = row["after_text"].as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
             assert_eq!(text, payload["after"]);
         }
-        // The records that it wrote are found, counted and searched like any other record.
+        // The records that it wrote are found, counted and searched like any other records.
         assert_eq!(admin.get("/api/v1/data/audit?search=data.task.created").await.json()["pagination"]["totalCount"], 1);
         assert_eq!(admin.delete(&format!("{PATH}/audit")).await.status, 204);
         admin.make("task", json!({ "title": "afterwards" })).await;
@@ -90,7 +90,7 @@ on_both_engines! {
         }
         ledger_until(&admin, "consumer=audit&status=delivered", |entries| entries.len() == 4).await;
         assert_eq!(admin.get("/api/v1/data/audit").await.json()["pagination"]["totalCount"], 4);
-        // Without its object every delivery fails, and says why.
+        // If its object is gone, every delivery fails and says why.
         assert_eq!(admin.delete("/api/v1/objects/audit").await.status, 204);
         admin.make("task", json!({ "title": "c" })).await;
         let entry = ledger_until(&admin, "consumer=audit", |entries| entries[0]["status"] == "failed").await.remove(0);
@@ -163,14 +163,14 @@ async fn a_group_gets_an_event_once_and_a_per_instance_subscription_on_each_inst
         let body = json!({ "event": "data.#", "consumer": consumer, "handler": "log_event", "perInstance": per_instance });
         assert_eq!(admin.post(PATH, body).await.status, 201);
     }
-    // The other instances learn of it: each follows once it has logged a first event.
+    // The other instances learn of the subscription. An instance follows it once it has logged a first event.
     let servers = [&first, &second, &third];
     until("every instance follows", async || {
         admin.make("task", json!({ "title": "first" })).await;
         servers.iter().all(|server| logged(server, "everywhere") > 0)
     })
     .await;
-    // Only these count. An instance does not get events from before it followed, while other instances may still get them.
+    // Only these events count. An instance misses events from before it followed, while others may get them.
     for number in 0..40 {
         let server = [&first, &second, &third][number % 3];
         server.with_token(admin.token.clone()).make("task", json!({ "title": format!("counted {number}") })).await;
@@ -188,7 +188,7 @@ async fn a_group_gets_an_event_once_and_a_per_instance_subscription_on_each_inst
     assert_eq!(once(), 40);
     assert!(servers.iter().all(has_all));
     assert_eq!(first.sql("SELECT count(*) FROM svc_deliveries WHERE consumer = 'everywhere'").await, [["0"]]);
-    // Without the subscription nobody logs any more.
+    // After the deletion of the subscription, no instance logs its events any more.
     assert_eq!(admin.delete(&format!("{PATH}/everywhere")).await.status, 204);
     let everywhere = || servers.iter().map(|server| logged(server, "everywhere")).sum::<usize>();
     until("nobody follows any more", async || {

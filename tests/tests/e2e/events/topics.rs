@@ -1,6 +1,6 @@
-//! Patterns and prefixes of topics: databases and the console match as the server's own function does, on random texts.
+//! Patterns and prefixes of topics: on random texts, the databases and the console have to match as the server's own function does.
 //!
-//! A failure names its seed; `BLOCKBASE_TOPICS_SEED` runs another one.
+//! A failure prints its seed. `BLOCKBASE_TOPICS_SEED` runs another seed.
 
 use std::process::Command;
 
@@ -24,8 +24,8 @@ fn words(random: &mut Rng, most: usize) -> Vec<&'static str> {
     (0..random.usize(1..=most)).map(|_| WORDS[random.usize(..WORDS.len())]).collect()
 }
 
-/// Different topics, and the requests for them: patterns with wildcards, and then beginnings of topics. Half of the patterns are
-/// made from a topic, so that they match it.
+/// Different topics, and the texts to match: patterns with wildcards, then prefixes of topics. Half of the patterns are made from a topic,
+/// so that they match it.
 fn drawn(seed: u64) -> (Vec<String>, Vec<String>) {
     let mut random = Rng::with_seed(seed);
     let mut topics: Vec<String> = Vec::new();
@@ -73,7 +73,7 @@ on_both_engines! {
         let seed = seed();
         let (topics, asked) = drawn(seed);
         let admin = server.admin().await;
-        // Far behind what the server numbers itself.
+        // Far behind the numbers that the server gives.
         let numbered = || (1_000_000..).zip(&topics);
         let events: Vec<String> = numbered()
             .map(|(number, topic)| format!("({number}, 'event-{number}', '{topic}', NULL, NULL, NULL, '{{}}', 0, 1700000000000)"))
@@ -138,7 +138,7 @@ fn the_console_matches_topics_as_the_server_does() {
     for ((text, topic), (as_pattern, as_filter)) in pairs.iter().zip(found) {
         let place = format!("seed {seed}, asked for {text}, topic {topic}");
         assert_eq!(as_filter, TopicFilter::parse(text).expect("a filter").matches(topic), "{place}");
-        // The beginning of a topic may end with a dot.
+        // A prefix of a topic may end with a dot.
         if let Ok(pattern) = TopicPattern::parse(text) {
             assert_eq!(as_pattern, pattern.matches(topic), "{place}");
         }

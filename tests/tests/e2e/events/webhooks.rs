@@ -1,11 +1,11 @@
-//! Outbound webhooks: made, signed, sent, tried again.
+//! Outbound webhooks: how they are made, signed, sent and retried.
 
 use std::time::{Duration, Instant};
 
 use blockbase_tests::{Admin, Engine, Receiver, Reply, ServerBuilder, WAIT_MAX, on_both_engines, until};
 use serde_json::{Value, json};
 
-/// A server that may call this machine and does not wait long before it tries again.
+/// A server that may call this machine, and that retries soon.
 pub(crate) fn quick(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").env("SVC_RETRY_BASE_MS", "100")
 }
@@ -15,7 +15,7 @@ pub(crate) fn short_leases(engine: Engine) -> ServerBuilder {
     quick(engine).env("SVC_WEBHOOK_TIMEOUT_MS", "1000")
 }
 
-/// Makes a webhook: its id and its secret.
+/// Makes a webhook, and returns its id and secret.
 pub(crate) async fn make(admin: &Admin<'_>, body: Value) -> (String, String) {
     let answer = admin.post("/api/v1/webhooks", body).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
@@ -23,19 +23,19 @@ pub(crate) async fn make(admin: &Admin<'_>, body: Value) -> (String, String) {
     (json["data"]["id"].as_str().unwrap().to_owned(), json["secret"].as_str().unwrap().to_owned())
 }
 
-/// Changes a webhook's name, with which the server takes over what stands in the database of all of them.
+/// Changes a webhook's name. Then the server reads all webhooks from the database again.
 async fn follow(admin: &Admin<'_>, id: &str) {
     let changed = admin.patch(&format!("/api/v1/webhooks/{id}"), json!({ "name": "changed in the database" })).await;
     assert_eq!(changed.status, 200, "{}", changed.text);
 }
 
-/// The ledger's entries of a group, those of the newest events first.
+/// The ledger entries of a group. Those of the newest events come first.
 pub(crate) async fn ledger(admin: &Admin<'_>, query: &str) -> Vec<Value> {
     let answer = admin.get(&format!("/api/v1/events/deliveries?{query}")).await;
     answer.data().as_array().unwrap().clone()
 }
 
-/// Waits until the ledger holds what is wanted.
+/// Waits until the ledger's entries fulfill a condition.
 pub(crate) async fn ledger_until(admin: &Admin<'_>, query: &str, is_wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + WAIT_MAX;
     loop {
@@ -48,7 +48,7 @@ pub(crate) async fn ledger_until(admin: &Admin<'_>, query: &str, is_wanted: impl
     }
 }
 
-/// The HMAC-SHA256 of a text in hex, computed by another program.
+/// The HMAC-SHA256 of a text in hexadecimal. Another program computes it.
 pub(crate) fn hmac(key: &str, text: &[u8]) -> String {
     use std::io::Write;
     let mut openssl = std::process::Command::new("openssl")
@@ -62,7 +62,7 @@ pub(crate) fn hmac(key: &str, text: &[u8]) -> String {
     output.trim().rsplit(' ').next().unwrap().to_owned()
 }
 
-/// Checks `t=…,v1=…[,v1=…]` against the secrets in their order.
+/// Checks `t=…,v1=…[,v1=…]` against the secrets, in order.
 fn check_signature(header: &str, secrets: &[&str], body: &[u8]) {
     let mut parts = header.split(',');
     let instant = parts.next().unwrap().strip_prefix("t=").unwrap();
@@ -113,7 +113,7 @@ on_both_engines! {
         assert_eq!(keys, ["eventId", "topic", "consumer", "handler", "status", "attempts", "error", "nextAttemptAt", "deliveredAt", "occurredAt", "dead", "skipped"]);
         assert_eq!((&entries[0]["eventId"], &entries[0]["attempts"], &entries[0]["error"], &entries[0]["dead"]), (&events[0]["id"], &json!(1), &Value::Null, &json!(false)));
         assert!(entries[0]["deliveredAt"].is_string() && entries[0]["nextAttemptAt"].is_null());
-        // The secret is shown once, and is not in the database as it is.
+        // The secret is shown once. The database does not contain it in plain text.
         assert!(!admin.get(&format!("/api/v1/webhooks/{id}")).await.text.contains("whsec_"));
         assert!(!admin.get("/api/v1/webhooks").await.text.contains("whsec_"));
         let stored = server.sql("SELECT secret, secret_key_id FROM svc_webhooks").await;
@@ -134,7 +134,7 @@ on_both_engines! {
         let entry = ledger_until(&admin, "dead=true", |entries| entries.len() == 1).await.remove(0);
         assert_eq!((&entry["status"], &entry["attempts"], &entry["consumer"], &entry["handler"]), (&json!("failed"), &json!(5), &json!(consumer), &json!("webhook")));
         assert!(entry["nextAttemptAt"].is_null() && entry["deliveredAt"].is_null(), "{entry}");
-        // The status and the first 500 bytes of the answer.
+        // The status and the first 500 bytes of the response.
         let error = entry["error"].as_str().unwrap();
         assert!(error.starts_with("HTTP 503: not now") && error.ends_with("xxx") && error.len() <= "HTTP 503: ".len() + 502, "{error}");
         // The pauses double. Each request for the same event has a new signature.
@@ -164,7 +164,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let receiver = Receiver::start().await;
-        // The fourth attempt, which is the first one after a retry by hand, takes its time and succeeds.
+        // The fourth attempt is the first one after a retry by hand. It takes some time, and succeeds.
         receiver.answer(|number, request| match number {
             _ if request.json()["payload"]["after"]["title"] == "quick" => Reply::Status(200),
             0..23 => Reply::Text(500, format!("no {number}")),
@@ -185,12 +185,12 @@ on_both_engines! {
             assert_eq!((&attempt["status"], &attempt["error"]), (&json!("failed"), &json!(format!("HTTP 500: no {number}"))));
             assert!(attempt["durationMs"].is_u64() && attempt["at"].as_str() >= first["occurredAt"].as_str(), "{attempt}");
         }
-        // All else is the entry of the list.
+        // The rest equals the entry in the list.
         let mut listed = first.clone();
         listed.as_object_mut().unwrap().shift_remove("history");
         assert_eq!(listed, dead);
 
-        // Dead again and again: the oldest attempts go, and what comes by hand is counted on.
+        // The delivery fails again and again. The oldest attempts are deleted, and retries by hand count on.
         for rounds in 2..=4 {
             let again = retry(&dead["eventId"]).await.data();
             assert_eq!((&again["attempts"], &again["error"]), (&json!(0), &Value::Null));
@@ -198,7 +198,7 @@ on_both_engines! {
             ledger_until(&admin, "dead=true", |entries| entries.len() == 1).await;
         }
         assert_eq!(numbers(&admin.get(&path).await.data()), (1..=20).rev().collect::<Vec<_>>());
-        // All dead ones by one call: three fail, and one succeeds.
+        // One call retries all dead entries: three attempts fail, and one succeeds.
         assert_eq!(admin.post("/api/v1/events/deliveries/retry", json!({ "dead": true })).await.data()["count"], 1);
         ledger_until(&admin, "status=delivered", |entries| entries.len() == 1).await;
         let last = admin.get(&path).await.data();
@@ -208,7 +208,7 @@ on_both_engines! {
         assert!(newest["durationMs"].as_u64().unwrap() >= 100, "{newest}");
         assert_eq!(server.sql("SELECT number FROM svc_delivery_attempts").await.len(), 20);
 
-        // A success at the first attempt stores nothing more, and is shown all the same.
+        // A success at the first attempt stores no attempts, but is shown nevertheless.
         admin.post("/api/v1/data/task", json!({ "title": "quick" })).await.data();
         let quick = ledger_until(&admin, "status=delivered", |entries| entries.len() == 2).await.remove(0);
         let of_quick = format!("/api/v1/events/deliveries/{}/{consumer}", quick["eventId"].as_str().unwrap());
@@ -224,7 +224,7 @@ on_both_engines! {
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "events" })).await.json()["key"].clone();
         server.with_token(key.as_str().unwrap().to_owned()).get(&path).await.expect_error(404, "not_found");
 
-        // Retention takes the attempts along with their event.
+        // Retention deletes the attempts together with their event.
         server.sql("UPDATE svc_events SET occurred_at = 0").await;
         admin.post("/api/v1/tasks/event-retention/run", json!({})).await.data();
         ledger_until(&admin, "", |entries| entries.is_empty()).await;
@@ -247,7 +247,7 @@ on_both_engines! {
     }
 
     async fn a_retry_by_hand_comes_at_once_and_has_all_attempts(engine: Engine) {
-        // The pause before the second attempt is long: only the hand can be as quick.
+        // The pause before the second attempt is long, so an earlier attempt can only be a retry by hand.
         let server = quick(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await;
         let admin = server.admin().await;
         admin.make_task_object().await;
@@ -286,7 +286,7 @@ on_both_engines! {
         assert_eq!(second.count(), 1);
         admin.patch(&path, json!({ "enabled": true })).await.data();
 
-        // A test goes through the whole pipeline, whatever the webhook subscribed to. Its actor is the caller who asked for it.
+        // A test delivery uses the whole pipeline, whatever the webhook subscribes to. Its actor is the caller.
         admin.patch(&path, json!({ "topics": ["data.nothing.#"] })).await.data();
         let answer = admin.post(&format!("{path}/test"), json!({})).await;
         assert_eq!(answer.status, 202, "{}", answer.text);
@@ -338,7 +338,7 @@ on_both_engines! {
         };
         let request = test().await;
         check_signature(request.header("x-svc-signature"), &[&new, &old], &request.body);
-        // A day later the old one signs no more.
+        // A day later, the old secret does not sign any more.
         let day = 24 * 3600 * 1000;
         let until = server.sql("SELECT previous_until FROM svc_webhooks").await[0][0].parse::<i64>().unwrap();
         let now = i64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis()).unwrap();
@@ -354,7 +354,7 @@ on_both_engines! {
         let target = elsewhere.url.clone();
         redirecting.answer(move |_, _| Reply::Redirect(target.clone()));
         hanging.answer(|_, _| Reply::Hang);
-        // Only the one that hangs meets a short timeout: the others fail by themselves, however slow the machine is.
+        // Only the endpoint that hangs has a short timeout. The others fail by themselves, on any machine.
         for (timeout_ms, endpoints) in [
             ("1000", &[(hanging.url.as_str(), "no answer within 1000 ms")][..]),
             ("50000", &[
@@ -388,7 +388,7 @@ on_both_engines! {
             let answer = admin.post("/api/v1/webhooks", json!({ "url": format!("http://{host}:{port}"), "topics": ["data.#"] })).await;
             assert_eq!(answer.expect_error(400, "invalid_value")["field"], "url", "{host}");
         }
-        // The address of a name is known only after it is resolved. A URL that was stored when it was allowed is refused too.
+        // The address of a name is known only once it is resolved. A URL that was stored while it was allowed is refused too.
         let (id, _) = make(&admin, json!({ "url": "http://example.com/", "topics": ["data.#"] })).await;
         for url in [format!("http://127.0.0.1:{port}"), format!("http://{}:{port}", own_name())] {
             server.sql(&format!("UPDATE svc_webhooks SET url = '{url}'")).await;
@@ -478,7 +478,7 @@ on_both_engines! {
                 assert_eq!(make(key, topic).await, wide, "{topic}");
             }
         }
-        // To lead an existing one elsewhere takes the same.
+        // A new address for an existing webhook needs the same rights.
         let (id, _) = self::make(&admin, json!({ "url": "https://example.com", "topics": ["data.#"], "enabled": false })).await;
         let path = format!("/api/v1/webhooks/{id}");
         let change = |key: &str, body: Value| {
@@ -486,14 +486,14 @@ on_both_engines! {
             async move { server.call_as(Some(&key), "PATCH", &path, Some(body)).await.status }
         };
         assert_eq!(change(&task, json!({ "url": "https://example.org" })).await, 403);
-        // And so does whatever else is done to it.
+        // Any other change of the webhook needs them too.
         assert_eq!(change(&task, json!({ "name": "x" })).await, 403);
         assert_eq!(change(&task, json!({ "topics": ["data.#"] })).await, 403);
         assert_eq!(change(&all, json!({ "url": "https://example.org" })).await, 200);
     }
 }
 
-/// A name of this machine that is no name of loopback, where it has one.
+/// A name of this machine that is not `localhost`, if it has one.
 fn own_name() -> String {
     let name = std::fs::read_to_string("/etc/hostname").map(|name| name.trim().to_owned()).unwrap_or_default();
     let resolves =
@@ -507,7 +507,7 @@ async fn a_stored_secret_that_cannot_be_opened_is_reported_and_rotated() {
     let admin = server.admin().await;
     let receiver = Receiver::start().await;
     let (id, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
-    // A single value is broken, as after a repair by hand. The server knows webhooks by heart, and reads them at its start.
+    // One value is damaged, as by a wrong repair by hand. The server caches webhooks, and reads them when it starts.
     server.sql("UPDATE svc_webhooks SET secret = '00'").await;
     let token = admin.token.clone();
     let server = server.restart().await;

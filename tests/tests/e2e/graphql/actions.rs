@@ -28,7 +28,7 @@ on_both_engines! {
         admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "done": false })).await.data();
         let literal = data(&admin, &format!("mutation {{ a: tasks_complete(input: {{ id: \"{id}\" }}) }}"), Value::Null).await;
         assert_eq!(literal["a"]["task"]["id"], json!(id));
-        // What is sent and what comes back keeps its digits.
+        // Input and result keep their digits.
         let body = r#"{"query":"mutation($i: JSON) { echo_echo(input: $i) }","variables":{"i":{"n":123456789012345678.125}}}"#;
         let answer = server.send(admin.request("POST", PATH).header("content-type", "application/json").body(body)).await;
         let through_rest = server.send(admin.request("POST", "/api/v1/blocks/echo/actions/echo").header("content-type", "application/json").body(r#"{"n":123456789012345678.125}"#)).await;
@@ -54,7 +54,7 @@ on_both_engines! {
         assert_eq!(seen["__schema"]["mutationType"]["fields"], json!([{ "name": "echo_echo" }]));
         assert_eq!(codes(&server, Some(&key), "mutation { tasks_complete }", Value::Null).await, ["forbidden"]);
 
-        // Disabled or uninstalled it is gone, enabled it is back.
+        // A disabled or uninstalled block has no mutation. Once it is enabled, the mutation is back.
         admin.patch("/api/v1/blocks/echo", json!({ "enabled": false })).await.data();
         assert_eq!(codes(&server, Some(&admin.token), "mutation { echo_echo }", Value::Null).await, ["not_found"]);
         admin.patch("/api/v1/blocks/echo", json!({ "enabled": true })).await.data();

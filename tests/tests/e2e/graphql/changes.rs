@@ -14,7 +14,7 @@ const ROOTS: &str = "{ svc_schema_version svc_objects __schema { queryType { fie
 on_both_engines! {
     async fn what_is_made_altered_and_dropped_shows_at_once(server: Server) {
         let admin = server.admin().await;
-        // With no object at all there is a schema.
+        // Without any object there is a schema too.
         let empty = data(&admin, "{ svc_schema_version svc_objects __schema { mutationType { name } subscriptionType { name } } }", Value::Null).await;
         assert_eq!(empty["svc_objects"], json!([]));
         assert_eq!(empty["__schema"], json!({ "mutationType": null, "subscriptionType": { "name": "Subscription" } }));
@@ -37,7 +37,7 @@ on_both_engines! {
         went_up(&renamed);
         admin.define("tag", json!([])).await;
         admin.relate(json!({ "name": "tags", "kind": "many_to_many", "source": "note", "target": "tag" })).await;
-        // An object without fields has an input that takes nothing.
+        // An object without fields has an input type that accepts nothing.
         let made = data(&admin, "mutation { create_tag(input: {}) { id } }", Value::Null).await["create_tag"]["id"].clone();
         let related = data(&admin, "{ svc_schema_version note { data { tags { id } } } tag { data { id tags { body } } } }", Value::Null).await;
         assert_eq!(related["tag"]["data"], json!([{ "id": made, "tags": [] }]));

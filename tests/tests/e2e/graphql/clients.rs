@@ -1,5 +1,5 @@
-//! Programs that others wrote for GraphQL, unmodified and under Node, against the real binary: the audits of GraphQL over HTTP,
-//! the client of GraphQL-SSE, and the reference implementation's reading of the schema.
+//! Unmodified third-party programs for GraphQL, run with Node against the real binary: the audits of GraphQL over HTTP, the client of
+//! GraphQL-SSE, and the reference implementation, which reads the schema.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,7 +15,7 @@ const FILES: [(&str, &str); 5] = [
     ("sse.mjs", include_str!("../../../clients/graphql/sse.mjs")),
 ];
 
-/// What a program prints that is to succeed, run with the endpoint's address, a session's token, and one argument more.
+/// Runs a program that has to succeed, and returns its output. It gets the endpoint's URL, a session's token, and one more argument.
 async fn run(program: &'static str, server: &Server, token: &str, more: Option<PathBuf>) -> String {
     let (url, token) = (format!("{}/api/v1/graphql", server.base), token.to_owned());
     let run = move || {
@@ -45,14 +45,14 @@ on_sqlite_first! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_must_and_should_of_graphql_over_http_holds() {
-    // The code that answers these requests does not depend on the database, so one engine stands for both.
+    // The code that answers these requests does not depend on the database, so one engine is enough.
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     let verdicts = run("audit.mjs", &server, &admin.token, None).await;
     assert!(verdicts.lines().filter(|line| line.starts_with("ok ")).count() >= 40, "{verdicts}");
 }
 
-/// The schema as clients depend on it, found valid by the reference implementation. `UPDATE_SNAPSHOTS=1` writes it again.
+/// The schema as clients depend on it. The reference implementation has to accept it. `UPDATE_SNAPSHOTS=1` writes it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schema_is_valid_and_as_it_was() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;

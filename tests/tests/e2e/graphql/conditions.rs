@@ -1,4 +1,4 @@
-//! The typed argument `where`: what it takes, what it refuses, and who is shown which of its types.
+//! The typed argument `where`: the conditions that it accepts and refuses, and the types that a caller sees.
 
 use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn ask(caller: &Admin<'_>, query: &str, variables: Value) -> Value {
     caller.post("/api/v1/graphql", json!({ "query": query, "variables": variables })).await.json()
 }
 
-/// The titles that a condition in the document finds.
+/// The titles that a condition finds. The condition stands in the document.
 async fn titles(caller: &Admin<'_>, condition: &str) -> String {
     let query = format!("{{ ticket(where: {condition}, sort: [{{ field: \"title\" }}]) {{ data {{ title }} }} }}");
     let answer = ask(caller, &query, json!({})).await;
@@ -52,7 +52,7 @@ on_both_engines! {
             ("{ title: { eq: \"a\" } }", "a"),
             ("{ points: { gte: 1, lt: 2 } }", "a"),
             ("{ _or: [{ points: { eq: 2 } }, { done: { is_null: true } }] }", "bc"),
-            // One value stands for a list of it.
+            // A single value stands for a list of one item.
             ("{ _or: { points: { eq: 2 } } }", "b"),
             ("{ _not: { points: { gt: 1 } } }", "ac"),
             ("{ done: { eq: null } }", "bc"),
@@ -88,7 +88,7 @@ on_both_engines! {
             (json!({ "points": {} }), "invalid_request"),
             (json!({ "desk": { "ticket_by_desk": {} } }), "invalid_request"),
             (json!({ "desk": null }), "invalid_request"),
-            // A variable that a client left null is no test for null.
+            // A variable that a client left null is not a test for null.
             (json!({ "done": null }), "invalid_request"),
             (json!({ "title": { "eq": "$nobody" } }), "invalid_request"),
             (json!({ "title": { "eq": "$key.id" } }), "invalid_value"),
@@ -101,7 +101,7 @@ on_both_engines! {
         let with_null = "query($d: SvcBooleanWhere) { ticket(where: { done: $d }) { data { title } } }";
         assert_eq!(code(&admin, with_null, json!({ "d": null })).await, "invalid_request");
         assert!(ask(&admin, with_null, json!({})).await["data"]["ticket"]["data"].is_array());
-        // Many, and deep.
+        // A condition with many parts, and a deep one.
         let many = json!({ "w": { "_or": vec![json!({}); 200_000] } });
         assert_eq!(code(&admin, BY_VARIABLE, many).await, "invalid_request");
         let list = "query($w: [Ticket_Where!]) { ticket(where: { _or: $w }) { data { title } } }";
@@ -115,7 +115,7 @@ on_both_engines! {
     async fn a_default_of_a_variable_leads_through_relations(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
-        // The schema is new: the first document does not wait for all of it.
+        // The schema is new. The first document does not wait until it is complete.
         let query = "query($w: Ticket_Where = { desk: { name: { eq: \"front\" } } }) { ticket(where: $w) { pagination { totalCount } } }";
         let answer = ask(&admin, query, json!({})).await;
         assert_eq!(answer["data"]["ticket"]["pagination"]["totalCount"], 2, "{answer}");

@@ -1,4 +1,4 @@
-//! GraphiQL as browsers get it: whole from this server, and from nowhere else.
+//! GraphiQL as browsers get it: everything comes from this server.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 use blockbase_tests::{Engine, Server, ServerBuilder};
 
 const ENDPOINT: &str = "/api/v1/graphql";
-/// What a browser accepts when it is sent to an address.
+/// The `Accept` header of a browser that opens a URL.
 pub(crate) const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
-/// Hosts that give scripts, styles and fonts away.
+/// Hosts that serve scripts, styles and fonts to others.
 pub(crate) const ELSEWHERE: [&str; 8] =
     ["unpkg.com", "jsdelivr", "cdnjs", "esm.sh", "skypack.dev", "googleapis.com", "gstatic.com", "typekit.net"];
 
-/// How scripts and styles load from other hosts.
+/// Code with which scripts and styles load from other hosts.
 pub(crate) const LOADS: [&str; 8] =
     ["import(\"http", "from\"http", "from \"http", "url(http", "url(\"http", "@import", "importScripts(\"http", "Worker(\"http"];
 
-/// What a GET answers; its body unpacked by gzip, an independent program, where it is packed.
+/// The response to a GET. If its body is compressed, gzip unpacks it, which is an independent program.
 struct Fetched {
     status: u16,
     headers: reqwest::header::HeaderMap,
@@ -38,7 +38,7 @@ async fn fetch(server: &Server, path: &str, accept: &str) -> Fetched {
     if headers.get("content-encoding").is_some_and(|encoding| encoding == "gzip") {
         body = tokio::task::spawn_blocking(move || unpacked(&body)).await.unwrap();
     }
-    // Fonts are no text; what is looked for in them is.
+    // Fonts are not text, but the tests search only for text in them.
     Fetched { status, headers, text: String::from_utf8_lossy(&body).into_owned() }
 }
 
@@ -51,17 +51,17 @@ pub(crate) fn unpacked(packed: &[u8]) -> Vec<u8> {
     done.stdout
 }
 
-/// The text behind each place where `before` stands.
+/// The text after each occurrence of `before`.
 fn behind<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
     text.match_indices(before).map(|(at, found)| &text[at + found.len()..])
 }
 
-/// What stands between `before` and the next `after`, at each place.
+/// The text between `before` and the next `after`, for each occurrence.
 fn between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Item = &'a str> {
     behind(text, before).filter_map(move |rest| rest.split(after).next())
 }
 
-/// The names of the assets that a text refers to, by an address or as a part of the same bundle.
+/// The names of the assets that a text refers to, by URL or as a part of the same bundle.
 fn assets_in(text: &str) -> BTreeSet<String> {
     let ends_name = |character: char| !(character.is_ascii_alphanumeric() || "-._".contains(character));
     ["graphql/assets/", "\"./", "url(./", "url(\"./"]
@@ -74,7 +74,7 @@ fn assets_in(text: &str) -> BTreeSet<String> {
 }
 
 async fn server() -> Server {
-    // The files in the binary do not depend on the database, so one engine stands for both.
+    // The files in the binary do not depend on the database, so one engine is enough.
     ServerBuilder::new(Engine::Sqlite).start().await
 }
 
@@ -84,7 +84,7 @@ async fn a_browser_gets_a_page_that_may_load_from_this_server_alone() {
     let page = fetch(&server, ENDPOINT, BROWSER).await;
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert_eq!(page.header("x-content-type-options"), "nosniff");
-    // The same address answers others with JSON.
+    // Other clients get JSON at the same URL.
     assert!(page.headers.get_all("vary").iter().any(|vary| vary.to_str().unwrap().to_lowercase().contains("accept")));
 
     let policy = page.header("content-security-policy");
@@ -101,7 +101,7 @@ async fn a_browser_gets_a_page_that_may_load_from_this_server_alone() {
         assert!(policy.contains(name), "{policy} has no {name}");
     }
 
-    // Every script is a file of this server, and no attribute is one.
+    // Every script is a file of this server. No attribute contains a script.
     assert!(!page.text.contains("://") && !page.text.contains("=\"//"), "{}", page.text);
     let scripts: Vec<&str> = between(&page.text, "<script", '>').collect();
     assert!(!scripts.is_empty());
@@ -116,7 +116,7 @@ async fn every_asset_is_served_with_its_type_and_names_no_host_that_gives_script
     let server = server().await;
     let page = fetch(&server, ENDPOINT, BROWSER).await;
     let mut wanted: Vec<String> = assets_in(&page.text).into_iter().collect();
-    // The script, the style, three workers, the licences.
+    // The script, the style, three workers, and the licenses.
     assert_eq!(wanted.len(), 6, "{wanted:?}");
     let mut seen = BTreeSet::new();
     while let Some(name) = wanted.pop() {
@@ -136,7 +136,7 @@ async fn every_asset_is_served_with_its_type_and_names_no_host_that_gives_script
         assert_eq!(asset.header("cache-control"), "private, max-age=31536000, immutable", "{name}");
         assert!(asset.header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"), "{name}");
         if name.ends_with(".txt") {
-            // Texts of licences name where their packages come from.
+            // License texts name the origin of their packages.
             assert!(asset.text.contains("graphiql 5."), "{name}");
             continue;
         }
@@ -148,7 +148,7 @@ async fn every_asset_is_served_with_its_type_and_names_no_host_that_gives_script
         }
         wanted.extend(assets_in(&asset.text));
     }
-    // Files that were split off are found through the files that import them.
+    // Files that the build split off are found through the files that import them.
     assert!(seen.len() > 20, "{seen:?}");
     assert!(seen.iter().any(|name| name.ends_with(".ttf")), "{seen:?}");
 }

@@ -1,11 +1,11 @@
-//! Who sees and may do what.
+//! What callers see, and what they may do.
 
 use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data, define, send};
 
-/// Somebody with a role of these grants.
+/// A user with a role that has these grants.
 async fn somebody<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     let role = admin.post("/api/v1/roles", json!({ "name": format!("{name}s"), "permissions": permissions })).await.data();
     let client = admin.server.with_token(admin.server.sign_up(name).await);
@@ -50,7 +50,7 @@ on_both_engines! {
             let query = format!("{{ project {{ data {{ {key} {{ title }} }} }} }}");
             assert_eq!(codes(&server, None, &query, Value::Null).await, ["unauthorized"]);
         }
-        // The refusal names what the caller lacks, in the words of every other refusal.
+        // The refusal says what the caller lacks, in the same words as every other refusal.
         let answer = anonymous("{ task { data { title } } }").await;
         let message = "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.";
         assert_eq!((&answer["errors"][0]["message"], &answer["errors"][0]["extensions"]["code"]), (&json!(message), &json!("unauthorized")));
@@ -60,7 +60,7 @@ on_both_engines! {
         assert!(types.contains(&"Project".to_owned()) && !types.iter().any(|name| name.starts_with("Task")), "{types:?}");
         assert_eq!(anonymous("{ __type(name: \"Task\") { name } }").await, json!({ "data": { "__type": null } }));
 
-        // Every mutation and every subscription wants a credential, whatever it is.
+        // Every mutation and every subscription needs a credential.
         for query in [
             "mutation { create_project(input: { name: \"x\" }) { id } }",
             "mutation { delete_task(id: \"1\") }",
@@ -76,7 +76,7 @@ on_both_engines! {
         assert_eq!(codes(&server, None, "mutation { create_project(input: { name: \"x\" }) { id } }", Value::Null).await, ["unauthorized"]);
         assert_eq!(admin.get("/api/v1/data/project").await.json()["pagination"]["totalCount"], 1);
 
-        // A credential that does not hold is refused before anything.
+        // An invalid credential is refused before anything else.
         for credential in ["nonsense", "svc_nonsense"] {
             let answer = send(&server, Some(credential), "{ svc_objects }", Value::Null).await;
             assert_eq!((answer.status, answer.json()["errors"][0]["extensions"]["code"].as_str()), (401, Some("unauthorized")));
@@ -96,12 +96,12 @@ on_both_engines! {
         }
         let inside = somebody(&admin, "inside", json!([{ "resource": "task", "actions": ["read"] }, { "resource": "data", "actions": ["read"] }])).await;
         assert_eq!(data(&inside, "{ task { data { title } } svc_objects }", Value::Null).await, json!({ "task": { "data": [{ "title": "one" }] }, "svc_objects": ["task"] }));
-        // The platform by itself grants no object.
+        // The right to the platform includes no object.
         let only = somebody(&admin, "only", json!([{ "resource": "data", "actions": ["read"] }])).await;
         assert_eq!(data(&only, "{ svc_objects }", Value::Null).await, json!({ "svc_objects": [] }));
         assert_eq!(codes(&server, Some(&only.token), "{ task { data { title } } }", Value::Null).await, ["forbidden"]);
         assert_eq!(codes(&server, Some(&only.token), "{ none { data { title } } }", Value::Null).await, ["forbidden"]);
-        // A key has its role's rights alone.
+        // A key has only the rights of its role.
         let role = admin.get("/api/v1/roles/insides").await.data()["id"].clone();
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": role })).await.json()["key"].as_str().unwrap().to_owned();
         let header = server.request("POST", PATH).header("x-api-key", &key).json(&json!({ "query": "{ task { data { title } } }" }));
@@ -151,7 +151,7 @@ on_both_engines! {
         assert_eq!(queries(&part), ["svc_schema_version", "svc_objects", "task", "task_by_id", "task_aggregate"]);
         assert_eq!(names(&part["__schema"]["mutationType"]["fields"]), ["create_task", "update_task", "upsert_task", "delete_task", "update_task_many"], "links to what is not shown are not shown");
 
-        // Who may not read a record learns of it what they wrote themselves.
+        // A caller who may not read a record sees only the values that they wrote.
         let made = data(&writer, "mutation { create_task(input: { title: \"x\" }) { id title } }", Value::Null).await;
         let id = made["create_task"]["id"].as_str().unwrap().to_owned();
         let update = "mutation($id: ID!) { update_task(id: $id, input: { title: \"y\" }) { id title priority } }";
@@ -159,7 +159,7 @@ on_both_engines! {
         assert_eq!(answer["data"]["update_task"], json!({ "id": id, "title": "y", "priority": null }));
         assert_eq!((&answer["errors"][0]["path"], &answer["errors"][0]["extensions"]["code"]), (&json!(["update_task", "priority"]), &json!("forbidden")));
         assert_eq!(codes(&server, Some(&writer.token), "{ task { data { id } } }", Value::Null).await, ["forbidden"]);
-        // A right that is taken away is gone from the schema too.
+        // If a right is removed, the schema loses it too.
         admin.patch("/api/v1/roles/writers", json!({ "permissions": [{ "resource": "data", "actions": ["read"] }] })).await.data();
         assert_eq!(queries(&data(&writer, TYPES, Value::Null).await), ["svc_schema_version", "svc_objects"]);
     }

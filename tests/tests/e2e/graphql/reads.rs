@@ -1,4 +1,4 @@
-//! Lists, records, aggregates, relations: what REST answers, in the shape that was selected.
+//! Lists, records, aggregates, relations: the results of REST, in the selected shape.
 
 use blockbase_tests::{ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ on_both_engines! {
         let id = made.json()["data"]["id"].as_str().unwrap().to_owned();
         admin.make("task", json!({ "title": "bare" })).await;
 
-        // The same text, digit for digit: the fields in the order of the columns.
+        // The same text, digit for digit. The fields are in the order of the columns.
         let rest = admin.get("/api/v1/data/task?sort=title").await.text;
         let rest = rest.strip_prefix("{\"data\":").unwrap().split(",\"pagination\"").next().unwrap().to_owned();
         let query = format!("{{ task(sort: [{{field: \"title\"}}]) {{ data {{ {ALL} }} }} }}");
@@ -124,10 +124,10 @@ on_both_engines! {
         let found = data(&admin, query, json!({ "yes": true })).await;
         let row = json!({ "title": "one", "__typename": "Task", "priority": 1, "u": "one", "v": false });
         assert_eq!(found, json!({ "first": { "rows": [row], "__typename": "Task_Page" }, "kind": "Query" }));
-        // In the order in which they were selected.
+        // Members are in the order of the selection.
         let text = send(&server, Some(&admin.token), "{task{data{priority title}}}", Value::Null).await.text;
         assert_eq!(text, r#"{"data":{"task":{"data":[{"priority":1,"title":"one"}]}}}"#);
-        // Of several operations the named one runs.
+        // If a document has several operations, the named one runs.
         let body = json!({ "query": "query A { task { data { title } } } query B { svc_objects }", "operationName": "B" });
         let answer = admin.post(PATH, body).await.json();
         assert_eq!(answer["data"]["svc_objects"], json!(["passport", "person", "project", "tag", "task"]));
@@ -157,7 +157,7 @@ on_both_engines! {
             project { name task_by_project { title project { task_by_project { title tags { label } } } } }
             owned { name passport_by_holder { number holder { name task_by_owned { title } } } }
         } } }"#;
-        // The one side shows who refers to it under the name of the relationship, or under `<object>_by_<name>`.
+        // The single side of a relation shows the records that refer to it, under the relationship's name or under `<object>_by_<name>`.
         let found = match send(&server, Some(&admin.token), query, Value::Null).await.json() {
             body if body["errors"].is_null() => body["data"].clone(),
             body => panic!("{body}"),
@@ -203,14 +203,14 @@ on_both_engines! {
         for (query, expected) in [
             ("{ task(limit: 25) { data { title } } }", 1),
             ("{ task(limit: 25) { data { title project { name } tags { label } } } }", 3),
-            // Asked for twice, read once.
+            // These relations are selected twice, but read once.
             ("{ task(limit: 25) { data { a: project { id } b: project { name } ...F } } } fragment F on Task { c: project { id } }", 2),
             ("{ project { data { name task_by_project { title tags { label } project { name task_by_project { id } } } } } }", 5),
             ("{ a: task(limit: 5) { data { project { name } } } b: task(limit: 5) { data { tags { label } } } }", 4),
         ] {
             let before = statements().len();
             data(&admin, query, Value::Null).await;
-            // The log comes through a pipe.
+            // The log comes through a pipe, so it may be late.
             let mut ran = Vec::new();
             for _ in 0..50 {
                 ran = statements().split_off(before);

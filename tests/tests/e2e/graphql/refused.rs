@@ -1,11 +1,11 @@
-//! Requests that are not executed: each an error in GraphQL's form, none a 500, nothing done.
+//! Requests that are not executed: each gets an error in GraphQL's form, never a 500, and changes nothing.
 
 use blockbase_tests::{Admin, Server, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data, define, send};
 
-/// Status and first code of a body that is sent as it is.
+/// Sends a body unchanged. Returns the status and the first code.
 async fn raw(admin: &Admin<'_>, content_type: &str, body: impl Into<reqwest::Body>) -> (u16, String) {
     let answer = admin.server.send(admin.request("POST", PATH).header("content-type", content_type).body(body)).await;
     let json = answer.json();
@@ -23,7 +23,7 @@ on_both_engines! {
         define(&admin).await;
         let project = admin.make("project", json!({ "name": "bakery" })).await;
         admin.make("task", json!({ "title": "x", "project_id": project })).await;
-        // Twelve levels are answered: the root, `data`, nine relations, a leaf.
+        // Twelve levels are allowed: the root, `data`, nine relations, a leaf.
         let deep = "{ task { data { project { task_by_project { project { task_by_project { project { task_by_project { project { task_by_project { project { name } } } } } } } } } } } }";
         assert_eq!(deep.matches('{').count(), 12);
         data(&admin, deep, Value::Null).await;
@@ -54,15 +54,15 @@ on_both_engines! {
             assert!(codes(&server, Some(&admin.token), &query, Value::Null).await.iter().all(|code| code == "invalid_request"), "{what}");
         }
         data(&admin, &format!("{{ {} }}", many(100, "aN: svc_objects ")), Value::Null).await;
-        // Each alias repeats the long text, so the answer has more bytes than are allowed.
+        // Each alias repeats the long text, so the response exceeds its limit.
         let (long, title) = (format!("{{ task {{ data {{ {} }} }} }}", many(990, "aN: extra ")), "x".repeat(1_000_000));
         admin.make("task", json!({ "title": "long", "extra": [title] })).await;
         assert_eq!(codes(&server, Some(&admin.token), &long, Value::Null).await, ["answer_too_large"]);
-        // All root fields together have no more than one.
+        // The same limit applies to all root fields together.
         let roots = format!("{{ {} }}", many(99, "aN: task(limit: 1) { data { extra } } "));
         let answer = send(&server, Some(&admin.token), &roots, Value::Null).await;
         assert!(answer.text.len() < 80_000_000 && answer.json()["errors"].is_array(), "{} bytes", answer.text.len());
-        // Texts past 64 KiB, however large.
+        // Texts of more than 64 KiB, of any size.
         for bytes in [65 * 1024, 9 * 1024 * 1024] {
             let answer = send(&server, Some(&admin.token), &format!("{{ svc_objects }}{}", " ".repeat(bytes)), Value::Null).await;
             assert_eq!((answer.status, answer.json()["errors"][0]["extensions"]["code"].as_str()), (413, Some("payload_too_large")));
@@ -121,7 +121,7 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
         }
-        // A variable is of the type that its place has.
+        // A variable needs the type that is due at its place.
         for (query, variables) in [
             ("query($b: Boolean) { task(search: $b) { data { id } } }", json!({ "b": true })),
             ("query($b: String) { task(page: $b) { data { id } } }", json!({ "b": "1" })),
@@ -135,18 +135,18 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
         }
-        // A variable that is sent once and used often counts for each use. So do filters.
+        // A variable that is sent once counts for each use. So do filters.
         let often = format!("query($v: JSON) {{ task(filter: [{{ field: \"title\", value: [{}] }}]) {{ data {{ id }} }} }}", "$v ".repeat(1000));
         assert_eq!(codes(&server, Some(&admin.token), &often, json!({ "v": "x".repeat(1_000_000) })).await, ["invalid_request"]);
         let filters: Vec<Value> = (0..101).map(|_| json!({ "field": "title", "value": 1 })).collect();
         let query = "query($f: [FilterInput!]) { task(filter: $f) { data { id } } }";
         assert_eq!(codes(&server, Some(&admin.token), query, json!({ "f": filters })).await, ["invalid_request"]);
-        // A literal is refused with the code that the operation has for it.
+        // A literal is refused with the code that the operation would give.
         for (input, code) in [("title: \"x\", nope: 1", "unknown_field"), ("title: 5", "invalid_value"), ("title: \"x\", status: gone", "CONSTRAINT_VIOLATION"), ("title: \"x\", priority: 4000000000", "invalid_value")] {
             let query = format!("mutation {{ create_task(input: {{ {input} }}) {{ id }} }}");
             assert_eq!(codes(&server, Some(&admin.token), &query, Value::Null).await, [code], "{input}");
         }
-        // A number that a document could not keep is not rounded in silence.
+        // A number that a document would round is refused.
         let lossy = "mutation { create_task(input: { title: \"x\", price: 123456789012.123456 }) { price } }";
         assert_eq!(codes(&server, Some(&admin.token), lossy, Value::Null).await, ["invalid_request"]);
         for (sort, code) in [("nope", "unknown_field"), ("extra", "invalid_request"), ("-title", "unknown_field"), ("title,id", "unknown_field")] {
@@ -171,13 +171,13 @@ on_both_engines! {
         assert_eq!(server.send(with_variables).await.json()["data"]["task"]["pagination"]["pageSize"], 3);
         let answer = server.send(get("query={ svc_objects }", "application/graphql-response+json")).await;
         assert_eq!((answer.status, answer.headers["content-type"].to_str().unwrap()), (200, "application/graphql-response+json; charset=utf-8"));
-        // With the newer type the status tells what happened.
+        // With the newer media type, the status shows what happened.
         for (query, status) in [("{", 400), ("{ task { nope } }", 400), ("{ nope { data { id } } }", 400), ("{ task(filter: [{ field: \"nope\", value: 1 }]) { data { id } } }", 200)] {
             let answer = server.send(get(&format!("query={query}"), "application/graphql-response+json")).await;
             assert_eq!(answer.status, status, "{query}: {}", answer.text);
             assert!(answer.json()["errors"].is_array());
         }
-        // A mutation by GET is not run, nor is a subscription, whatever is accepted.
+        // A mutation or a subscription by GET is not run, whatever the client accepts.
         for (query, accept) in [
             ("mutation { create_task(input: { title: \"x\" }) { id } }", "application/json"),
             ("mutation { create_task(input: { title: \"x\" }) { id } }", "text/event-stream"),
@@ -221,7 +221,7 @@ fn url_encoded(query: &str) -> String {
     out
 }
 
-/// A server of which nothing is left running for a request that was refused.
+/// After refused requests, nothing is left running on the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_leave_the_server_quick() {
     let server: Server = blockbase_tests::ServerBuilder::new(blockbase_tests::Engine::Sqlite).start().await;

@@ -1,4 +1,4 @@
-//! The subscription, beyond what the client of GraphQL-SSE shows.
+//! Subscriptions: the cases that the client of GraphQL-SSE does not cover.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Stream {
         stream
     }
 
-    /// Reads on until what came ends with `end`; the part up to there.
+    /// Reads until the text contains `end`, and returns the part up to there.
     async fn until(&mut self, end: &str) -> String {
         loop {
             if let Some(place) = self.text.find(end) {
@@ -57,7 +57,7 @@ impl Stream {
         }
     }
 
-    /// Whether it ends by itself, and what came before.
+    /// Waits until the stream ends by itself, and returns its remaining text.
     async fn ended(mut self) -> String {
         while let Ok(Some(chunk)) = tokio::time::timeout(Duration::from_secs(20), self.response.chunk()).await.expect("an end") {
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
@@ -100,8 +100,8 @@ on_both_engines! {
         assert_eq!(only["data"]["e"]["t"], "data.note.created");
         assert_eq!(hers.next().await["data"]["events"]["payload"]["after"]["title"], "own");
 
-        // A caller who loses the platform right or the session loses the stream. It ends without a message, so that the client
-        // asks why.
+        // A caller who loses the platform right or the session loses the stream. It ends without a message, so that the client makes a new
+        // request and gets the reason.
         admin.patch("/api/v1/roles/anns", json!({ "permissions": [{ "resource": "task", "actions": ["read"] }] })).await.data();
         assert_eq!(hers.ended().await.replace(": heartbeat\n\n", ""), "");
         ann.server.call_as(Some(&admin.token), "POST", "/api/auth/sign-out", Some(json!({}))).await;
@@ -157,7 +157,7 @@ on_both_engines! {
             }
         }
         assert!(told.contains("{\"id\":\"s\",\"payload\":{\"data\":{\"events\":{\"topic\":\"data.task.created\"}}}}"), "{told}");
-        // One caller has so many reservations and no more; they leave others theirs.
+        // A caller has a limited number of reservations. Other callers still get theirs.
         let mut reserved = 1;
         while server.call_as(Some(&admin.token), "PUT", PATH, None).await.status == 201 {
             reserved += 1;
@@ -167,7 +167,7 @@ on_both_engines! {
         assert_eq!(ann.delete(&format!("{PATH}?token={token}&operationId=s")).await.status, 404);
         assert_eq!(admin.delete(&format!("{PATH}?token={token}&operationId=s")).await.status, 200);
         assert_eq!(admin.delete(&format!("{PATH}?token={token}")).await.status, 400);
-        // A stream that its client leaves is gone with all that ran on it.
+        // If a client disconnects, its stream and all its operations end.
         drop(stream);
         for _ in 0..1000 {
             if server.send(operate(&admin, "9", "{ svc_objects }")).await.status == 404 {
@@ -215,7 +215,7 @@ on_both_engines! {
         assert_eq!(nap("second", 0).await.status, 202);
         assert_eq!(nap("third", 0).await.status, 202);
 
-        // Two of them nap. The one without a turn is told so.
+        // Two operations nap. The one without a turn gets an error.
         let frame = stream.frame().await;
         assert!(frame.contains("\"code\":\"unavailable\"") && frame.contains("Send it again."), "{frame}");
         let refused: Value = serde_json::from_str(frame.strip_prefix("event: next\ndata: ").unwrap()).unwrap();

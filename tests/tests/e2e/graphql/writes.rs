@@ -1,4 +1,4 @@
-//! Mutations: what they do, answer and tell.
+//! Mutations: their effects, results and events.
 
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ on_both_engines! {
         assert_eq!(tasks["task"]["data"], json!([task("new", 2, json!("open")), task("new", 3, json!("open")), task("t", 2, Value::Null)]));
         let topics = admin.outbox("task").await.into_iter().filter(|(topic, _)| topic == "data.task.updated").count();
         assert_eq!(topics, 2);
-        // One id stands for a list of it, and nothing to change changes nothing.
+        // A single id stands for a list of one. An empty change changes nothing.
         let one = data(&admin, many, json!({ "ids": ids[2] })).await;
         assert_eq!(one, json!({ "update_task_many": { "ids": [ids[2]], "count": 1, "again": 1 } }));
         for (variables, code) in [
@@ -79,7 +79,7 @@ on_both_engines! {
             assert!(!codes(&server, Some(&admin.token), &format!("mutation {bad}"), Value::Null).await.is_empty(), "{bad}");
         }
         assert_eq!(codes(&server, None, many, json!({ "ids": ids })).await, ["unauthorized"]);
-        // An object without numbers has nothing to add to.
+        // An object without numbers has no `increment`.
         let tag = admin.make("tag", json!({ "label": "a" })).await;
         let tags = format!("mutation {{ update_tag_many(ids: [\"{tag}\"], input: {{ label: \"b\" }}) {{ count }} }}");
         assert_eq!(data(&admin, &tags, Value::Null).await, json!({ "update_tag_many": { "count": 1 } }));
@@ -88,7 +88,8 @@ on_both_engines! {
     async fn values_are_coerced_as_the_specification_says(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
-        // The default of a field stands for a variable that was left out, one value for a list, a pair of escapes for a character.
+        // A variable that was left out takes the default of the field. A single value stands for a list, and a pair of escapes for one
+        // character.
         admin.make("task", json!({ "title": "😀 x", "kinds": ["a"], "priority": 1 })).await;
         let query = r#"query($op: FilterOperator, $d: SortDirection, $n: Int = 1, $f: [FilterInput!]) {
             a: task(filter: { field: "title", operator: $op, value: "\uD83D\uDE00 x" }, sort: { field: "title", direction: $d }, limit: $n) { data { title } }
@@ -98,11 +99,11 @@ on_both_engines! {
         assert_eq!(found, json!({ "a": { "data": [{ "title": "😀 x" }] }, "b": { "data": [{ "title": "😀 x" }] } }));
         let page = data(&admin, "query($n: Int, $o: Int) { task(limit: $n, offset: $o) { pagination { pageSize } } }", json!({ "n": 2.0, "o": null })).await;
         assert_eq!(page["task"]["pagination"]["pageSize"], 2);
-        // Inside of a JSON value a variable has any type; one that is left out leaves its member out.
+        // A variable in a JSON value may have any type. If it is left out, so is its member.
         let json_value = "mutation($s: String, $n: Int, $none: Boolean) { create_task(input: { title: \"j\", extra: { s: $s, list: [$n, $none], none: $none } }) { extra } }";
         let made = data(&admin, json_value, json!({ "s": "x", "n": 7 })).await;
         assert_eq!(made["create_task"]["extra"], json!({ "s": "x", "list": [7, null] }));
-        // An upsert may go by the id; a create gives its own.
+        // An upsert may match by the id. A create may set its own id.
         let id = admin.make("task", json!({ "title": "y" })).await;
         let upsert = "mutation($i: TaskCreateInput!) { upsert_task(input: $i, onConflict: [\"id\"]) { created data { id title } } }";
         let upserted = data(&admin, upsert, json!({ "i": { "id": id, "title": "z" } })).await;
@@ -139,7 +140,7 @@ on_both_engines! {
         let link = "mutation($id: ID!, $ids: [ID!]!) { link_task_tags(id: $id, ids: $ids) }";
         assert_eq!(data(&admin, link, json!({ "id": task, "ids": tags })).await, json!({ "link_task_tags": 2 }));
         assert_eq!(data(&admin, link, json!({ "id": task, "ids": tags })).await, json!({ "link_task_tags": 0 }));
-        // The other side has the same key, and one id stands for a list of it.
+        // The other side has the same key. A single id stands for a list of one.
         let unlink = "mutation($id: ID!, $ids: [ID!]!) { unlink_tag_tags(id: $id, ids: $ids) }";
         assert_eq!(data(&admin, unlink, json!({ "id": tags[0], "ids": task })).await, json!({ "unlink_tag_tags": 1 }));
         let topics: Vec<String> = admin.outbox("task").await.into_iter().map(|(topic, _)| topic).collect();
@@ -152,7 +153,7 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), link, variables).await, [code]);
         }
-        // A foreign key is no link.
+        // A foreign key is not a link.
         let fk = "mutation { link_task_project(id: \"1\", ids: []) }";
         assert_eq!(codes(&server, Some(&admin.token), fk, Value::Null).await, ["not_found"]);
     }
@@ -217,7 +218,7 @@ on_both_engines! {
             let extensions = answer.json()["errors"][0]["extensions"].clone();
             assert_eq!((&extensions["code"], &extensions["field"]), (&rest["error"], &rest["field"]), "{query} {variables}: {} / {rest}", answer.text);
         }
-        // A field is set or added to.
+        // A field cannot be set and incremented at once.
         let both = json!({ "id": task, "input": { "priority": 1 }, "by": { "priority": 1 } });
         assert_eq!(codes(&server, Some(&admin.token), update, both).await, ["INVALID_ATOMIC_OP"]);
         assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 2);

@@ -1,4 +1,4 @@
-//! A change of the schema, of the blocks or of rights is told to those whose list it changes.
+//! Changes of the schema, of blocks or of rights: clients are notified if their list of tools changes.
 
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ on_both_engines! {
         assert_eq!(admin.delete("/api/v1/objects/project").await.status, 204);
         stream.list_changed().await;
 
-        // A list that stays the same is no news.
+        // If the list stays the same, there is no notification.
         of_reader.stays_quiet(Duration::from_millis(500)).await;
         admin.patch("/api/v1/objects/task", json!({ "label": "A task" })).await.data();
         stream.stays_quiet(Duration::from_millis(1200)).await;
 
-        // Other rights are another list.
+        // With other rights, the list differs.
         let more = json!([{ "resource": "data", "actions": ["read"] }, { "resource": "task", "actions": ["read", "create"] }]);
         admin.patch("/api/v1/roles/reader", json!({ "permissions": more })).await.data();
         of_reader.list_changed().await;
@@ -93,7 +93,7 @@ async fn every_instance_tells_of_a_change() {
     assert_eq!(admin.install("", example_block("echo").await).await.status, 201);
     stream.list_changed().await;
     assert!(client.tool_names().await.contains(&"echo_echo".to_owned()));
-    // A session is of one instance.
+    // A session belongs to one instance.
     let elsewhere = Client { server: &first, ..client.clone() };
     assert_eq!(elsewhere.ask("ping", json!({})).await.status, 404);
     assert_eq!(Client { session: None, ..elsewhere }.ask("ping", json!({})).await.status, 200);

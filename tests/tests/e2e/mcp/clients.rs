@@ -1,4 +1,4 @@
-//! Clients that others wrote: the protocol's own SDK, and its conformance suite.
+//! Third-party clients: the protocol's own SDK, and its conformance suite.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,8 +14,8 @@ const FILES: [(&str, &str); 4] = [
     ("conformance.yml", include_str!("../../../clients/mcp/conformance.yml")),
 ];
 
-/// Runs a program of theirs, under a Node of its own where there is one for this machine: the suite wants 22, which many systems
-/// have not yet.
+/// Runs one of their programs, with a separate Node if there is one for this machine. The suite needs Node 22, which many systems do not
+/// have yet.
 async fn run(arguments: Vec<String>) -> String {
     let ran = tokio::task::spawn_blocking(move || {
         let directory = npm_package("mcp-clients", &FILES);
@@ -51,7 +51,7 @@ async fn the_sdk_goes_through_every_tool_on_postgres() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_conformance_suite_passes_but_for_what_is_explained() {
-    // The suite presents no credential.
+    // The suite sends no credential.
     let server = ServerBuilder::new(Engine::Sqlite).env("SVC_REQUIRE_AUTH", "false").start().await;
     let suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
     let url = format!("{}{}", server.base, PATH);

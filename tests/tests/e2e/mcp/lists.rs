@@ -1,4 +1,4 @@
-//! The list of tools: whole, for each caller, and as it is checked in.
+//! The list of tools: the complete list, the list of each caller, and the list in the repository.
 
 use blockbase_tests::{Engine, ServerBuilder, checkout, example_block, on_both_engines};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ on_both_engines! {
             let client = Client::of(&user_with(&admin, name, permissions).await);
             assert_eq!(client.tool_names().await, expected, "{name}");
         }
-        // Only the objects that a tool may be used on are named.
+        // A tool's schema names only the objects that the caller may use it on.
         let mixed = json!([
             { "resource": "data", "actions": ["read"] },
             { "resource": "task", "actions": ["read"] },
@@ -50,7 +50,7 @@ on_both_engines! {
         assert_eq!(named("get_object"), "The object's name, one of: label, task.");
         let objects = mixed.call("list_objects", json!({})).await.document();
         assert_eq!(objects, json!({ "data": [{ "name": "label", "actions": ["create"] }, { "name": "task", "actions": ["read"] }] }));
-        // Relations lead only to what may be read.
+        // The description of an object shows only relations to objects that the caller may read.
         let task = mixed.call("get_object", json!({ "object_name": "task" })).await.document();
         assert_eq!((&task["data"]["expandKeys"], &task["data"]["actions"]), (&json!([]), &json!(["read"])));
         mixed.call("get_object", json!({ "object_name": "person" })).await.expect_error("forbidden");

@@ -1,4 +1,4 @@
-//! What is no message, comes from elsewhere, or asks for what there is not.
+//! Requests that are not messages, come from foreign origins, or ask for something that does not exist.
 
 use blockbase_tests::{Engine, ServerBuilder, on_sqlite_first};
 use serde_json::json;
@@ -39,7 +39,7 @@ on_sqlite_first! {
             let shown = body.chars().take(100).collect::<String>();
             assert_eq!((answer.status, &answer.json()["error"]["code"]), (status, &json!(code)), "{shown}: {}", answer.text);
         }
-        // An array of what is no message is answered with an array of errors.
+        // An array of malformed messages gets an array of errors.
         let answer = client.send(deep).await;
         assert_eq!((answer.status, &answer.json()[0]["error"]["code"]), (200, &json!(-32600)), "{}", answer.text);
         let answer = client.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}".to_vec()).await;
@@ -123,7 +123,7 @@ on_sqlite_first! {
             let shown = arguments.chars().take(200).collect::<String>();
             assert!(called.is_error && called.text.contains(r#""error":"invalid_request""#), "{tool} {shown}: {}", called.text);
         }
-        // Nested deeper than JSON is read here, in a value that is kept as it is.
+        // A value that stays text is nested more deeply than the JSON parser allows.
         let notes = format!(r#"{{"object_name":"task","data":{{"title":"a","notes":{deep}}}}}"#);
         client.call_text("create_record", &notes).await.expect_error("invalid_value");
         assert_eq!(server.sql("SELECT count(*) FROM task").await[0][0], "1");
@@ -171,7 +171,7 @@ async fn hosts_and_origins_are_those_of_the_server() {
         ("api.example.com", Some("http://app.example.com")),
         ("evil.example", Some("https://app.example.com")),
     ] {
-        // The check stands before all surfaces, so the answer is no message of the protocol.
+        // This check runs before all surfaces, so the response is not a message of the protocol.
         let answer = ask(host, origin).await;
         let code = if host == "api.example.com" { "INVALID_ORIGIN" } else { "forbidden" };
         assert_eq!((answer.status, &answer.json()["error"]), (403, &json!(code)), "{host} {origin:?}: {}", answer.text);

@@ -1,4 +1,4 @@
-//! Who may do what: the gate, roles, own rows, callers without a credential.
+//! Permissions: the platform right, roles, own rows, and callers without a credential.
 
 use blockbase_tests::{Answer, Engine, ServerBuilder, example_block, on_both_engines};
 use serde_json::{Value, json};
@@ -27,10 +27,10 @@ on_both_engines! {
         admin.patch("/api/v1/roles/gated", json!({ "permissions": own_rows_alone })).await.data();
         expect_refusal(&client.ask("tools/list", json!({})).await, 403, "forbidden");
         admin.patch("/api/v1/roles/gated", json!({ "permissions": [{ "resource": "data", "actions": ["read"] }] })).await.data();
-        // The gate grants no object by itself.
+        // The platform right includes no object.
         assert_eq!(client.tool_names().await.len(), 0);
         client.call("query_data", json!({ "object_name": "task" })).await.expect_error("forbidden");
-        // A key is let in by its own role.
+        // A key is admitted by its own role.
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "gated" })).await.json()["key"].as_str().unwrap().to_owned();
         let request = server.request("POST", PATH).header("accept", BOTH).header("x-api-key", &key);
         let listed = server.send(request.json(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))).await;

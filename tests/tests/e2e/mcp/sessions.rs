@@ -1,4 +1,4 @@
-//! Sessions and their streams: whose they are, when they end, what is cancelled with them.
+//! Sessions and their streams: their owners, their ends, and what is cancelled with them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{BOTH, Client, call, initialization, make_schema, user_with};
 
-/// A block whose action writes batches of records until somebody stops it.
+/// Installs a block with an action that writes batches of records until it is stopped.
 async fn install_writer(admin: &Admin<'_>) {
     let file = test_block("hostile").await;
     let mut manifest: Value = inspect(file.clone()).await;
@@ -32,7 +32,7 @@ on_both_engines! {
                 assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &json!(-32001)), "{}", answer.text);
             }
         }
-        // Another session of sign-in of the same user is the same principal.
+        // With another session of the same user, the principal is the same.
         let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
         let again = server.call("POST", "/api/auth/sign-in/email", Some(body)).await.json()["token"].as_str().unwrap().to_owned();
         let again = Client { credential: Some(again), ..mine.clone() };
@@ -103,7 +103,7 @@ on_both_engines! {
                     () = begun => {}
                 }
             }
-            // What was about to be committed may still be.
+            // The batch that was about to be committed may still be committed.
             until(&format!("the call has ended after its client {way}"), async || {
                 let last = count().await;
                 tokio::time::sleep(Duration::from_millis(1000)).await;
@@ -128,7 +128,7 @@ on_both_engines! {
             assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "own" })).await.status, 200);
             users.push(user);
         }
-        // Each in several sessions, all at the same time, each seeing their own alone.
+        // Each user has several sessions at the same time, and each session sees only its own user's records.
         let work = users.iter().enumerate().flat_map(|(number, user)| (0..5).map(move |turn| (number, turn, Client::of(user))));
         join_all(work.map(async |(number, turn, client)| {
             let client = client.begin().await;

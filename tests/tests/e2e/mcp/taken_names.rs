@@ -1,4 +1,4 @@
-//! Names of tools and mutations that came later than the blocks and objects which have them.
+//! Names of tools and mutations that blocks or objects had before.
 
 use blockbase_tests::{Engine, ServerBuilder};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use super::Client;
 use crate::blocks::hostile::hand_made::HandMade;
 use crate::graphql::{codes, data};
 
-/// A block of one action and one hook `go`, as it was installed when its action's name was still free.
+/// Blocks with one action and one hook `go`. They were installed when the action's name was still free.
 const BLOCKS: [(&str, &str); 2] = [("bulk", "update_records"), ("update", "list_many")];
 
-/// The type that a mutation answers with. Null if the mutation does not exist.
+/// The type of a mutation's result. Null if the mutation does not exist.
 async fn mutation_type(admin: &blockbase_tests::Admin<'_>, name: &str) -> Value {
     let answer = data(admin, "{ __type(name: \"Mutation\") { fields { name type { name } } } }", Value::Null).await;
     let fields = answer["__type"]["fields"].as_array().unwrap();
@@ -27,7 +27,7 @@ async fn a_name_stays_with_what_had_it_first() {
     for object in ["list", "task", "task_many"] {
         admin.define(object, json!([{ "name": "title", "type": "text" }])).await;
     }
-    // An object's name comes first, and its own plural is further away.
+    // The name of an object takes precedence. The mutation of its own bulk call has one more `_many`.
     assert_eq!(mutation_type(&admin, "update_task_many").await, "TaskMany");
     assert_eq!(mutation_type(&admin, "update_task_many_many").await, "SvcWritten");
     assert_eq!(mutation_type(&admin, "update_list_many").await, "SvcWritten");
@@ -47,7 +47,7 @@ async fn a_name_stays_with_what_had_it_first() {
     assert_eq!(Client::of(&admin).tool_names().await.iter().filter(|name| *name == "bulk_update_records").count(), 1);
     server.kill();
     for (name, action) in BLOCKS {
-        // In the manifest alone: the component answers whatever it is asked for.
+        // Only the manifest is changed, because the component handles any name.
         let renamed = format!(
             "UPDATE svc_block_versions SET manifest = replace(manifest, '\"go\"', '\"{action}\"') WHERE block = '{name}'"
         );
@@ -62,7 +62,7 @@ async fn a_name_stays_with_what_had_it_first() {
     assert_eq!(client.call("bulk_update_records", json!({})).await.document(), json!({ "data": null }));
     assert_eq!(mutation_type(&admin, "update_list_many").await, "JSON");
     assert_eq!(data(&admin, "mutation { update_list_many }", Value::Null).await, json!({ "update_list_many": null }));
-    // A caller who may not see the block has the tool and the mutation of the object.
+    // A caller who may not see the block gets the object's tool and mutation.
     let grants = json!([{ "resource": "data", "actions": ["read"] }, { "resource": "list", "actions": ["read", "update"] }]);
     let member = super::user_with(&admin, "member", grants).await;
     let list = admin.make("list", json!({ "title": "a" })).await;
@@ -71,7 +71,7 @@ async fn a_name_stays_with_what_had_it_first() {
     let bulk = "mutation($ids: [ID!]!) { update_list_many(ids: $ids, input: { title: \"c\" }) { ids } }";
     assert_eq!(data(&member, bulk, json!({ "ids": [list] })).await, json!({ "update_list_many": { "ids": [list] } }));
 
-    // A later version of the block may keep the name, and no other block may take it.
+    // A later version of the block may keep the name. No other block may take it.
     let named_so = HandMade {
         fields: "(data (i32.const 1024) \"\\10\\04\\00\\00\\02\\00\\00\\00\")
                  (data (i32.const 1040) \"\\4c\\04\\00\\00\\0e\\00\\00\\00\\90\\00\\00\\00\\06\\00\\00\\00\\80\\00\\00\\00\\02\\00\\00\\00\\a0\\00\\00\\00\\04\\00\\00\\00\")

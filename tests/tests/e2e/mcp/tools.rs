@@ -1,4 +1,4 @@
-//! Each tool does what REST does, and answers in the same bytes.
+//! Each tool has the effects of REST, and returns the same bytes.
 
 use blockbase_tests::{Engine, ServerBuilder, example_block, on_both_engines};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Client, initialization, make_schema, read_result};
 use crate::promises::normalize::Mask;
 
-/// What a tool wrote and what REST wrote, ids and instants apart.
+/// Asserts that the output of a tool equals that of REST, except for ids and instants.
 #[track_caller]
 fn same(one: &str, other: &str) {
     assert_eq!(Mask::default().mask(one), Mask::default().mask(other));
@@ -54,7 +54,7 @@ on_both_engines! {
         let got_less = client.call("get_record", json!({ "object_name": "task", "id": id, "expand": "colour" })).await;
         assert_eq!(got_less.text, admin.get(&format!("/api/v1/data/task/{id}?expand=colour")).await.text);
         assert!(got_less.document()["warnings"][0].as_str().unwrap().contains("`colour`"), "{}", got_less.text);
-        // All digits, in both forms.
+        // Both forms have all digits.
         assert!(got.text.contains(EXACT) && got.structured.as_deref().unwrap().contains(EXACT), "{}", got.text);
         for (arguments, query) in [
             (json!({ "fn": "count" }), "fn=count"),
@@ -150,7 +150,7 @@ on_both_engines! {
         assert_eq!(deleted.document(), json!({ "data": { "deleted": true } }));
         assert_eq!(admin.get(&format!("/api/v1/data/task/{id}")).await.status, 404);
 
-        // Each write has its event, with who did it.
+        // Each write has its event, with its actor.
         let topics: Vec<String> = admin.outbox("task").await.into_iter().map(|(topic, _)| topic).collect();
         assert_eq!(topics.iter().filter(|topic| *topic == "data.task.linked").count(), 2);
         assert!(admin.outbox("task").await.iter().all(|(_, payload)| payload["actor"]["via"] == "session"));
@@ -200,7 +200,7 @@ on_both_engines! {
             let rest = server.send(if body.is_null() { request } else { request.json(&body) }).await;
             let called = client.call(tool, arguments.clone()).await;
             assert!(rest.status >= 400 && called.is_error, "{tool} {arguments}: {}", rest.text);
-            // Each surface says in its own words what to do about the error.
+            // Each surface has its own hint for the error.
             let expected = rest.text.replace("GET /api/v1/data lists", "The tool `list_objects` lists");
             assert_eq!(called.text, expected, "{tool} {arguments}");
         }
@@ -241,7 +241,7 @@ on_both_engines! {
         let task = admin.make("task", json!({ "title": "a" })).await;
         assert_eq!(client.call("tasks_complete", json!({ "id": task })).await.document()["data"]["task"]["done"], true);
 
-        // A tool that existed a moment ago gets the code that REST has for it.
+        // A tool that existed a moment ago gets the error code of REST.
         admin.patch("/api/v1/blocks/tasks", json!({ "enabled": false })).await.data();
         assert_eq!(admin.delete("/api/v1/blocks/echo").await.status, 204);
         for tool in ["tasks_complete", "echo_echo", "nothing"] {
@@ -256,7 +256,7 @@ on_both_engines! {
     }
 }
 
-/// Every version of the protocol gets its answers in its own form.
+/// Every version of the protocol gets responses in its own form.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_version_of_the_protocol_is_spoken() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
@@ -304,7 +304,7 @@ async fn every_version_of_the_protocol_is_spoken() {
     assert_eq!((mismatched.status, mismatched.json()["error"]["code"].clone()), (400, json!(-32020)), "{}", mismatched.text);
     assert_eq!(server.send(client.request("GET").header("mcp-protocol-version", "2026-07-28")).await.status, 405);
 
-    // Arrays, where there are any.
+    // Arrays, in the version that has them.
     let array = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_objects"}},7]"#;
     let answers = client.send(array).await.json();
     let codes: Vec<Value> = answers.as_array().unwrap().iter().map(|answer| answer["id"].clone()).collect();

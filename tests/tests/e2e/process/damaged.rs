@@ -1,5 +1,5 @@
-//! Documents of the platform's own tables that cannot be read: a decision by one demands every right or fails, an answer goes on without
-//! it, and the log has each once.
+//! Documents in the platform's own tables that cannot be read. A decision that depends on one demands every right or fails. A response
+//! leaves it out. The log reports each one once.
 
 use blockbase_tests::{Server, on_both_engines};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn logged(server: &Server, table: &str, column: &str) -> usize {
     server.log_with(line).await.lines().filter(is_about).count()
 }
 
-/// A hand-made block with further keys of its manifest.
+/// A handwritten block with these keys in its manifest.
 async fn block(name: &str, keys: Value) -> Vec<u8> {
     HandMade::default().packed_with(name, keys).await
 }
@@ -51,7 +51,7 @@ on_both_engines! {
             let listed = admin.get("/api/v1/webhooks").await.data();
             assert_eq!((&listed[0]["id"], &listed[0]["topics"]), (&json!(hook), &json!([])));
         }
-        // Nobody knows that they do not depend on an object.
+        // The server cannot know whether they depend on the object, so it lists them.
         let dependents = admin.get("/api/v1/objects/audit/dependents").await.data();
         for kind in ["subscription", "webhook"] {
             let of_kind = dependents.as_array().unwrap().iter().find(|dependent| dependent["kind"] == kind).unwrap();
@@ -66,7 +66,7 @@ on_both_engines! {
         assert_eq!(logged(&server, "svc_subscriptions", "config").await, 1, "{}", server.log());
         assert_eq!(logged(&server, "svc_webhooks", "topics").await, 1, "{}", server.log());
 
-        // So is a pattern that only a newer server can read.
+        // The same applies to a pattern that only a newer server can read.
         server.sql("UPDATE svc_webhooks SET topics = '[\"data..x\"]'").await;
         operator.delete(&other).await.expect_error(403, "forbidden");
         server.sql("UPDATE svc_webhooks SET topics = '[broken'").await;
@@ -100,7 +100,7 @@ on_both_engines! {
         let seen = server.send(inspect.body(next.clone())).await.data();
         assert_eq!(seen["problems"], json!([{ "error": "conflict", "message": message }]));
         admin.delete("/api/v1/blocks/first").await.expect_error(409, "conflict");
-        // Nothing that is there can need one that is not.
+        // An installed block cannot need one that is not installed, so this install is allowed.
         assert_eq!(admin.install("", block("third", json!({})).await).await.status, 201);
         assert_eq!(logged(&server, "svc_block_versions", "manifest").await, 1, "{}", server.log());
 
@@ -129,7 +129,7 @@ on_both_engines! {
         admin.post(action, json!({})).await.expect_error(500, "internal");
         admin.post(hook, json!({})).await.expect_error(500, "internal");
         assert_eq!(logged(&server, "svc_blocks", "config").await, 1, "{}", server.log());
-        // A new version would run with its defaults.
+        // A new version would run with its default configuration.
         let next = block("one", json!({ "version": "0.2.0", "config": schema })).await;
         admin.install("?upgrade=true", next.clone()).await.expect_error(409, "conflict");
 

@@ -1,4 +1,4 @@
-//! What holds when the process is killed.
+//! Promises that still apply when the process is killed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ on_both_engines! {
             let (answered, first_answer) = tokio::sync::oneshot::channel();
             let bulk = async {
                 let (mut done, mut answered) = (0, Some(answered));
-                // An answer that does not arrive whole does not count.
+                // An incomplete response does not count.
                 while let Ok(answer) = admin.request("POST", "/api/v1/data/part/bulk").json(&json!({ "data": records })).send().await {
                     let status = answer.status();
                     if answer.bytes().await.is_err() {
@@ -49,7 +49,7 @@ on_both_engines! {
             };
             let process = server.process_id();
             let kill = async {
-                // However slow the machine is, something has been written before.
+                // On any machine, something has been written before the kill.
                 first_answer.await.expect("a first answer");
                 tokio::time::sleep(Duration::from_millis(150 + 170 * round)).await;
                 std::process::Command::new("kill").args(["-KILL", &process.to_string()]).status().unwrap();
@@ -65,7 +65,7 @@ on_both_engines! {
         assert_eq!((kept, kept), (counted, found), "the kept count, the rows, and the search index");
         let events = server.sql("SELECT count(*) FROM svc_events WHERE topic = 'data.part.created'").await;
         assert_eq!(events[0][0], kept.to_string());
-        // The fields of the catalogue are the columns of the table.
+        // The fields in the catalogue are the columns of the table.
         let schema = admin.get("/api/v1/objects/part").await.data();
         let record = admin.get("/api/v1/data/part?limit=1").await.data()[0].clone();
         for field in schema["fields"].as_array().unwrap() {
@@ -83,7 +83,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let token = admin.token.clone();
         let mut acknowledged: Vec<String> = Vec::new();
-        // The process dies in the middle of a storm, after so many acknowledgements.
+        // The process is killed among many writes, after this many acknowledgements.
         for moment in [5, 23, 61, 110] {
             let stop = Arc::new(AtomicBool::new(false));
             let done_by_all = Arc::new(AtomicUsize::new(0));
@@ -107,7 +107,7 @@ on_both_engines! {
                                 .await;
                             let Ok(answer) = sent else { break };
                             let status = answer.status();
-                            // Acknowledged is what arrived whole.
+                            // Only a complete response acknowledges a write.
                             let Ok(body) = answer.json::<serde_json::Value>().await else { break };
                             assert_eq!(status, 201, "{body}");
                             done.push(body["data"]["id"].as_str().unwrap().to_owned());
@@ -136,7 +136,7 @@ on_both_engines! {
             assert_eq!(admin.get(&format!("/api/v1/data/task/{id}")).await.status, 200, "{id} is gone");
             assert_eq!(events.get(id), Some(&1), "{id}");
         }
-        // Not acknowledged may be there too, then with its event; the kept count agrees with the rows.
+        // Writes without an acknowledgement may be stored too, then with their events. The kept count agrees with the rows.
         let total = admin.get("/api/v1/data/task?limit=1").await.json()["pagination"]["totalCount"].as_u64().unwrap();
         assert_eq!(total, events.len() as u64);
         assert_eq!(server.sql("SELECT count(*) FROM task").await[0][0], total.to_string());

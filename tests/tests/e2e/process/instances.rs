@@ -1,4 +1,4 @@
-//! What several instances on one Postgres promise each other: what a change takes to hold everywhere, and what a crash leaves.
+//! Promises between several instances on one Postgres: how soon a change applies on all of them, and what happens after a crash.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::events::webhooks::short_leases;
 
-/// More than a change takes to hold on another instance, and less than what is kept of an identity.
+/// Longer than a change takes to reach another instance, and shorter than identities are cached.
 const FOLLOWS: Duration = Duration::from_millis(2000);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -29,7 +29,7 @@ async fn a_role_a_field_and_a_block_hold_on_another_instance_at_once() {
         (json!([]), 403),
         (json!([{ "resource": "secret", "actions": ["read"] }]), 200),
     ] {
-        // From now on the other instance keeps what it knows of the user.
+        // From now on the other instance caches the user's identity.
         there.get("/api/v1/data/secret").await;
         let changed = admin.patch(&role_path, json!({ "permissions": permissions })).await;
         assert_eq!(changed.status, 200, "{}", changed.text);
@@ -48,7 +48,7 @@ async fn a_role_a_field_and_a_block_hold_on_another_instance_at_once() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
-    // A block is looked for once where it is missing: the first call finds it.
+    // If a block is missing, the instance looks for it once, so the first call finds it.
     let missing = admin_there.post("/api/v1/blocks/echo/actions/echo", json!({})).await;
     missing.expect_error(404, "not_found");
     assert_eq!(admin.install("", example_block("echo").await).await.status, 201);
@@ -89,7 +89,7 @@ async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_ove
     let subscription =
         json!({ "event": "data.task.created", "consumer": "copies", "handler": "persist_event", "config": config });
     assert_eq!(admin.post("/api/v1/events/subscriptions", subscription).await.status, 201);
-    // The delivery stays in the middle, because nobody can write to the table of copies.
+    // The delivery stops in the middle, because the table of copies is locked.
     let lock = first.lock_table("copy").await;
     admin.make("task", json!({ "title": "t" })).await;
     let leased = "SELECT event_seq FROM svc_deliveries WHERE lease_until IS NOT NULL";
@@ -99,7 +99,7 @@ async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_ove
     lock.release().await;
     let second = first.restart().await;
     let there = second.with_token(token);
-    // Twice five seconds and five, until the dispatcher looks, and what a busy machine takes.
+    // A lease of twice five seconds plus five, the time until the dispatcher polls, and some time for a busy machine.
     while there.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"] != 1 {
         assert!(killed.elapsed() < within(Duration::from_secs(28)), "it is not delivered in time");
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,4 +1,4 @@
-//! The service itself: what everybody may know of it, how it is configured, how it is.
+//! The service itself: its public information, its settings, its status.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ async fn instance(server: &Server) -> Value {
     answer.json()
 }
 
-/// Somebody who may read `settings` and nothing else.
+/// A user who may only read `settings`.
 async fn operator<'s>(admin: &Admin<'s>) -> Admin<'s> {
     let grants = json!([{ "resource": "settings", "actions": ["read"] }]);
     assert_eq!(admin.post("/api/v1/roles", json!({ "name": "operator", "permissions": grants })).await.status, 201);
@@ -40,11 +40,11 @@ on_both_engines! {
         let mut known = fresh.clone();
         known["needsAdmin"] = json!(false);
         assert_eq!(instance(&server).await, known);
-        // No credential counts, and none that does not hold is refused.
+        // The route ignores credentials, even invalid ones.
         for credential in ["nonsense", "svc_nonsense"] {
             assert_eq!(server.call_as(Some(credential), "GET", INSTANCE, None).await.json(), known);
         }
-        // The accounts themselves say whether there is an admin.
+        // The accounts decide whether there is an admin.
         server.sql("DELETE FROM svc_credentials").await;
         until("a wiped table is fresh", async || instance(&server).await == fresh).await;
     }
@@ -55,7 +55,7 @@ on_both_engines! {
         let fresh = instance(&closed).await;
         assert_eq!((&fresh["needsAdmin"], &fresh["setupToken"], &fresh["signUp"]), (&json!(true), &json!(true), &json!(true)));
         assert_eq!((&fresh["anonymous"], &fresh["methods"]), (&json!(true), &json!(["password", "anonymous"])));
-        // A guest is no admin.
+        // A guest is not an admin.
         assert_eq!(closed.call("POST", "/api/auth/sign-in/anonymous", None).await.status, 200);
         assert_eq!(instance(&closed).await, fresh);
         let body = json!({ "name": "a", "email": "a@example.com", "password": "correct horse battery" });
@@ -66,7 +66,7 @@ on_both_engines! {
         let after = instance(&closed).await;
         assert_eq!((&after["needsAdmin"], &after["setupToken"], &after["signUp"]), (&json!(false), &json!(false), &json!(false)));
 
-        // An account made at boot is an admin, also while nobody has claimed it. The API does not change.
+        // An account from the boot is an admin, even before its claim. The API does not change.
         let made = ServerBuilder::new(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "of the boot, long")
             .start().await;
         let known = instance(&made).await;
@@ -87,7 +87,7 @@ on_both_engines! {
         for _ in 0..200 {
             instance(&server).await;
         }
-        // Once, and once more for each three seconds that this took.
+        // One statement, and one more for each three seconds of the test.
         let most = 2 + usize::try_from(began.elapsed().as_secs()).unwrap() / 3;
         let statements = asked() - before;
         assert!((1..=most).contains(&statements), "{statements} statements for 200 requests");
@@ -145,7 +145,7 @@ on_both_engines! {
                 assert_eq!((&secret["source"], &database["source"]), (&json!("environment"), &json!("environment")));
             }
         }
-        // Every variable that `--help` knows, each once.
+        // Every variable in `--help`, each once.
         let output = tokio::task::spawn_blocking(|| {
             std::process::Command::new(blockbase_tests::blockbase()).args(["serve", "--help"]).output().unwrap()
         }).await.unwrap();
@@ -189,19 +189,19 @@ on_both_engines! {
         server.call("GET", "/healthz", None).await;
         server.call("GET", "/admin", None).await;
         admin.get("/api/v1/data/task").await;
-        // The request before this one, and that for the status itself.
+        // The previous request, and the request for the status itself.
         assert_eq!(of_hour(&operator.get(STATUS).await.data(), "requests"), requests + 2);
         for name in ["database", "outbox", "deliveries", "blocks", "permissions", "events"] {
             assert_eq!(check(&status, name)["ok"], true, "{status}");
         }
         assert_eq!(status["health"].as_array().unwrap().iter().any(|check| check["check"] == "disk"), engine == Engine::Sqlite);
-        // Events are counted in the background, exactly.
+        // A background job counts the events exactly.
         let events = server.sql("SELECT count(*) FROM svc_events").await[0][0].parse::<u64>().unwrap();
         until("the outbox is counted", async || {
             let outbox = operator.get(STATUS).await.data()["outbox"].clone();
             outbox["events"] == events && outbox["sizeBytes"].as_u64().unwrap() > 0
         }).await;
-        // Open streams are counted for each answer. Only what the database says is kept for a few seconds.
+        // Open streams are counted for each response. Only data from the database is cached for a few seconds.
         let stream = server.request("GET", "/api/v1/events/stream").bearer_auth(&admin.token).send().await.unwrap();
         assert_eq!(stream.status(), 200);
         assert_eq!(operator.get(STATUS).await.data()["streams"]["open"], 1);
@@ -245,7 +245,7 @@ async fn a_block_that_fails_shows_to_who_may_see_blocks() {
     assert_eq!((failing.len(), &failing[0]["name"]), (1, &json!("echo")));
     assert!(!failing[0]["error"].as_str().unwrap().is_empty() && failing[0]["at"].is_string(), "{status}");
     assert_eq!(check(&status, "blocks")["ok"], false);
-    // A failed action is an answer of 500.
+    // A failed action counts as a response with 500.
     assert_eq!(status["activity"]["errors"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>(), 1);
     let status = operator.get(STATUS).await.data();
     assert_eq!(status["blocks"], json!({ "installed": 1, "failing": [] }));
@@ -282,7 +282,7 @@ async fn two_instances_know_of_each_other() {
     let ids = |list: &[Value]| list.iter().map(|instance| instance["id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&here), ids(&there));
 
-    // An instance that is killed is shown for a while, as it was seen last. An instance that stops is removed at once.
+    // An instance that was killed is shown for a while in its last state. An instance that stops is removed at once.
     let killed = this(&there);
     other.kill();
     let third = one.builder().start().await;
@@ -297,7 +297,7 @@ async fn two_instances_know_of_each_other() {
     third.signal("TERM");
     assert!(third.ended().await.success());
     until("it is gone", async || seen(&admin).await.len() == 2).await;
-    // Long after, its row goes with the next sign of life of another.
+    // Much later, the next heartbeat of another instance deletes its row.
     one.sql(&format!("UPDATE svc_instances SET seen_at = 0 WHERE id = {} RETURNING id", killed.to_string().replace('"', "'")))
         .await;
     until("the row is deleted", async || seen(&admin).await.len() == 1).await;

@@ -1,4 +1,4 @@
-//! Telemetry: what a scrape shows, and what a collector is sent.
+//! Telemetry: the contents of a scrape, and the data that a collector gets.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ on_sqlite_first! {
         }
         admin.post("/api/v1/blocks/echo/actions/panic", json!({})).await.expect_error(500, "action_failed");
         admin.post("/api/v1/blocks/echo/actions/spin", json!({})).await.expect_error(504, "action_timeout");
-        // A request that never reached a handler is not an invocation: a refused input, an unknown action.
+        // A refused input or an unknown action never reaches a handler, so it does not count as an invocation.
         admin.post("/api/v1/blocks/echo/actions/refuse", json!({})).await.expect_error(400, "validation_failed");
         admin.post("/api/v1/blocks/echo/actions/nothing", json!({})).await.expect_error(404, "not_found");
         server.call("BREW", "/api/v1/nowhere/at/all", None).await.expect_error(404, "not_found");
@@ -113,11 +113,11 @@ on_sqlite_first! {
         assert_eq!(shown.value("svc_event_published_total", &[topic]), Some(3.0));
         assert_eq!(shown.kinds["svc_event_delivery_duration_milliseconds"], "histogram");
         assert_eq!(shown.value("svc_event_delivery_duration_milliseconds_count", &webhook("success")), Some(2.0));
-        // A test event counts under one topic, whatever the webhook.
+        // Test events of all webhooks count under one topic.
         assert_eq!(admin.post(&format!("/api/v1/webhooks/{id}/test"), json!({})).await.status, 202);
         until(&server, "svc_event_published_total", &[("svc_event_topic", "webhook.test")], 1.0).await;
         receiver.wait_for(4).await;
-        // What waits shows within a few seconds.
+        // A waiting delivery is visible within a few seconds.
         receiver.answer(|_, _| Reply::Hang);
         admin.make("task", json!({ "title": "waits" })).await;
         until(&server, "svc_event_queue_depth", &[("svc_event_consumer", group.as_str())], 1.0).await;
@@ -163,7 +163,7 @@ on_sqlite_first! {
         for name in ["svc.action.invocations", "svc.action.duration", "http.server.request.duration", "bakery"] {
             collector.expect("/v1/metrics", name.as_bytes()).await;
         }
-        // The action's span and its request's are of the caller's trace: its id stands in both.
+        // The spans of the action and of its request belong to the caller's trace, so its id is in both.
         let trace: [u8; 16] = [0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c];
         assert_eq!(collector.count("/v1/traces", &trace), 2);
         assert!(collector.heads().iter().all(|head| head.contains("x-key: of the tenant") && head.contains("application/x-protobuf")));
@@ -275,7 +275,7 @@ async fn a_collector_without_tls_needs_no_certificates_of_the_system() {
     }
 }
 
-/// What listens where a collector would, and keeps what it is sent.
+/// A fake collector that keeps what it receives.
 struct Collector {
     base: String,
     taken: Taken,
@@ -299,7 +299,7 @@ impl Collector {
         self.taken.lock().unwrap().iter().map(|(head, _)| head.clone()).collect()
     }
 
-    /// How often the bytes stand in what was sent to a path.
+    /// How often `bytes` occurs in the requests to a path.
     fn count(&self, path: &str, bytes: &[u8]) -> usize {
         let taken = self.taken.lock().unwrap();
         let sent = taken.iter().filter(|(head, _)| head.starts_with(&format!("POST {path} ")));
@@ -315,7 +315,7 @@ impl Collector {
     }
 }
 
-/// Takes the requests of one connection and answers each.
+/// Reads the requests of one connection, and answers each.
 async fn take(mut stream: TcpStream, sink: Taken) -> Option<()> {
     let mut read = Vec::new();
     loop {

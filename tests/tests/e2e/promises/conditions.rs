@@ -1,6 +1,6 @@
-//! Random conditions find the rows that a reference finds, on every surface, on both engines, and for readers of few rows.
+//! Random conditions have to find the same rows as a reference: on every surface, on both engines, and for readers of few rows.
 //!
-//! A failure shows a condition that was made as small as possible. `BLOCKBASE_CONDITIONS_SEED` runs one seed alone, and
+//! A failure prints a condition that was made as small as possible. `BLOCKBASE_CONDITIONS_SEED` runs a single seed, and
 //! `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes.
 
 mod cells;
@@ -20,23 +20,23 @@ use self::model::{Reader, Verdict, World};
 use self::random::Generator;
 use self::setup::Caller;
 
-/// All of them in the long command, the first in the gate.
+/// The long command runs all seeds, the gate only the first.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Conditions of each seed and engine. Each one is asked for on every surface.
+/// Conditions of each seed and engine. Each one is sent to every surface.
 const CASES: usize = 500;
 const CASES_LONG: usize = 4_000;
 /// Rows of each kind that a failure shows.
 const ROWS_SHOWN: usize = 3;
-/// Longer addresses are refused before anybody looks at them.
+/// Longer URLs are refused before their condition is read.
 const ADDRESS_BYTES_MAX: usize = 60_000;
 
-/// What a list is searched for beside a condition.
+/// Search terms of lists that also have a condition.
 const TERMS: [&str; 9] = ["abc", "STRASSE", "100%", "a_b", "null", "$x", "οδος", "red", "example"];
 
-/// What narrows or orders a list beside its condition.
+/// Parameters that a list has besides its condition.
 #[derive(Clone, Debug, Default)]
 struct Beside {
-    /// The least of `f_integer`, as a filter.
+    /// The smallest `f_integer`, as a filter.
     least: Option<i64>,
     search: Option<&'static str>,
     sort: Option<&'static str>,
@@ -53,7 +53,7 @@ impl Beside {
         }
     }
 
-    /// The same as conditions, of which all have to hold.
+    /// The same as conditions. All of them have to be met.
     fn conditions(&self, world: &World, object: usize) -> Vec<Value> {
         let filter = self.least.map(|least| json!({ "f_integer": { "gte": least } }));
         let search = self.search.map(|term| {
@@ -67,7 +67,7 @@ impl Beside {
     }
 }
 
-/// Who asks, about which object, and how.
+/// A question: the caller, the object, and the condition with its other parameters.
 #[derive(Clone)]
 struct Question<'a> {
     caller: &'a Caller,
@@ -76,7 +76,7 @@ struct Question<'a> {
     beside: Beside,
 }
 
-/// A way to ask with a condition.
+/// A way to send a condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Surface {
     RestList,
@@ -87,7 +87,7 @@ enum Surface {
 impl Surface {
     const ALL: [Surface; 3] = [Surface::RestList, Surface::RestQuery, Surface::Aggregate];
 
-    /// The answer, or nothing where the question does not fit the surface.
+    /// The response; `None` if the question does not fit the surface.
     async fn ask(self, server: &Server, object: &str, question: &Question<'_>) -> Option<Answer> {
         let Question { caller, condition, beside, .. } = question;
         let mut address = format!("/api/v1/data/{object}");
@@ -118,7 +118,7 @@ impl Surface {
         }
     }
 
-    /// What is wrong with an answer.
+    /// The fault of a response; `None` if it is right.
     fn problem(self, answer: &Answer, expected: &Verdict) -> Option<Problem> {
         let other = |text: String| Some(Problem { text, ..Problem::default() });
         match expected {
@@ -147,7 +147,7 @@ impl Surface {
     }
 }
 
-/// How an answer differs from the reference.
+/// The difference between a response and the reference.
 #[derive(Default)]
 struct Problem {
     text: String,
@@ -155,7 +155,7 @@ struct Problem {
     unexpected: BTreeSet<String>,
 }
 
-/// As a component of a query string.
+/// Percent-encodes a text for a query string.
 fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -165,14 +165,14 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-/// How the conditions ended, so that a run which proves little is noticed.
+/// Counts the outcomes, so that a run which proves little fails.
 #[derive(Debug, Default)]
 struct Tally {
     asked: usize,
-    /// Found some of the rows, but not all.
+    /// Conditions that found some of the rows, but not all.
     telling: usize,
     forbidden: usize,
-    /// Found other rows than an admin finds.
+    /// Conditions that found other rows than for an admin.
     hidden: usize,
 }
 
@@ -201,7 +201,7 @@ impl Run<'_> {
         surface.problem(&answer, &expected)
     }
 
-    /// Fails with the condition, a smaller one that is wrong too, and the rows that differ.
+    /// Fails with the condition, with a smaller one that is wrong too, and with the rows that differ.
     async fn fail(&self, case: usize, surface: Surface, question: &Question<'_>) {
         let alone = Question { beside: Beside::default(), ..question.clone() };
         let question = if self.problem(surface, &alone).await.is_some() { &alone } else { question };
@@ -234,7 +234,7 @@ impl Run<'_> {
     }
 
     async fn case(&self, case: usize, generator: &mut Generator<'_>, tally: &mut Tally) {
-        // The admin, whose conditions tell most, more often than the others.
+        // The admin's conditions prove most, so the admin is chosen more often.
         let caller = &self.callers[[0, 0, 1, 1, 2][generator.random.usize(..5)]];
         let object = generator.random.usize(..self.world.objects.len());
         let condition = generator.condition(object, &caller.reader);

@@ -1,7 +1,7 @@
-//! Random schemas, records and requests, the same on both engines: every answer has to be the same, byte for byte.
+//! Random schemas, records and requests, the same on both engines. Every response has to be the same, byte for byte.
 //!
-//! A failure names its seed and the request; `BLOCKBASE_DIFFERENTIAL_SEED` runs that seed alone, and
-//! `BLOCKBASE_DIFFERENTIAL_CASES` sets how many requests each seed makes.
+//! A failure prints its seed and the request. `BLOCKBASE_DIFFERENTIAL_SEED` runs a single seed, and `BLOCKBASE_DIFFERENTIAL_CASES` sets how
+//! many requests each seed makes.
 
 use blockbase_tests::{Admin, Engine, ServerBuilder, is_long};
 use fastrand::Rng;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::promises::normalize::Mask;
 
-/// All of them in the long command, the first in the gate.
+/// The long command runs all seeds, the gate only the first.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Requests of each seed, beside those that make the schema.
+/// Requests of each seed, without those that make the schema.
 const CASES: usize = 450;
 
 const KINDS: [&str; 19] = [
@@ -79,19 +79,19 @@ struct Field {
     kind: &'static str,
 }
 
-/// What the requests are made of.
+/// The data from which requests are made.
 struct World {
     random: Rng,
     /// The fields of `alpha` and of `beta`.
     fields: [Vec<Field>; 2],
     unique: String,
-    /// How many records were made, and how many of them are asked for by their place.
+    /// The ids of the records on both engines. Requests name them by index.
     ids: [Vec<(String, String)>; 2],
 }
 
 const OBJECTS: [&str; 2] = ["alpha", "beta"];
 
-/// One request: method, path and body, with `{0:3}` where the fourth id of the first object stands.
+/// One request: method, path and body. `{0:3}` stands for the fourth id of the first object.
 #[derive(Clone, Debug)]
 struct Request {
     method: &'static str,
@@ -107,7 +107,7 @@ fn words(random: &mut Rng) -> String {
     (0..random.usize(0..4)).map(|_| *pick(random, &WORDS)).collect()
 }
 
-/// A value for a field of `kind`. Now and then the field does not accept the value.
+/// A value for a field of `kind`. Some values are not valid for the field.
 fn value(random: &mut Rng, kind: &str) -> Value {
     let is_odd = random.u8(..) < 12;
     if is_odd && random.bool() {
@@ -396,14 +396,14 @@ impl World {
     }
 }
 
-/// Query strings, encoded as browsers do.
+/// Query strings, encoded as by browsers.
 mod form_urlencoded_pairs {
     #[derive(Default)]
     pub(super) struct Pairs(Vec<String>);
 
     impl Pairs {
         pub(super) fn push(&mut self, name: &str, value: &str) {
-            // Ids stand as place holders until they are known.
+            // Placeholders stand for ids until they are known.
             let encode = |text: &str| -> String {
                 let is_place = text.starts_with('{') && text.ends_with('}');
                 text.bytes()
@@ -423,7 +423,7 @@ mod form_urlencoded_pairs {
     }
 }
 
-/// Puts the ids of one engine in the place of their holders.
+/// Replaces placeholders with the ids of one engine.
 fn filled(text: &str, ids: &[Vec<(String, String)>; 2], side: usize) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -487,7 +487,7 @@ async fn random_requests_get_the_same_bytes_from_both_engines() {
     assert!(well * 2 > answered && found * 20 > answered, "{well} went well and {found} found records, of {answered}");
 }
 
-/// Keeps the ids of what was created, of both engines.
+/// Keeps the ids of created records on both engines.
 fn remember(world: &mut World, request: &Request, text: &str, other: &str) {
     let Some(object) = OBJECTS.iter().position(|name| request.path.starts_with(&format!("/api/v1/data/{name}"))) else { return };
     let ids = |text: &str| -> Vec<String> {

@@ -1,12 +1,12 @@
-//! What differs from run to run taken out of answers, so that two runs can be compared literally.
+//! Removes everything that differs from run to run from responses, so that two runs can be compared literally.
 
-/// Replaces ids by their order of appearance, and instants.
+/// Replaces ids by the order in which they appear, and masks instants.
 #[derive(Default)]
 pub(crate) struct Mask {
     known: Vec<String>,
 }
 
-/// Whether `text` has the form of `pattern`, in which `9` stands for a digit and `x` for a hexadecimal one.
+/// Whether `text` matches `pattern`. In it, `9` stands for a digit, and `x` for a hexadecimal digit.
 pub(crate) fn fits(text: &[u8], pattern: &str) -> bool {
     text.len() >= pattern.len()
         && text.iter().zip(pattern.bytes()).all(|(byte, expected)| match expected {

@@ -1,12 +1,11 @@
-//! One table of operations, drawn at random, through REST, GraphQL, MCP and the data interface of blocks: the same records,
-//! totals, errors and events each time.
+//! Random operations from one table run through REST, GraphQL, MCP and the data interface of blocks. All have to give the same records,
+//! totals, errors and events.
 //!
-//! Each surface has a server of its own, and all four go through the same operations, as callers of several roles. Ids are
-//! compared by the order in which records were made, and instants by the step that they fall into. What is meant to differ stands
-//! in [`exceptions`], with its reason.
+//! Each surface has its own server. All four run the same operations, as callers with several roles. Ids are compared by the order in which
+//! records were made, and instants by the step in which they fall. Intended differences are in [`exceptions`], with their reasons.
 //!
-//! A failure names its seed and the operation; `BLOCKBASE_PARITY_SEED` runs that seed alone, and `BLOCKBASE_PARITY_CASES` sets how
-//! many operations each seed has.
+//! A failure prints its seed and the operation. `BLOCKBASE_PARITY_SEED` runs a single seed, and `BLOCKBASE_PARITY_CASES` sets how many
+//! operations each seed has.
 
 mod block;
 mod draw;
@@ -31,23 +30,23 @@ use operation::{Action, Operation};
 use outcome::Outcome;
 use world::{Answer, SURFACES, Surface, World};
 
-/// All of them in the long command, the first in the gate.
+/// The long command runs all seeds, the gate only the first.
 const SEEDS: std::ops::Range<u64> = 0..5;
 /// Operations of each seed.
 const CASES: usize = 200;
-/// Operations after which everything is compared.
+/// After this many operations, everything is compared.
 const CASES_BETWEEN_LOOKS: usize = 25;
-/// Two steps begin in different milliseconds, which is what instants tell apart.
+/// Two steps begin in different milliseconds, because instants have that precision.
 const BETWEEN_STEPS: Duration = Duration::from_millis(2);
 
-/// How many operations ended in which way on REST, so that a run which proves little is noticed.
+/// The outcomes of operations on REST, so that a run which proves little fails.
 #[derive(Debug, Default)]
 struct Tally {
     done: usize,
     found: usize,
     refused: usize,
     forbidden: usize,
-    /// Answers that stood for an operation which the surface has no words for.
+    /// Responses for an operation that the surface cannot express.
     unsent: usize,
     excused: usize,
     events: usize,
@@ -66,11 +65,11 @@ fn made(operation: &Operation, answer: &Answer) -> Vec<String> {
     }
 }
 
-/// Every world looks alike to the admin, and has had the same events since `begun`; how many.
+/// Asserts that the admin sees the same in every world, and that all had the same events since `begun`. Returns the number of events.
 async fn compare_everything(worlds: &[World], begun: &[String], place: &str) -> usize {
     let records = join_all(worlds.iter().map(World::records)).await;
     let events = join_all(worlds.iter().zip(begun).map(|(world, begun)| world.events_after(begun))).await;
-    // The first world is that of REST, to which the others are held.
+    // The first world uses REST. The others are compared with it.
     for ((world, records_here), events_here) in worlds[1..].iter().zip(&records[1..]).zip(&events[1..]) {
         assert_eq!(records[0], *records_here, "records by REST and by {:?}: {place}", world.surface);
         for (rest, other) in events[0].iter().zip(events_here) {
@@ -81,7 +80,7 @@ async fn compare_everything(worlds: &[World], begun: &[String], place: &str) -> 
     events[0].len()
 }
 
-/// Runs one operation in every world, and compares what came of it.
+/// Runs one operation in every world, and compares the outcomes.
 async fn step(worlds: &mut [World], draw: &mut Draw, operation: &Operation, caller: usize, place: &str, tally: &mut Tally) {
     tokio::time::sleep(BETWEEN_STEPS).await;
     worlds.iter_mut().for_each(World::begin_step);
@@ -146,7 +145,7 @@ fn without_warnings(document: &Value) -> Value {
     document
 }
 
-/// The text of a tool's answer is REST's body, byte for byte.
+/// The text of a tool's result is REST's body, byte for byte.
 fn compare_bytes(worlds: &[World], operation: &Operation, answers: &[Answer], place: &str) {
     let text = |surface: Surface| {
         let at = worlds.iter().position(|world| world.surface == surface).unwrap();
@@ -190,7 +189,7 @@ async fn random_operations(engine: Engine) {
     let Tally { done, found, forbidden, unsent, excused, events, .. } = tally;
     let is_telling =
         done * 5 > operations * 2 && found * 15 > operations && forbidden * 20 > operations && events * 5 > operations;
-    // The counts are of the answers of three surfaces, which are compared with those of REST.
+    // The counts are those of the three surfaces that are compared with REST.
     let is_whole = (unsent + excused) * 5 < operations * 3;
     assert!((is_telling && is_whole) || operations < 500, "of {operations} operations: {tally:?}");
 }

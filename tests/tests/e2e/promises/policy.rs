@@ -1,7 +1,7 @@
-//! Random roles, callers and requests, each answer held against a plain policy: who may do what to which rows.
+//! Random roles, callers and requests. Each response is compared with a simple policy that says which callers may do what to which rows.
 //!
-//! A failure names its seed and the request; `BLOCKBASE_POLICY_SEED` runs that seed alone, and `BLOCKBASE_POLICY_CASES` sets
-//! how many requests each seed makes.
+//! A failure prints its seed and the request. `BLOCKBASE_POLICY_SEED` runs a single seed, and `BLOCKBASE_POLICY_CASES` sets how many
+//! requests each seed makes.
 
 mod expansion;
 mod reads;
@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::events::Stream;
 
-/// All of them in the long command, the first in the gate.
+/// The long command runs all seeds, the gate only the first.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Requests of each seed, beside those that set it up.
+/// Requests of each seed, without those of its setup.
 const CASES: usize = 200;
-/// Rows that an object may have before no more are made; a list of the admin shows them all.
+/// With this many rows, an object gets no more. One list of the admin shows all of them.
 const ROWS_MAX: usize = 80;
 
 const NAMES: [&str; 3] = ["alpha", "beta", "gamma"];
@@ -31,7 +31,7 @@ const ACTIONS: [&str; 5] = ["create", "read", "update", "delete", "manage"];
 /// An id that no row has.
 const MISSING: &str = "20000000-0000-4000-8000-000000000000";
 
-/// Which rows a grant reaches.
+/// The rows that a grant covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reach {
     Own,
@@ -59,12 +59,12 @@ struct Caller {
     name: String,
     /// A session's token or an API key.
     credential: Option<String>,
-    /// The user, by their place in [`World::users`].
+    /// The user, by index in [`World::users`].
     user: Option<usize>,
     grants: Vec<Grant>,
 }
 
-/// The whole policy: grants add up, and one for all rows beats one for own rows.
+/// The whole policy: grants add up, and a grant for all rows includes one for own rows.
 fn allowed(caller: &Caller, resource: &str, action: &str) -> Option<Reach> {
     let mut reach = None;
     for grant in &caller.grants {
@@ -76,7 +76,7 @@ fn allowed(caller: &Caller, resource: &str, action: &str) -> Option<Reach> {
     reach
 }
 
-/// Whether a caller's `action` reaches a row of `resource` that `owner` created.
+/// Whether a caller may do `action` to a row of `resource` that `owner` created.
 fn reaches(caller: &Caller, resource: &str, action: &str, owner: Option<usize>) -> bool {
     match allowed(caller, resource, action) {
         None => false,
@@ -94,7 +94,7 @@ struct Row {
     title: String,
     code: Option<String>,
     amount: Option<i64>,
-    /// What it refers to, by the place of the relation.
+    /// The ids that the row refers to, by the relation's index.
     references: BTreeMap<usize, String>,
 }
 
@@ -104,11 +104,11 @@ struct Relation {
     is_many_to_many: bool,
     source: usize,
     target: usize,
-    /// Whether it keeps what it refers to from being deleted.
+    /// Whether a reference prevents the deletion of its target.
     restricts: bool,
 }
 
-/// What a relation key brings for a row.
+/// The rows that a relation key shows for a row.
 struct Related {
     object: usize,
     is_single: bool,
@@ -123,7 +123,7 @@ struct Event {
     owner: Option<usize>,
 }
 
-/// How many requests ended in which way, so that a run which proves little is noticed.
+/// Counts the outcomes, so that a run which proves little fails.
 #[derive(Default)]
 struct Tally {
     done: usize,
@@ -135,17 +135,17 @@ struct World<'a> {
     server: &'a Server,
     random: Rng,
     relations: Vec<Relation>,
-    /// Ids of the users; the admin is the first.
+    /// Ids of the users. The admin is the first.
     users: Vec<String>,
     /// The admin is the first.
     callers: Vec<Caller>,
     /// By object.
     rows: Vec<Vec<Row>>,
-    /// The relation, the source's id and the target's.
+    /// The relation, the id of the source, and the id of the target.
     links: BTreeSet<(usize, String, String)>,
     events: Vec<Event>,
     tally: Tally,
-    /// What is under way, for failures.
+    /// The current request, for messages of failures.
     place: String,
 }
 
@@ -178,7 +178,7 @@ impl World<'_> {
         self.rows[object].iter().find(|row| row.id == id)
     }
 
-    /// An id of `object`, now and then one that no row has.
+    /// An id of `object`. Sometimes it is one that no row has.
     fn id(&mut self, object: usize) -> String {
         let rows = &self.rows[object];
         match rows.is_empty() || self.random.u8(..) < 20 {
@@ -215,7 +215,7 @@ impl World<'_> {
         self.tally.denied += 1;
     }
 
-    /// A refused request about a row is answered as it would be for a row that there is not.
+    /// A refused request about a row gets the same response as one about a row that does not exist.
     async fn tells_nothing(&mut self, caller: &Caller, method: &str, path: &str, id: &str, body: Option<Value>, answer: &Answer) {
         let other = self.send(caller, method, &path.replace(id, MISSING), body).await;
         assert_eq!((answer.status, &answer.text), (other.status, &other.text), "{}", self.place);
@@ -225,7 +225,7 @@ impl World<'_> {
         user.map_or(Value::Null, |user| json!(self.users[user]))
     }
 
-    /// Asserts that an answer shows the row as it is.
+    /// Asserts that a response shows the row correctly.
     #[track_caller]
     fn check_record(&self, record: &Value, row: &Row, object: usize) {
         let mut expected = json!({
@@ -246,7 +246,7 @@ impl World<'_> {
         }
     }
 
-    /// Asserts that the admin sees exactly the rows and links that there should be.
+    /// Asserts that the admin sees exactly the expected rows and links.
     async fn check_everything(&self) {
         let admin = self.callers[0].credential.as_deref();
         for (object, name) in NAMES.iter().enumerate().take(self.objects()) {
@@ -292,7 +292,7 @@ impl World<'_> {
     }
 }
 
-/// Reads a stream from the first beacon to the last: topics and ids of what came between.
+/// Reads a stream from the first beacon to the last. Returns the topics and ids of the events in between.
 fn follow(mut stream: Stream) -> tokio::task::JoinHandle<Vec<(String, String)>> {
     tokio::spawn(async move {
         let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! The schema altered: what follows, what is refused, and what requests see meanwhile.
+//! Changes of the schema: their effects, their refusals, and the results of requests meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -93,7 +93,7 @@ on_both_engines! {
         assert_eq!((&left["title"], &left["money"]), (&json!("one"), &json!(1.5)));
         assert_eq!(admin.get("/api/v1/data/stuff?search=red").await.json()["pagination"]["totalCount"], 0);
         assert_eq!(admin.get("/api/v1/data/stuff?search=one").await.json()["pagination"]["totalCount"], 1);
-        // A field of the same name is another field.
+        // A new field with the same name is a different field.
         assert_eq!(admin.post(FIELDS, json!({ "name": "colour", "type": "integer", "max": 5 })).await.status, 201);
         assert_eq!(admin.patch(&path, json!({ "colour": 6 })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "colour");
     }
@@ -238,7 +238,7 @@ on_both_engines! {
         let groups = json!({ "constraints": { "uniqueTogether": [["area", "code"]] }, "indexes": [["area", "code"]] });
         admin.patch("/api/v1/objects/free", groups).await.data();
         let path = "/api/v1/objects/free/fields/code";
-        // The definition of the changed field has to be valid by itself, like the one of a new field.
+        // The definition of the changed field has to be valid, like that of a new field.
         assert_eq!(admin.patch(path, json!({ "type": "boolean" })).await.expect_error(400, "invalid_schema")["field"], "code");
         admin.patch(path, json!({ "type": "json" })).await.expect_error(400, "invalid_schema");
         admin.patch("/api/v1/objects/free/fields/area", json!({ "type": "multi_enum" })).await.expect_error(400, "invalid_schema");
@@ -255,7 +255,7 @@ on_both_engines! {
         let entry = &admin.get("/api/v1/schema/migrations?limit=1").await.data()[0]["change"];
         assert_eq!((&entry["op"], &entry["before"]["type"], &entry["after"]["type"]), (&json!("alter_field"), &json!("text"), &json!("integer")));
 
-        // The rules hold, the default is given, and GraphQL has the new type.
+        // The rules apply, the default is set, and GraphQL has the new type.
         let id = admin.make("free", json!({ "area": "north" })).await;
         assert_eq!(admin.get(&format!("/api/v1/data/free/{id}")).await.data()["code"], 7);
         let create = |code: Value| admin.post("/api/v1/data/free", json!({ "area": "south", "code": code }));
@@ -267,7 +267,7 @@ on_both_engines! {
         let code = fields.as_array().unwrap().iter().find(|field| field["name"] == "code").unwrap().clone();
         assert_eq!(code["type"]["name"], "Int");
 
-        // With a record the types only widen again, and nothing is changed.
+        // If there is a record, a type can only be widened, and nothing is changed.
         let refused = admin.patch(path, json!({ "type": "text", "name": "other" })).await;
         assert_eq!(refused.status, 200, "{}", refused.text);
         let path = "/api/v1/objects/free/fields/other";
@@ -281,7 +281,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/schema").await.data()["version"], version);
         assert_eq!(admin.get(&format!("/api/v1/data/free/{id}")).await.data()["other"], "7");
 
-        // Without the record, the field may become any type again, also with another name.
+        // Without records, the field may become any type again, even with another name.
         assert_eq!(admin.delete(&format!("/api/v1/data/free/{id}")).await.status, 204);
         admin.patch(path, json!({ "type": "date", "default": null, "name": "then" })).await.data();
         admin.make("free", json!({ "area": "north", "then": "2026-01-02" })).await;
@@ -310,7 +310,7 @@ on_both_engines! {
             match answer.status {
                 200 => {
                     changed += 1;
-                    // Values written after the change have the new type, and none from before it is left.
+                    // Values from after the change have the new type. No value from before it is left.
                     assert!(listed.iter().all(|record| record["code"] == new), "{listed:?}");
                     admin.make("race", json!({ "code": new })).await;
                 }
@@ -384,7 +384,7 @@ on_both_engines! {
     }
 }
 
-/// Requests of every kind while fields come, go, and change their type: each ends well or with a clean refusal.
+/// Requests of every kind run while fields are added, removed, and get other types. Each succeeds or is refused properly.
 async fn a_change_under_traffic_is_never_an_inner_error(engine: Engine) {
     let server = ServerBuilder::new(engine).start().await;
     let admin = server.admin().await;
@@ -451,7 +451,7 @@ async fn a_change_under_traffic_is_never_an_inner_error_on_postgres() {
     a_change_under_traffic_is_never_an_inner_error(Engine::Postgres).await;
 }
 
-/// One instance alters, the other serves the change within a second and never an inner error.
+/// One instance changes the schema. The other one follows within a second, and never returns an internal error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_instance_follows_an_alteration() {
     let one = ServerBuilder::new(Engine::Postgres).start().await;
@@ -465,7 +465,7 @@ async fn another_instance_follows_an_alteration() {
     blockbase_tests::until("the other instance knows the object", follows).await;
     assert_eq!(there.get(&path).await.data()["count"], 5);
     admin.patch(&format!("{FIELDS}/count"), json!({ "type": "text" })).await.data();
-    // At once: what the other instance knows is old, and it learns so from its first request.
+    // The other instance has an old schema now, and notices that at its first request.
     let stale = there.get(&path).await.data();
     assert_eq!(stale["count"], "5");
     assert_eq!(there.patch(&path, json!({ "count": "six" })).await.data()["count"], "six");

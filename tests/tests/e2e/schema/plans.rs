@@ -1,4 +1,4 @@
-//! What a change of the schema would do, asked before it is made; what depends on an object; and the history of one object.
+//! Plans of changes to the schema, the dependents of an object, and the history of one object.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ fn plan<'a>(who: &'a Admin<'_>, method: &'a str, path: &'a str, body: &'a Value)
     }
 }
 
-/// An object with rows that break many a rule.
+/// An object whose rows violate many rules.
 async fn stuff(admin: &Admin<'_>) {
     admin
         .define(
@@ -51,7 +51,7 @@ async fn stuff(admin: &Admin<'_>) {
     }
 }
 
-/// What a plan must leave as it was.
+/// The state that a plan must not change.
 async fn state(admin: &Admin<'_>) -> (Value, Value, Vec<Vec<String>>) {
     (
         admin.get("/api/v1/schema").await.data(),
@@ -60,7 +60,7 @@ async fn state(admin: &Admin<'_>) -> (Value, Value, Vec<Vec<String>>) {
     )
 }
 
-/// One notion for `lost`: what, object, name, rows.
+/// The entries of `lost`: kind, object, name, rows.
 fn lost(plan: &Value) -> Vec<(String, String, String, i64)> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let entries = plan["lost"].as_array().unwrap().iter();
@@ -110,12 +110,12 @@ on_both_engines! {
             if findings.is_empty() {
                 continue;
             }
-            // The change itself stops at the first thing that the plan lists.
+            // The change itself fails with the first entry of the plan.
             let refused = send(&admin, method, &path, &body).await.expect_error(400, "invalid_schema_change");
             assert_eq!(refused["message"], plan["breaking"][0]["message"]);
             assert_eq!(refused["field"], plan["breaking"][0]["field"]);
         }
-        // Two of them share a group of values.
+        // Two rows have the same values in a unique group.
         admin.make("stuff", json!({ "name": "hush-b", "level": "high" })).await;
         let group = json!({ "constraints": { "uniqueTogether": [["name", "level"]] } });
         let found = plan(&admin, "PATCH", STUFF, &group).await;
@@ -125,7 +125,7 @@ on_both_engines! {
     async fn long_values_are_all_looked_at(server: Server) {
         let admin = server.admin().await;
         admin.define("page", json!([{ "name": "text", "type": "text" }, { "name": "tags", "type": "multi_enum", "options": ["a", "b", "c"] }])).await;
-        // More than is looked at together, with short ones and none between.
+        // More than one step looks at, with short values and nulls in between.
         for number in 0..24 {
             let text = match number % 4 {
                 0 => json!(format!("n{}", "é".repeat(480_000))),
@@ -171,7 +171,7 @@ on_both_engines! {
 
         let unlinked = plan(&admin, "DELETE", &format!("/api/v1/relationships/{tags}"), &nothing).await;
         assert_eq!(lost(&unlinked), [("links".into(), "stuff".into(), "kin".into(), 3)]);
-        // What refuses the change refuses its plan.
+        // A change that would be refused has no plan either.
         let path = format!("/api/v1/relationships/{of}?dryRun=true");
         admin.delete(&path).await.expect_error(400, "invalid_schema_change");
         admin.delete(&format!("{STUFF}?dryRun=true")).await.expect_error(409, "object_in_use");
@@ -188,7 +188,7 @@ on_both_engines! {
         assert_eq!(state(&admin).await, before);
         assert!(!gone.to_string().contains("hush"));
 
-        // What a plan says comes true.
+        // The plan was right.
         assert_eq!(admin.delete(&format!("{STUFF}?cascade=true")).await.status, 204);
         let left = admin.get("/api/v1/schema").await.data();
         assert_eq!(left["relationships"], json!([]));
@@ -217,13 +217,13 @@ on_both_engines! {
             ("DELETE", "/api/v1/relationships/77".to_owned(), Value::Null, 404, "not_found"),
         ] {
             send(&admin, method, &format!("{path}?dryRun=true"), &body).await.expect_error(status, code);
-            // A change that was meant as a plan is not made because of a letter.
+            // A typo in the parameter must not turn a plan into a change.
             for query in ["dryrun=true", "dryRun=yes", "dryRun=true&dryRun=false", "dry_run=true"] {
                 send(&admin, method, &format!("{path}?{query}"), &body).await.expect_error(400, "invalid_request");
             }
         }
         assert_eq!(admin.get("/api/v1/schema/migrations").await.data().as_array().unwrap().len(), 1);
-        // What is planned can be planned again, and made.
+        // A plan can be made again, and then the change.
         let made = json!({ "name": "fresh", "fields": [{ "name": "a", "type": "text" }] });
         for _ in 0..2 {
             let plan = plan(&admin, "POST", "/api/v1/objects", &made).await;
@@ -263,7 +263,7 @@ on_both_engines! {
             }
             server.call(method, path, (!body.is_null()).then(|| body.clone())).await.expect_error(401, "unauthorized");
         }
-        // What asks no rows needs no right on them.
+        // A change that looks at no rows needs no right to them.
         for (method, path, body) in [
             ("PATCH", STUFF.to_owned(), json!({ "label": "Things" })),
             ("PATCH", format!("{FIELDS}/name"), json!({ "label": "Name" })),
@@ -273,10 +273,10 @@ on_both_engines! {
             assert_eq!(plan(&blind, method, &path, &body).await["breaking"], json!([]));
         }
         assert_eq!(plan(&seeing, "DELETE", &format!("{FIELDS}/count"), &Value::Null).await["rows"], 2);
-        // Links tell of both sides.
+        // Links reveal both sides.
         let kin = admin.get("/api/v1/relationships").await.data()[0]["id"].to_string();
         seeing.delete(&format!("/api/v1/relationships/{kin}?dryRun=true")).await.expect_error(403, "forbidden");
-        // The right to the change itself is the right to its plan.
+        // The right to the change is also the right to its plan.
         let (reader, _) = user(&admin, "reader", None).await;
         let reads = json!([{ "resource": "*", "actions": ["read"] }]);
         admin.patch("/api/v1/roles/public", json!({ "permissions": reads })).await;
@@ -334,7 +334,7 @@ on_both_engines! {
         let dropped = plan(&admin, "DELETE", "/api/v1/objects/heard/fields/event", &Value::Null).await;
         assert_eq!(names(&dropped["dependents"]), ["subscription keeper", "block listener", "task nightly"]);
 
-        // Each kind is for those who may read it; the others are counted.
+        // Each kind is shown to callers who may read it. For others, only the number is shown.
         for (resource, kinds, count) in [
             ("roles", "role", 1), ("webhooks", "webhook", 1), ("events", "subscription", 4), ("blocks", "block", 1), ("tasks", "task", 1),
         ] {
@@ -374,7 +374,7 @@ on_both_engines! {
         let ops = |entries: &[(i64, String)]| entries.iter().map(|(_, op)| op.clone()).collect::<Vec<_>>();
         let all = history("").await;
         assert_eq!(all.len(), 7);
-        // The object that went took a key of this one along.
+        // The deleted object had a relation key on this one, which was deleted too.
         assert_eq!(ops(&history("?object=one").await), ["delete_object", "create_relationship", "add_field", "create_object"]);
         assert_eq!(ops(&history("?object=two").await), ["delete_object", "update_object", "create_relationship", "create_object"]);
         assert_eq!(ops(&history("?object=three").await), ["create_object"]);
@@ -426,7 +426,7 @@ async fn a_third_plan_of_one_caller_waits_for_its_turn() {
     let server = ServerBuilder::new(Engine::Postgres).start().await;
     let admin = server.admin().await;
     stuff(&admin).await;
-    // Scans take as long as they have to.
+    // The scans wait as long as the test wants.
     let lock = server.hold_reads("stuff").await;
     let begun = Instant::now();
     let path = format!("{FIELDS}/count?dryRun=true");

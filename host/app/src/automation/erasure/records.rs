@@ -1,4 +1,4 @@
-//! The records that an erased user created, deleted in transactions that are each bounded by rows and by bytes.
+//! Deletes the records that an erased user created, in transactions that are bounded by rows and bytes.
 
 use blockbase_query::{Action, sql};
 use blockbase_schema::{Code, Error, Result};
@@ -10,13 +10,13 @@ use crate::records::deletion::{Step, StepSize, delete_some};
 use crate::records::read::record_id;
 use crate::records::writes::Chosen;
 
-/// Records deleted in one transaction, where they are not too large together.
+/// Records that one transaction deletes, unless they are too large together.
 const RECORDS_AT_ONCE: usize = 500;
-/// The same of what goes along with one record, at first.
+/// The first limit of dependent records that one transaction deletes together with a record.
 const ALONG_AT_ONCE: usize = 64;
 
 impl App {
-    /// Deletes the records that the user created, as the caller would: how many.
+    /// Deletes the records that the user created, with the caller's rights. Returns their number.
     pub(super) async fn erase_records(&self, caller: &Caller, user_id: &str) -> Result<usize> {
         let mut deleted = 0;
         let mut was_idle = false;
@@ -37,18 +37,18 @@ impl App {
                 is_over = false;
                 match self.delete_in_parts(caller, object.name(), ids, &mut deleted).await {
                     Ok(()) => {}
-                    // Records of another object may have to go first.
+                    // Records of another object may have to be deleted first.
                     Err(error) if error.code == Code::ForeignKeyViolation => refused = Some(error),
                     Err(error) => return Err(error),
                 }
             }
-            // Others may have deleted what this round found, so one without a deletion is followed by another look.
+            // Others may have deleted the records that this round found. So a round without a deletion is followed by another look.
             let is_stuck = was_idle && deleted == before;
             was_idle = deleted == before;
             match refused {
                 _ if is_over => return Ok(deleted),
                 Some(error) if is_stuck => return Err(error),
-                // A policy hides what is left from the caller.
+                // A policy hides the remaining records from the caller.
                 None if is_stuck => {
                     return Err(Error::new(Code::Forbidden, "You may not delete all records that this user created."));
                 }
@@ -57,7 +57,7 @@ impl App {
         }
     }
 
-    /// Deletes records together, or in halves where they are too large together. `deleted` counts those that are gone.
+    /// Deletes records together, or in halves if they are too large together. `deleted` counts the deleted ones.
     async fn delete_in_parts(&self, caller: &Caller, object: &str, ids: Vec<String>, deleted: &mut usize) -> Result<()> {
         let mut parts = vec![ids];
         while let Some(mut part) = parts.pop() {
@@ -78,7 +78,7 @@ impl App {
         Ok(())
     }
 
-    /// Deletes one record with which too much goes along for one transaction: whether it was there.
+    /// Deletes one record whose dependent records are too many for one transaction. Returns whether the record existed.
     async fn delete_in_steps(&self, caller: &Caller, object: &str, id: &str) -> Result<bool> {
         let mut size = StepSize { records: ALONG_AT_ONCE, detaches: false };
         // Whether the record is too large by itself, and nothing is left to detach from it.
@@ -88,7 +88,7 @@ impl App {
                 Ok(Step::Done(was_there)) => return Ok(was_there),
                 Ok(Step::Some) if size.detaches => {}
                 Ok(Step::Some) => {
-                    // Slowly: the next ones may be as large.
+                    // The limit grows slowly, because the next records may be as large.
                     size.records = (size.records + size.records / 4 + 1).min(RECORDS_AT_ONCE);
                     is_alone = false;
                 }

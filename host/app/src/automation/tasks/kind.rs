@@ -1,4 +1,4 @@
-//! What a task does, read from its type and its configuration.
+//! The kind of a task's work, read from its type and its configuration.
 
 use blockbase_schema::{Code, Error, Result};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::automation::erasure::Erasure;
 
 pub(super) const BLOCK_ACTION: &str = "block_action";
 const ERASE_USER: &str = "erase_user";
-/// What somebody can make; the others come with the service.
+/// The types of tasks that users can create. The others come with the service.
 pub const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
 /// All types of tasks.
 pub(super) const NAMES: [&str; 4] = [ANONYMOUS_CLEANUP, EVENT_RETENTION, BLOCK_ACTION, ERASE_USER];
@@ -73,7 +73,7 @@ fn keep() -> ErasedRecords {
 
 fn parsed<T: DeserializeOwned>(config: &Value) -> Result<T> {
     let invalid = |why: String| Error::new(Code::InvalidValue, format!("`config`: {why}.")).with_field("config");
-    // serde would take an array of the members' values too.
+    // Otherwise serde would also accept an array of the members' values.
     match config.is_object() {
         true => T::deserialize(config).map_err(|error| invalid(error.to_string())),
         false => Err(invalid("it is an object".to_owned())),
@@ -82,7 +82,7 @@ fn parsed<T: DeserializeOwned>(config: &Value) -> Result<T> {
 
 impl Kind {
     /// # Errors
-    /// `invalid_value` for a configuration that does not fit.
+    /// `invalid_value` if the configuration does not fit the type.
     pub(super) fn read(kind: &str, config: &Value) -> Result<Kind> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -99,7 +99,7 @@ impl Kind {
         match kind {
             ANONYMOUS_CLEANUP => {
                 let Cleanup { max_age_days } = parsed(config)?;
-                // Less than a day would delete those who signed in a moment ago.
+                // With less than a day, guests would be deleted who signed in a moment ago.
                 if !(1..=MAX_AGE_DAYS_MAX).contains(&max_age_days) {
                     let message = format!("`config`: `maxAgeDays` is 1 to {MAX_AGE_DAYS_MAX}.");
                     return Err(Error::new(Code::InvalidValue, message).with_field("config"));

@@ -1,7 +1,7 @@
-//! Runs of tasks: an instance wins a run, holds a lease on it, does it, and reports how it ended.
+//! Runs of tasks: an instance wins a run, gets a lease on it, does the work, and stores the outcome.
 //!
-//! The transaction that begins a run also sets the task's next run. A run that failed is not repeated, because an action may have
-//! done half of its work.
+//! The transaction that begins a run also sets the task's next run. A failed run is not repeated, because an action may have done half
+//! of its work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,21 +17,21 @@ use crate::App;
 use crate::base::topic::Topic;
 use crate::caller::Caller;
 
-/// How long a run is believed to be under way without a word of it.
+/// How long a run counts as in progress without a renewal.
 const LEASE: Duration = Duration::from_secs(60);
 const LEASE_MS: i64 = LEASE.as_millis() as i64;
-/// How often a run says that it is under way.
+/// How often a run renews its lease.
 const RENEW: Duration = Duration::from_secs(20);
-/// Runs of a task that are kept.
+/// Runs that are kept of a task.
 const RUNS_KEPT: i64 = 100;
 const DAY_MS: i64 = 24 * 3_600_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
-/// What events say of a block's action that failed.
+/// The text that events have for a failed action of a block.
 const ACTION_FAILED: &str = "The action failed. The runs of the task show why to those who may call it.";
 
-/// How saying that a run is under way went.
+/// The result of renewing a run's lease.
 enum Renewal {
     Held,
     Lost,
@@ -40,7 +40,8 @@ enum Renewal {
 }
 
 impl App {
-    /// Begins the runs that are due; of several instances one begins each. A task whose last run is still under way stays due.
+    /// Begins the runs that are due. If there are several instances, one of them begins each run. A task whose last run is still in
+    /// progress stays due.
     pub async fn run_due_tasks(self: &Arc<Self>) -> Result<()> {
         let now = self.clock.now();
         let due = self
@@ -49,7 +50,7 @@ impl App {
             .await?;
         for task in due {
             let Some(under_way) = self.task_runs_under_way.enter() else { return Ok(()) };
-            // A task that was due while no instance ran is run once, not once a time that it missed.
+            // A task that was due while no instance ran is run once, even if it missed several times.
             let next = next_run(&task.schedule, now).ok();
             let run = self.new_run(&task, "schedule");
             let (id, seen, begun) = (task.id.clone(), task.next_run_at.unwrap_or(now), run.clone());
@@ -57,13 +58,13 @@ impl App {
                 .store
                 .write_in_reserve(Service, move |connection| {
                     Box::pin(async move {
-                        // Begun first: where a run is under way nothing has changed yet, and the task stays due.
+                        // The run is begun first. If another run is in progress, nothing has changed yet and the task stays due.
                         if !connection.begin_run(&begun, LEASE_MS).await? {
                             return Ok(false);
                         }
                         match connection.win_run(&id, seen, next).await? {
                             true => Ok(true),
-                            // Undoes the beginning: another instance had this run already.
+                            // The error undoes the beginning, because another instance has won this run.
                             false => Err(Error::retry(Retry::Contended, "another instance was first")),
                         }
                     })
@@ -85,8 +86,8 @@ impl App {
         Ok(())
     }
 
-    /// Marks a run as failed if its instance has not been heard of for longer than a lease, and emits an event for it. With
-    /// `at_boot`, on a database that no other process uses, these are all runs.
+    /// Marks a run as failed if its instance has not renewed its lease in time, and emits an event for it. With `at_boot`, on a database
+    /// that no other process uses, it does so for all runs.
     pub async fn fail_abandoned_runs(&self, at_boot: bool) -> Result<()> {
         let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
         let announcer = self.announcer(&Caller::system());
@@ -103,17 +104,17 @@ impl App {
             .await
     }
 
-    /// Lets no run begin any more, and waits for those that are under way here.
+    /// Stops new runs from beginning, and waits for the runs in progress here.
     pub async fn drain_tasks(&self) {
         self.task_runs_under_way.drain().await;
     }
 
-    /// Runs a task now, enabled or not, and answers with the run when it has ended. It continues if the caller disconnects.
+    /// Runs a task now, even if it is disabled, and returns the run when it has ended. The run continues if the caller disconnects.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not call its action, since it has the effect and shows the result of a call, where the
-    /// caller holds less than the user whom it erases, and where it deletes guests and the caller may not delete users;
-    /// `conflict` if a run of it is under way.
+    /// `forbidden` in three cases: the caller may not call the task's action, the user to erase has rights that the caller lacks, or the
+    /// task deletes guests and the caller may not delete users. (A run has the effect of a call and shows its result.) `conflict` if a
+    /// run of the task is in progress.
     pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<TaskRunAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let task = self.find_task(caller, id_or_name).await?;
@@ -162,7 +163,7 @@ impl App {
         }
     }
 
-    /// Does the work of the task, and stores the result together with its event.
+    /// Does the work of the task, and stores the outcome together with its event.
     async fn finish_run(self: Arc<Self>, task: TaskRow, mut run: TaskRunRow, caller: Caller) -> TaskRunRow {
         let mut work = tokio::spawn({
             let (app, task, run_id) = (Arc::clone(&self), task.clone(), run.id.clone());
@@ -176,7 +177,7 @@ impl App {
                     match self.renew(&run.id).await {
                         Renewal::Held => heard_of = Instant::now(),
                         Renewal::Unknown if heard_of.elapsed() < LEASE => {}
-                        // Another instance may begin the next run by now.
+                        // Another instance may have begun the next run by now.
                         Renewal::Lost | Renewal::Unknown => {
                             work.abort();
                             break Err(Error::new(Code::Unavailable, "The run lost its lease: the database could not be reached."));
@@ -196,13 +197,12 @@ impl App {
                 if let Some(cause) = &error.cause {
                     tracing::error!(task.name, error.cause = %cause, "a task failed");
                 }
-                // Postgres' text holds no NUL.
+                // Postgres cannot store NUL in text.
                 let message = error.message.replace('\0', "\u{fffd}").chars().take(ERROR_CHARS_MAX).collect();
                 (run.status, run.error) = ("failed".to_owned(), Some(message));
             }
         }
-        // Only callers who may call the action see the block's answers and failures, so the event has neither. The runs have
-        // them.
+        // Only callers who may call the action can see the block's results and errors. So the event contains neither, but the runs do.
         let mut told = run.clone();
         if task.kind == BLOCK_ACTION {
             result = Value::Null;
@@ -265,7 +265,7 @@ impl App {
         }
     }
 
-    /// The maker of the task, with their current rights.
+    /// A caller with the current rights of the task's maker.
     async fn task_caller(&self, task: &TaskRow) -> Result<Caller> {
         match self.rights_of_maker(&task.maker()).await?.caller() {
             Some(caller) => Ok(caller),

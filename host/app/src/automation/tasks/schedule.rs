@@ -7,10 +7,10 @@ use croner::parser::{CronParser, Seconds, Year};
 /// Longest schedule in bytes.
 const SCHEDULE_BYTES_MAX: usize = 500;
 
-/// The first instant after `now` that the schedule names; both in milliseconds since the epoch.
+/// The first instant of the schedule after `now`. Both are in milliseconds since the epoch.
 ///
 /// # Errors
-/// `invalid_value` for text that is no schedule, or one that names no instant.
+/// `invalid_value` if the text is not a schedule, or no instant matches it.
 pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
     let invalid = |why: &str| {
         let shown: String = schedule.chars().take(80).collect();
@@ -27,7 +27,7 @@ pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
     Ok(next.timestamp_millis())
 }
 
-/// Whether a field has the form of a list of steps and ranges. The parser passes over what is missing in one: `1,,` for `1`.
+/// Whether a field is a complete list of steps and ranges. The parser ignores missing parts: it reads `1,,` as `1`.
 fn is_field(field: &str) -> bool {
     let is_atom = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'*' | b'#' | b'?'))

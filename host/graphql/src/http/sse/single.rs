@@ -1,5 +1,4 @@
-//! One connection for all operations of a client: reserved with PUT, opened with GET, fed with POST, each operation ended with
-//! DELETE.
+//! A single connection for all operations of a client. PUT reserves it, GET opens it, POST begins an operation on it, and DELETE ends one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,18 +27,18 @@ const CONNECTIONS_MAX: usize = 10_000;
 const RESERVED_MAX: Duration = Duration::from_secs(60);
 /// Connections of one owner.
 const CONNECTIONS_OF_ONE_MAX: usize = 20;
-/// Operations under way on one connection, and on one that is not open yet.
+/// Operations that run on one connection; below, the bound before the connection is opened.
 const OPERATIONS_MAX: usize = 100;
 const OPERATIONS_BEFORE_MAX: usize = 10;
-/// Results of one connection that are made at a time. What a result takes of the caller's share is known only when it is there.
+/// Results that one connection makes at a time. A result's size, which counts against the caller's share, is known only afterwards.
 const RESULTS_AT_ONCE: usize = 2;
 /// How long an operation waits for its turn to make a result.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Bytes of the variables of all operations under way on one connection; one operation alone may have more.
+/// Bytes of the variables of all operations that run on one connection. A single operation may have more.
 const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Frames made before the client has taken them.
+/// Frames that wait for the client.
 const FRAMES_AHEAD: usize = 64;
-/// How often the caller is looked at again.
+/// How often the caller is checked again.
 const RECHECK: Duration = Duration::from_secs(1);
 const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
 
@@ -51,23 +50,23 @@ pub(crate) struct Connections {
 }
 
 struct Connection {
-    /// Whose it is: nobody else may use it, whoever learns the token.
+    /// The owner. Nobody else may use the connection, even with its token.
     owner: Owner,
     frames: FrameSender,
-    /// Turns of its operations to make a result.
+    /// Permits of its operations to make a result.
     results: Arc<Semaphore>,
-    /// Until it is opened.
+    /// The frames, until the connection is opened.
     waiting: Option<Frames>,
-    /// Its place among the open streams.
+    /// Its permit for an open stream.
     _place: StreamPlace,
     operations: HashMap<String, Slot>,
 }
 
-/// An operation's place on its connection. Its number tells it from another one that takes the same id later.
+/// An operation on its connection. A later operation with the same id has another number.
 enum Slot {
-    /// Its document is looked at.
+    /// Its document is being checked.
     Starting(u64),
-    /// With the bytes of its variables.
+    /// It runs. The last value is the size of its variables in bytes.
     Running(u64, AbortHandle, usize),
 }
 
@@ -98,7 +97,7 @@ impl Drop for Connection {
     }
 }
 
-/// A user, and the key that they use, if any.
+/// A user, with the key if they use one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner(Option<(Option<String>, Option<String>)>);
 
@@ -109,7 +108,7 @@ impl Owner {
 }
 
 impl Connections {
-    /// The token that a request names its connection by.
+    /// The token with which a request names its connection.
     pub(crate) fn token(&self, headers: &HeaderMap, query: &str) -> Option<String> {
         let of_header = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok()).map(str::to_owned);
         of_header.or_else(|| parameter(query, "token")).filter(|token| !token.is_empty())
@@ -148,7 +147,7 @@ impl Connections {
         drop(connection);
     }
 
-    /// Takes an operation's place away, where it is still its own.
+    /// Frees an operation's slot, if the slot is still its own.
     fn release(&self, token: &str, id: &str, number: u64) {
         if let Some(connection) = self.by_token.lock().get_mut(token)
             && connection.operations.get(id).is_some_and(|slot| slot.number() == number)
@@ -167,7 +166,7 @@ fn parameter(query: &str, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }
 
-/// An answer that is about the connection, and so has the code's own status.
+/// An error about the connection. It has the status of its code.
 fn told(code: Code, message: &str) -> Response<Body> {
     let mut response = refuse(Form::Events, Refusal::Malformed(Error::new(code, message)));
     *response.status_mut() = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::BAD_REQUEST);
@@ -186,7 +185,7 @@ fn plain(status: StatusCode, text: String) -> Response<Body> {
 }
 
 impl Graphql {
-    /// Reserves a connection: its token.
+    /// Reserves a connection, and returns its token.
     pub(crate) fn reserve(self: &Arc<Self>, asked: &Asked) -> Response<Body> {
         let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
         let place = allowed.and_then(|()| self.app.stream_place(asked.caller.quota_owner()));
@@ -228,7 +227,7 @@ impl Graphql {
         event_stream(of_queue(receiver))
     }
 
-    /// Begins an operation whose results go to a connection.
+    /// Begins an operation. Its results go to a connection.
     pub(crate) async fn begin(self: &Arc<Self>, asked: Asked, token: &str, request: GraphqlRequest) -> Response<Body> {
         let Some(id) = request.operation_id.clone().filter(|id| !id.is_empty()) else {
             return told(Code::InvalidRequest, "`extensions.operationId` is missing.");
@@ -251,7 +250,7 @@ impl Graphql {
             Some(Err(message)) => return told(Code::Conflict, message),
             Some(Ok(())) => {}
         }
-        // Whatever becomes of this request, the place is free again unless the operation runs.
+        // The slot is freed when this request ends, unless the operation runs.
         let mut place = StartingPlace { graphql: self, token, id: &id, number, is_kept: false };
         let form = asked.form;
         let operation = match Operation::prepare(self, asked, request, false).await {
@@ -259,10 +258,10 @@ impl Graphql {
             Err(refusal) => return refuse(if form == Form::Json { Form::Graphql } else { form }, refusal),
         };
         let (graphql, whose, key) = (Arc::clone(self), token.to_owned(), id.clone());
-        // A subscription lets go of them once it has begun.
+        // A subscription drops its variables once it has begun.
         let bytes = if operation.ty() == OperationType::Subscription { 0 } else { operation.variable_bytes() };
         let begun = self.sse.with(token, &owner, |connection| {
-            // One that was stopped meanwhile has no place any more, and does not begin.
+            // An operation that was stopped meanwhile has no slot any more, and does not begin.
             connection.operations.get(&id).filter(|slot| slot.number() == number)?;
             if !has_room(connection.operations.values().map(Slot::variable_bytes).sum(), bytes) {
                 return Some(false);
@@ -294,7 +293,7 @@ impl Graphql {
         if operation.ty() == OperationType::Subscription {
             match self.subscribe(&operation, &framing, false).await {
                 Ok(mut events) => {
-                    // The schema that it was validated against goes when others do.
+                    // A long subscription should not keep its schema in memory.
                     drop(operation);
                     while let Some(frame) = events.next().await {
                         if !frames.send(frame).await {
@@ -318,13 +317,13 @@ impl Graphql {
         let _ = frames.send(framing.complete()).await;
     }
 
-    /// Waits until a result may be made: when those before it have been read, as far as the caller's share goes, and when it is its
-    /// turn. Room is waited for before the turn, so that unread answers keep no turn, and their error is their own.
+    /// Waits until a result may be made: first for room in the caller's share, then for its turn. In this order, unread answers keep no
+    /// turn, and an operation without room gets its own error.
     async fn turn<'r>(&self, operation: &Operation, results: &'r Semaphore) -> Result<SemaphorePermit<'r>> {
         let owner = operation.asked.caller.quota_owner();
         self.app.response_room(owner).await?;
         let turn = tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await.map_err(|_| no_turn())?;
-        // Others may have taken the room meanwhile.
+        // Others may have taken the room during the wait.
         self.app.response_room(owner).await?;
         turn.map_err(Error::internal)
     }
@@ -347,7 +346,7 @@ impl Graphql {
     }
 }
 
-/// Whether an operation with so many bytes of variables may begin beside others that have `under_way`.
+/// Whether an operation whose variables have `more` bytes may begin. Those that run already have `under_way` bytes.
 fn has_room(under_way: usize, more: usize) -> bool {
     under_way == 0 || under_way.saturating_add(more) <= VARIABLE_BYTES_MAX
 }
@@ -357,7 +356,7 @@ fn no_turn() -> Error {
     Error::new(Code::Unavailable, message).with_retry_after(BUSY_RETRY_AFTER_S)
 }
 
-/// The place of an operation whose document is looked at.
+/// The slot of an operation whose document is being checked.
 struct StartingPlace<'g> {
     graphql: &'g Graphql,
     token: &'g str,
@@ -386,11 +385,11 @@ struct Open {
 impl Open {
     async fn run(mut self, sender: FrameSender, mut draining: watch::Receiver<bool>) {
         self.pass_on(&sender, &mut draining).await;
-        // What is under way for it ends with it.
+        // Its operations end with it.
         self.graphql.sse.close(&self.token);
     }
 
-    /// Whether what opened the connection still holds, for the same owner.
+    /// Whether the credential that opened the connection is still valid, for the same owner.
     async fn look_again(&mut self) -> Option<()> {
         self.standing.renew().await?;
         let caller = self.standing.caller();
@@ -434,7 +433,7 @@ impl Open {
     }
 }
 
-/// Waits until the server drains, or is gone.
+/// Waits until the server drains, or has ended.
 async fn drained(draining: &mut watch::Receiver<bool>) {
     let _ = draining.wait_for(|draining| *draining).await;
 }

@@ -1,4 +1,4 @@
-//! What waits for the writer: the service's jobs, and those of callers, who are served in turn.
+//! The queue of the writer: the service's jobs, and those of callers, who are served in turn.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Job;
 
-/// Jobs of callers that may wait; a caller past it waits for a place.
+/// Callers' jobs in the queue at most. Further callers wait for a place.
 const CALLERS_JOBS_MAX: usize = 4096;
-/// Callers' jobs that wait for a place, of one caller and of all, and how long.
+/// Callers' jobs that wait for a place: at most so many of one caller, and of all callers.
 const WAITING_OF_A_CALLER_MAX: usize = 1_000;
 const WAITING_MAX: usize = 10_000;
 const PLACE_WAIT: Duration = Duration::from_secs(5);
-/// Jobs of the service that may wait.
+/// The service's jobs in the queue at most.
 const OWN_JOBS_MAX: usize = 4096;
 
 pub(super) struct Queue {
@@ -27,7 +27,7 @@ pub(super) struct Queue {
     arrived: Condvar,
 }
 
-/// A job, and its number by which it is found again.
+/// A job, and the number that identifies it in the queue.
 type Waiting = (u64, Box<dyn Job>);
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl State {
-    /// The service's jobs and callers' alternate.
+    /// The next job. The service's jobs and callers' jobs alternate.
     fn next(&mut self) -> Option<Box<dyn Job>> {
         let own = if self.was_own && !self.callers.is_empty() { None } else { self.own.pop_front() };
         self.was_own = own.is_some();
@@ -75,7 +75,7 @@ impl Queue {
     /// Waits for a place in the queue.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After`, if none comes in time.
+    /// `unavailable` with `Retry-After` if no place becomes free in time.
     pub(super) async fn place(&self, owner: &QuotaOwner) -> Result<QueuePlace> {
         if owner.is_service() {
             let permit = Arc::clone(&self.own_places).acquire_owned().await.map_err(crate::unavailable)?;
@@ -86,8 +86,8 @@ impl Queue {
         Ok(QueuePlace::Caller { _place: place })
     }
 
-    /// Queues a job. Where what is returned is dropped before the job was answered, nobody waits for it any more: the job is taken out
-    /// then, with all that it keeps in memory.
+    /// Queues a job. If the returned value is dropped before the job was answered, nobody waits for the job any more. The job is then
+    /// removed, with everything that it keeps in memory.
     ///
     /// # Errors
     /// `unavailable` once the queue is closed.
@@ -107,18 +107,18 @@ impl Queue {
         Ok(Queued { queue: self, owner, number, is_answered: false })
     }
 
-    /// How many jobs wait.
+    /// The number of queued jobs.
     pub(super) fn len(&self) -> usize {
         let state = self.state.lock();
         state.own.len() + state.callers.len()
     }
 
-    /// The next job, if one is there.
+    /// The next job, if there is one.
     pub(super) fn next(&self) -> Option<Box<dyn Job>> {
         self.state.lock().next()
     }
 
-    /// Waits for the next job; `None` once the queue is closed and empty.
+    /// Waits for the next job. `None` once the queue is closed and empty.
     pub(super) fn wait(&self) -> Option<Box<dyn Job>> {
         let mut state = self.state.lock();
         loop {
@@ -132,19 +132,19 @@ impl Queue {
         }
     }
 
-    /// Takes no further jobs. Those that wait are still run.
+    /// Refuses further jobs. Queued jobs still run.
     pub(super) fn close(&self) {
         self.state.lock().is_closed = true;
         self.arrived.notify_all();
     }
 
-    /// Closes the queue and forgets its jobs when what is returned is dropped, so that their callers learn that nobody runs them.
+    /// Closes the queue and drops its jobs when the returned value is dropped, so that their callers learn that nobody runs them.
     pub(super) fn close_on_drop(&self) -> impl Drop + use<'_> {
         Closing(self)
     }
 }
 
-/// A job whose answer somebody waits for.
+/// A job whose caller waits for its answer.
 pub(super) struct Queued<'q> {
     queue: &'q Queue,
     owner: QuotaOwner,
@@ -190,7 +190,7 @@ mod tests {
     use crate::connection::Connection;
     use crate::sqlite::writer::NotCommitted;
 
-    /// A job that says whose it is.
+    /// A job that records its name.
     struct Named(&'static str, Arc<Mutex<Vec<&'static str>>>);
 
     impl Job for Named {

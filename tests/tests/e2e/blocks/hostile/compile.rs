@@ -1,6 +1,6 @@
 //! Components that would take unbounded time and memory to compile. The server refuses them, and serves other requests meanwhile.
 //!
-//! On SQLite alone, as nothing is stored.
+//! These tests run only on SQLite, because nothing is stored.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use wasm_encoder::{BlockType, CodeSection, Component, Function, FunctionSection,
 use super::hand_made::packed;
 use super::{good, impatient, install, staying_ready};
 
-/// A component of one core module, which has one function so often.
+/// A component with one core module that has the same function `count` times.
 fn component(function: &Function, count: u32) -> Vec<u8> {
     let (mut types, mut functions, mut code) = (TypeSection::new(), FunctionSection::new(), CodeSection::new());
     types.ty().function([ValType::I32], []);
@@ -26,14 +26,14 @@ fn component(function: &Function, count: u32) -> Vec<u8> {
     component.finish()
 }
 
-/// Hundreds of thousands of functions, each of which costs the compiler a little.
+/// Hundreds of thousands of functions. Each costs the compiler a little.
 fn many_functions() -> Vec<u8> {
     let mut function = Function::new([]);
     function.instructions().end();
     component(&function, 500_000)
 }
 
-/// One function of seven million branches, each of which the compiler gives a block of its own.
+/// One function with seven million branches. The compiler makes a block for each.
 fn giant_function() -> Vec<u8> {
     let targets: Vec<u32> = (0..65_000).map(|number| number % 2).collect();
     let mut function = Function::new([]);
@@ -45,9 +45,9 @@ fn giant_function() -> Vec<u8> {
     component(&function, 1)
 }
 
-/// How long the compiler may take until it has used up what it may have, on a busy machine.
+/// How long the compiler may take on a busy machine until it exceeds its limits.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Time between calls that show that the server serves. They are not to take the processors from what they wait for.
+/// Pause between calls that show that the server is working. The calls should not take processor time from the compiler.
 const BETWEEN_CALLS: Duration = Duration::from_millis(250);
 
 #[ignore = "long: a minute of the processor"]
@@ -80,7 +80,7 @@ async fn a_component_that_takes_too_much_to_compile_is_refused() {
     for refused in refused.await {
         let error = refused.expect_error(400, "invalid_block");
         let message = error["message"].as_str().unwrap();
-        // By the clock, where the machine has other work.
+        // On a busy machine, the limit by the clock may come first.
         let reasons = ["needs more memory or time to compile", "takes longer than 240 s to compile"];
         assert!(reasons.iter().any(|reason| message.contains(reason)), "{message}");
     }

@@ -1,18 +1,19 @@
-//! Blocks written by hand, for what no compiler makes: core modules with the canonical names, which `block pack` makes components of.
+//! Handwritten blocks that no compiler would make. They are core modules with the canonical names, and `block pack` makes components of
+//! them.
 
 use blockbase_tests::{checkout, pack};
 use serde_json::{Value, json};
 use wit_component::StringEncoding;
 use wit_parser::Resolve;
 
-/// A core module with one action `go` and one hook `go`, which answer null and nothing; parts of it can be replaced.
+/// A core module with one action `go` and one hook `go`, which return null and nothing. Its parts can be replaced.
 pub(crate) struct HandMade {
     pub imports: &'static str,
-    /// Further memories, tables, functions and data.
+    /// More memories, tables, functions and data.
     pub fields: String,
     pub realloc: &'static str,
     pub handlers: &'static str,
-    /// The action; `$arguments` lie as the canonical ABI lays them out.
+    /// The action. Its `$arguments` have the layout of the canonical ABI.
     pub call: &'static str,
     /// The hook.
     pub receive: &'static str,
@@ -23,7 +24,7 @@ impl Default for HandMade {
         HandMade {
             imports: "",
             fields: String::new(),
-            // Whatever was given out stays given out: an instance serves one call.
+            // Memory is never freed, because an instance serves only one call.
             realloc: "(local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
                       (global.set $next (i32.add (local.get $at) (local.get $bytes)))
                       (local.get $at)",
@@ -35,7 +36,7 @@ impl Default for HandMade {
 }
 
 impl HandMade {
-    /// The module with its parts.
+    /// The module, made from its parts.
     pub(crate) fn module(&self) -> Vec<u8> {
         let HandMade { imports, fields, realloc, handlers, call, receive } = self;
         let text = format!(
@@ -73,7 +74,7 @@ impl HandMade {
         packed(self.module(), name, changes).await
     }
 
-    /// The packed file of a component that means other types by the same names.
+    /// The packed file of a component whose names stand for other types.
     pub(crate) async fn packed_with_wit(&self, name: &str, change: impl FnOnce(&str) -> String) -> Vec<u8> {
         let wit = std::fs::read_to_string(checkout().join("wit/blockbase-block-0.1.0/block.wit")).unwrap();
         let changed = change(&wit);

@@ -1,4 +1,4 @@
-//! Hooks: the parts of a request that they get, the answers that they may give, and their limits.
+//! Hooks: the parts of a request that they get, the responses that they may return, and their limits.
 
 use blockbase_tests::{Admin, Answer, Engine, Exposition, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn hook(server: &Server, method: &str, path: &str, headers: &[(&str, &[u8]
     server.send(request).await
 }
 
-/// Has the hook answer with this.
+/// Makes the hook return this response.
 async fn answered(server: &Server, status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
     let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     let wanted = json!({ "status": status, "headers": headers, "body": body });
@@ -68,11 +68,11 @@ on_both_engines! {
         assert_eq!((head.status, head.text.as_str()), (200, ""));
         hook(&server, "BREW", "mirror", &[], "").await.expect_error(405, "method_not_allowed");
 
-        // A session signs nobody in here, and is not handed on; other cookies are.
+        // A session has no effect here, and its cookie is not passed on. Other cookies are passed on.
         let signed_in = server.request("POST", "/api/auth/sign-in/email").json(&json!({ "email": "admin@example.com", "password": "correct horse battery" }));
         let cookie = server.send(signed_in).await.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         let cookies = format!("first=1; {cookie}; last=2");
-        // A browser sends it from any page: nothing here is done with the rights of the session, so that it is let in.
+        // A browser sends the cookie from any page. The hook does not use the session's rights, so the request is accepted.
         let headers: [(&str, &[u8]); 4] = [
             ("cookie", cookies.as_bytes()),
             ("origin", b"https://elsewhere.example"),
@@ -88,7 +88,7 @@ on_both_engines! {
 
         hook(&server, "POST", "nothing", &[], "").await.expect_error(404, "not_found");
         server.call("POST", "/api/v1/hooks/nothing/mirror", None).await.expect_error(404, "not_found");
-        // An action is no hook.
+        // An action is not a hook.
         hook(&server, "POST", "good", &[], "{}").await.expect_error(404, "not_found");
         admin.patch("/api/v1/blocks/hostile", json!({ "enabled": false })).await.data();
         hook(&server, "POST", "mirror", &[], "").await.expect_error(404, "not_found");
@@ -128,7 +128,7 @@ on_both_engines! {
         let trap = ("svc_block_trap", "wasm `unreachable` instruction executed");
         assert_eq!(shown.value("svc_block_traps_total", &[block, trap]), Some(1.0));
         assert_eq!(shown.value("svc_block_limits_total", &[block, ("svc_block_limit", "deadline")]), Some(1.0));
-        // Every call counts, whatever came of it, and the one that told its handlers at the install.
+        // Every call counts, whatever its outcome. So does the call at the install that listed the handlers.
         for family in ["svc_block_cpu_time_milliseconds_count", "svc_block_memory_peak_bytes_count"] {
             assert_eq!(shown.value(family, &[block]), Some(6.0), "{family}");
         }
@@ -136,7 +136,7 @@ on_both_engines! {
     }
 }
 
-// What a hook may answer has nothing to do with the database.
+// The responses of hooks do not depend on the database, so one engine is enough.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_answers_that_are_responses_are_sent() {
     let server = impatient(Engine::Sqlite).start().await;
@@ -156,7 +156,7 @@ async fn only_answers_that_are_responses_are_sent() {
     assert_eq!(chosen.headers.get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
     assert_eq!(chosen.headers["location"], "/pot");
 
-    // The service's own headers stay its own, and a browser is told to run nothing.
+    // A hook cannot set the service's own headers, and the service forbids the browser to run anything.
     let own = [
         ("set-cookie", "blockbase.session_token=x"),
         ("content-length", "3"),
@@ -174,7 +174,7 @@ async fn only_answers_that_are_responses_are_sent() {
     for name in ["set-cookie", "clear-site-data", "service-worker-allowed", "strict-transport-security"] {
         assert!(!kept.headers.contains_key(name), "{name}: {:?}", kept.headers);
     }
-    // The service says this one itself, to origins that it trusts.
+    // The service itself sets this header, for origins that it trusts.
     assert!(!kept.headers.contains_key("access-control-allow-origin"));
     assert_eq!(kept.headers.get_all("access-control-allow-credentials").iter().count(), 1);
     assert_eq!(kept.headers["x-content-type-options"], "nosniff");
@@ -207,7 +207,7 @@ async fn only_answers_that_are_responses_are_sent() {
     logged(&admin, "is no response: the value of the header x-a").await;
     logged(&admin, "is no response: a header named \"x a\"").await;
 
-    // A status that has no body is sent without one, and the connection goes on.
+    // A status that allows no body is sent without one, and the connection stays open.
     for status in [204, 304] {
         let bare = answered(&server, status, &[], "a body all the same").await;
         assert_eq!((bare.status, bare.text.as_str()), (status, ""));
@@ -219,7 +219,7 @@ async fn only_answers_that_are_responses_are_sent() {
     good(&admin).await;
 }
 
-// Neither have the bounds of what comes in.
+// Nor do the limits of their requests depend on it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_to_hooks_are_bounded() {
     let server = ServerBuilder::new(Engine::Sqlite)
@@ -235,7 +235,7 @@ async fn requests_to_hooks_are_bounded() {
     hook(&server, "POST", "mirror", &from("198.51.100.1"), body(100_001)).await.expect_error(413, "payload_too_large");
     let whole = hook(&server, "POST", "mirror", &from("198.51.100.1"), body(100_000)).await;
     assert_eq!(whole.json()["body"].as_array().map(Vec::len), Some(100_000));
-    // Sent in pieces, nobody knows beforehand how large it is.
+    // The size of a chunked body is not known beforehand.
     let head = "POST /api/v1/hooks/hostile/mirror HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\nx-forwarded-for: 198.51.100.2\r\n\r\n";
     let mut stream = TcpStream::connect(server.base.strip_prefix("http://").unwrap()).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -259,6 +259,6 @@ async fn requests_to_hooks_are_bounded() {
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
     limited.expect("the limit was reached").expect_error(429, "rate_limited");
-    // Others are not limited by that.
+    // The limit does not affect other clients.
     assert_eq!(hook(&server, "POST", "silent", &from("198.51.100.4"), "").await.status, 200);
 }

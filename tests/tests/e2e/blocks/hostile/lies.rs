@@ -1,6 +1,6 @@
-//! Files that are not what they claim to be. Each is refused at its install, which leaves nothing behind.
+//! Files that are not what they claim to be. The install refuses each of them, and leaves nothing behind.
 //!
-//! On SQLite alone, as nothing is stored.
+//! These tests run only on SQLite, because nothing is stored.
 
 use blockbase_tests::Engine;
 use serde_json::json;
@@ -27,12 +27,12 @@ async fn what_a_file_says_of_itself_is_checked() {
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
     let reports = |handlers: &'static str, fields: &str| HandMade { handlers, fields: fields.to_owned(), ..HandMade::default() };
-    // A list at 400, whose length and place are no list's.
+    // A list at 400 with an impossible length, and one at an impossible place.
     let endless = r#"(data (i32.const 400) "\40\00\00\00\ff\ff\ff\0f")"#;
     let elsewhere = r#"(data (i32.const 400) "\00\00\00\7f\01\00\00\00")"#;
-    // The first entry of the list alone, which is the action `go`.
+    // Only the first entry of the list, which is the action `go`.
     let action_only = r#"(data (i32.const 400) "\40\00\00\00\01\00\00\00")"#;
-    // One entry at 408, whose kind, at 512, is no text.
+    // One entry at 408. Its kind, at 512, is not valid text.
     let not_text = r#"(data (i32.const 400) "\98\01\00\00\01\00\00\00") (data (i32.const 408) "\80\00\00\00\02\00\00\00\00\02\00\00\01\00\00\00") (data (i32.const 512) "\ff")"#;
     let mut refused = vec![
         ("endless-list", "does not report its handlers", reports("(i32.const 400)", endless).packed("a").await),
@@ -50,7 +50,7 @@ async fn what_a_file_says_of_itself_is_checked() {
         ("other-function", "registry", packed(with_registry(r#"(export "handle" (func $run))"#), "a", json!({})).await),
         ("other-type", "handlers", packed(with_registry(r#"(export "handlers" (func $run))"#), "a", json!({})).await),
     ];
-    // As many core parameters and results, which mean something else.
+    // The same number of core parameters and results, but with another meaning.
     let block = HandMade::default();
     let other_type = block.packed_with_wit("a", |wit| {
         let handler = "call: func(context: context, name: string, input: json)";

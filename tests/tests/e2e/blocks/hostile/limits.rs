@@ -1,6 +1,6 @@
-//! The limits of one call: past each, that call fails and names it.
+//! The limits of one call: if a call exceeds one, it fails and names the limit.
 //!
-//! On SQLite alone, as the blocks touch no data; but for the log, which is stored.
+//! These tests run only on SQLite, because the blocks use no data. The test of the log, which is stored, runs on both engines.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn memory_is_counted_over_all_memories_and_comes_back() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
-    // Three memories beside the first one, which grow in turns until one cannot.
+    // Three further memories. All four grow in turns until one cannot.
     let memories = HandMade {
         fields: "(memory $second 1) (memory $third 1) (memory $fourth 1)".to_owned(),
         call: "(loop $again
@@ -136,18 +136,18 @@ on_both_engines! {
             let flood = staying_ready(&server, call(&admin, "log", line("x", 8000, 1000, stdout))).await;
             expect_limit(&flood, "logged more than 1048576 bytes");
             expect_limit(&call(&admin, "log", line("x", 8193, 1, stdout)).await, "a line of more than 8192 bytes");
-            // Neither are line ends free.
+            // Empty lines count too.
             let empty = call(&admin, "log", line("", 1, 100_000, stdout)).await;
             expect_limit(&empty, "host calls");
         }
-        // Lines that come faster than they can be stored are dropped. Soon afterwards lines are kept again.
+        // If lines come faster than they can be stored, some are dropped. Soon afterwards lines are kept again.
         until("lines are kept again", async || {
             assert_eq!(call(&admin, "log", line("kept again", 1, 1, false)).await.data(), 1);
             tokio::time::sleep(Duration::from_millis(200)).await;
             admin.get("/api/v1/blocks/hostile/logs?limit=1").await.data()[0]["message"] == "kept again"
         })
         .await;
-        // Clearing the screen, a title, a colour, a line that overwrites the one before, text that runs backwards.
+        // Clearing the screen, a title, a color, a line that overwrites the previous one, text that runs backwards.
         let escapes = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{1b}[31m\rroot\u{9b}1m\u{8}\u{202e}evil\u{2066}";
         for stdout in [false, true] {
             assert_eq!(call(&admin, "log", line(&format!("{escapes} {stdout}"), 1, 1, stdout)).await.data(), 1);
@@ -168,7 +168,7 @@ on_both_engines! {
         until("all is in the server's own log", async || server.log().contains("of no level")).await;
         let harmful: Vec<String> = server.log().lines().filter(|line| line.chars().any(is_harmful)).map(str::to_owned).collect();
         assert!(harmful.is_empty(), "{harmful:?}");
-        // A block cannot fill the database: the newest lines are kept.
+        // A block cannot fill the database: only the newest lines are kept.
         let count = server.sql("SELECT count(*) FROM svc_block_logs").await[0][0].parse::<u32>().unwrap();
         assert!(count <= 1100, "{count}");
         assert_eq!(call(&admin, "good", Value::Null).await.status, 400);

@@ -1,6 +1,6 @@
-//! Loops: wherever a guest's code runs, it is stopped at the call's deadline, and nobody else waits for it.
+//! Loops: whichever code of a guest runs, it is stopped at the call's deadline, and nothing else waits for it.
 //!
-//! On SQLite alone, as the blocks touch no data.
+//! These tests run only on SQLite, because the blocks use no data.
 
 use blockbase_tests::Engine;
 use futures_util::future::join_all;
@@ -37,7 +37,7 @@ async fn a_loop_is_stopped_wherever_it_is() {
     let server = impatient(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
-    // An install leaves five seconds, a call of it less than two: the block behaves as long as it is looked at.
+    // An install leaves five seconds, and a call of this block less than two. So the block behaves well only during the install.
     let remaining = r#"(import "blockbase:block/deadline@0.1.0" "remaining-ms" (func $remaining (result i64)))"#;
     let sometimes = "
         (func $start (if (i64.lt_u (call $remaining) (i64.const 2000)) (then (loop $again (br $again)))))

@@ -1,4 +1,4 @@
-//! What all calls share: memory, and places. On SQLite alone, as the blocks touch no data.
+//! Resources that all calls share: memory and slots. These tests run only on SQLite, because the blocks use no data.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ async fn all_calls_share_a_bounded_memory() {
     install(&admin, "", json!({})).await;
     good(&admin).await;
     let before = resident_kilobytes(&server);
-    // Each alone is within its own bound; of all five there is room for two.
+    // Each call is within its own limit. There is memory for two of the five.
     let fill = || call(&admin, "fill", json!({ "megabytes": 60, "ms": 1000 }));
     let (answers, ()) = staying_ready(&server, async {
         tokio::join!(join_all((0..5).map(|_| fill())), async {
-            // The memory of the other calls is not taken from small calls.
+            // Small calls still have memory.
             tokio::time::sleep(Duration::from_millis(300)).await;
             good(&admin).await;
         })
@@ -31,7 +31,7 @@ async fn all_calls_share_a_bounded_memory() {
     for answer in failed {
         expect_limit(answer, "all running calls together have as much memory as this server gives them");
     }
-    // The memory of the ended calls is free for the next ones.
+    // Memory of ended calls is available for the next ones.
     for _ in 0..3 {
         let (one, other) = tokio::join!(call(&admin, "fill", json!({ "megabytes": 60, "ms": 1 })), async { good(&admin).await });
         assert_eq!((one.data(), other), (json!(60 << 20), ()));
@@ -43,7 +43,7 @@ async fn all_calls_share_a_bounded_memory() {
 async fn one_block_does_not_take_every_place() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
-    // A well-behaved call waits for a place, but not for long.
+    // A well-behaved call waits for a slot, but not for long.
     let of_name = async |name: &str| {
         let mut changed = manifest(json!({ "name": name })).await;
         changed["actions"][0]["timeoutMs"] = json!(400);
@@ -54,7 +54,7 @@ async fn one_block_does_not_take_every_place() {
     }
     let path = |name: &str, action: &str| format!("/api/v1/blocks/{name}/actions/{action}");
     let good_of = async |name: &str| admin.post(&path(name, "good"), json!({})).await;
-    // More calls than one block has places for, of callers who have all the time in the world until they hang up.
+    // More calls than one block has slots for. Their callers wait until they disconnect.
     let naps = async |name: &str, count: usize| {
         let path = path(name, "nap");
         join_all((0..count).map(|_| admin.post(&path, json!({ "ms": 20_000 })))).await
@@ -81,7 +81,7 @@ async fn one_block_does_not_take_every_place() {
                     _ = naps("neighbour", 40) => unreachable!("nobody has slept yet"),
                     () = until("nobody has a place left", async || turned_away("third").await) => {}
                 }
-                // Those who hang up make room.
+                // When callers disconnect, their slots become free.
                 until("the neighbour has places again", async || !turned_away("third").await).await;
                 assert!(turned_away("hostile").await);
             } => {}

@@ -1,6 +1,6 @@
-//! Requests of blocks: only to granted origins and public addresses, within the limits of a call.
+//! Outbound requests of blocks: they reach only granted origins and public addresses, within the limits of a call.
 //!
-//! On SQLite alone, as no data is touched.
+//! These tests run only on SQLite, because the blocks use no data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use super::{call, expect_limit, good, impatient, install, staying_ready, until};
 
 const MEGABYTE: usize = 1024 * 1024;
-/// The two ways to send.
+/// The two ways to send a request.
 const WAYS: [&str; 2] = ["send", "wasi_send"];
 
 /// The scheme, host and port of a URL.
@@ -25,7 +25,7 @@ async fn install_with_origins(admin: &Admin<'_>, origins: &[String]) {
     install(admin, "", json!({ "permissions": { "http": origins } })).await;
 }
 
-/// Its calls have the time that a slow machine needs for megabytes.
+/// A server whose calls have enough time for megabytes, even on a slow machine.
 async fn local_server() -> Server {
     let patient = ServerBuilder::new(Engine::Sqlite).env("SVC_ACTION_TIMEOUT_MS", "60000");
     patient.env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await
@@ -56,7 +56,7 @@ async fn a_granted_origin_is_reached_and_no_other() {
         assert_eq!((received.body.as_ref(), received.headers["x-raw"].as_bytes()), (&b"xxx"[..], &[233_u8][..]));
         assert_eq!(received.headers.get_all("x-twice").iter().collect::<Vec<_>>(), ["1", "2"]);
 
-        // A redirect is an answer like any other, and goes nowhere by itself.
+        // A redirect is returned like any other response, and not followed.
         let elsewhere = target.clone();
         receiver.answer(move |_, _| Reply::Redirect(elsewhere.clone()));
         let answer = send(&admin, way, &receiver.url, json!({})).await.data();
@@ -80,7 +80,7 @@ async fn a_granted_origin_is_reached_and_no_other() {
         }
     }
     assert_eq!((receiver.count(), other.count()), (4, 0));
-    // Names and passwords in a URL, and malformed URLs.
+    // URLs with names and passwords, and malformed URLs.
     let named = receiver.url.replace("http://", "http://ann:secret@");
     send(&admin, "send", &named, json!({})).await.expect_error(400, "invalid_request");
     for url in ["", "/hook", "127.0.0.1", "http://", "http://[::1", "http://a b/"] {
@@ -99,7 +99,7 @@ async fn what_is_not_public_is_not_reached_even_if_it_is_granted() {
     let admin = server.admin().await;
     let receiver = Receiver::start().await;
     let port = receiver.url.rsplit([':', '/']).nth(1).unwrap().to_owned();
-    // By number in each spelling, by the machine's own name, by names of its own that lead there, and the metadata service of clouds.
+    // This machine by number in each spelling, by its own name, and by names that lead to it. Also the metadata service of clouds.
     let hosts = [
         "127.0.0.1",
         "127.1",
@@ -120,7 +120,7 @@ async fn what_is_not_public_is_not_reached_even_if_it_is_granted() {
     let machine = std::fs::read_to_string("/etc/hostname").map(|name| name.trim().to_owned()).unwrap_or_default();
     let mut urls: Vec<String> = hosts.iter().map(|host| format!("http://{host}:{port}/hook")).collect();
     let resolves = tokio::net::lookup_host((machine.as_str(), 80)).await.is_ok_and(|mut found| {
-        // Of a machine whose name leads to a public address nothing can be said.
+        // If the machine's name leads to a public address, nothing can be tested.
         found.all(|address| match address.ip() {
             std::net::IpAddr::V4(address) => address.is_loopback() || address.is_private(),
             std::net::IpAddr::V6(address) => address.is_loopback(),
@@ -137,7 +137,7 @@ async fn what_is_not_public_is_not_reached_even_if_it_is_granted() {
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("is not an address of the public internet"), "{url}: {message}");
         let error = send(&admin, "wasi_send", url, json!({})).await.expect_error(503, "unavailable");
-        // The engine's own reading of the address may refuse it before; nothing of it is sent either way.
+        // The engine's own parser may refuse the address first. In either case nothing is sent.
         assert!(
             ["DestinationIpProhibited", "HttpRequestUriInvalid"].contains(&error["message"].as_str().unwrap()),
             "{url}: {error}"
@@ -207,7 +207,7 @@ async fn headers_that_are_not_the_blocks_to_set_are_refused() {
     }
     assert_eq!(receiver.count(), 0);
 
-    // By wasi:http some cannot be set, and others are left out.
+    // With wasi:http some headers cannot be set, and others are dropped.
     for name in ["host", "connection", "transfer-encoding", "upgrade"] {
         let refused = send(&admin, "wasi_send", &receiver.url, with(name, b"evil.example")).await;
         refused.expect_error(400, "invalid_request");
@@ -223,7 +223,7 @@ async fn headers_that_are_not_the_blocks_to_set_are_refused() {
     good(&admin).await;
 }
 
-/// Takes connections and answers none; how many there are, and how many the other side has closed.
+/// Accepts connections and never responds. Counts the connections, and those that the other side has closed.
 async fn silence() -> (String, Arc<[AtomicUsize; 2]>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -254,7 +254,7 @@ async fn a_server_that_never_answers_is_left_at_the_deadline() {
     let count = |which: usize| counts[which].load(Ordering::SeqCst);
     for (turn, way) in WAYS.into_iter().enumerate() {
         let answer = staying_ready(&server, send(&admin, way, &url, json!({}))).await;
-        // The guest hears of it at the same moment at which it is stopped: whichever comes first.
+        // The guest's request fails at the moment at which the guest is stopped. Either may come first.
         assert!([503, 504].contains(&answer.status), "{way}: {} {}", answer.status, answer.text);
         if answer.status == 504 {
             answer.expect_error(504, "action_timeout");
@@ -262,17 +262,17 @@ async fn a_server_that_never_answers_is_left_at_the_deadline() {
         until("the connection is closed", async || count(1) == turn + 1).await;
         assert_eq!(count(0), turn + 1);
     }
-    // Its own, shorter time is an error that the block can deal with.
+    // A shorter timeout of the request itself is an error that the block can handle.
     let error = send(&admin, "send", &url, json!({ "timeout_ms": 50 })).await.expect_error(503, "unavailable");
     assert!(error["message"].as_str().unwrap().contains("no answer within 50 ms"), "{error}");
-    // A caller who hangs up closes the connection as well.
+    // A caller who disconnects closes this connection as well.
     let begun = count(0);
     tokio::select! {
         answer = send(&admin, "send", &url, json!({})) => panic!("answered before the caller hung up: {} {}", answer.status, answer.text),
         () = until("the request has arrived", async || count(0) == begun + 1) => {}
     }
     until("all are closed", async || count(1) == count(0)).await;
-    // The one with the short time of its own may have ended before it was connected.
+    // The request with the short timeout may have ended before it was connected.
     assert!([3, 4].contains(&count(0)), "{}", count(0));
     good(&admin).await;
 }

@@ -1,11 +1,11 @@
-//! Secrets: a block gets those that it was granted and given, and nobody else gets any.
+//! Secrets: a block gets only secrets that were granted and set, and nobody else gets any.
 
 use blockbase_tests::{Engine, on_both_engines};
 use serde_json::json;
 
 use super::{call, good, install};
 
-/// What nothing but the block may ever show.
+/// Only the block may ever show this value.
 const VALUE: &str = "sk_live_8f3b0c52e1d94a77";
 
 /// Whether a file below a directory holds the bytes.
@@ -36,7 +36,7 @@ on_both_engines! {
             assert_eq!(refused["field"], "value");
         }
 
-        // Names and times are all that anybody sees, and only those who manage blocks see these.
+        // Callers see only names and times, and only if they manage blocks.
         let mut shown = Vec::new();
         for place in [path, "/api/v1/blocks", "/api/v1/blocks/hostile", "/api/v1/blocks/hostile/logs"] {
             shown.push(admin.get(place).await.text);
@@ -65,11 +65,11 @@ on_both_engines! {
         assert!(!holds(&server.directory(), VALUE.as_bytes()));
         assert_eq!(server.sql("SELECT name FROM svc_block_secrets").await, [["API_KEY"]]);
 
-        // Another block of the same wish has its own.
+        // Another block with a secret of the same name has its own value.
         install(&admin, "", json!({ "name": "neighbour", "permissions": { "secrets": ["API_KEY"] } })).await;
         admin.post("/api/v1/blocks/neighbour/actions/secret", json!({ "name": "API_KEY" })).await.expect_error(404, "not_found");
 
-        // It survives a restart and an upgrade, but is out of reach of a version that does not ask.
+        // The secret survives a restart and an upgrade. A version that does not ask for it cannot read it.
         let token = admin.token.clone();
         let server = server.restart().await;
         let admin = server.with_token(token);
@@ -77,7 +77,7 @@ on_both_engines! {
         assert_eq!(secret("API_KEY").await.data()["length"], VALUE.len());
         install(&admin, "?upgrade=true", json!({ "version": "0.2.0", "permissions": { "secrets": [] } })).await;
         secret("API_KEY").await.expect_error(403, "forbidden");
-        // It is kept for a version that asks again, and those who manage secrets see that it is.
+        // It is kept for a version that asks for it again. Callers who manage secrets see that it exists.
         assert_eq!(admin.get(path).await.data()[0]["name"], "API_KEY");
         let again = "?upgrade=true&allowNewPermissions=true";
         install(&admin, again, json!({ "version": "0.3.0", "permissions": { "secrets": ["API_KEY"] } })).await;
@@ -92,7 +92,7 @@ on_both_engines! {
     }
 }
 
-/// As Postgres writes bytes.
+/// The bytes in hexadecimal, as Postgres shows them.
 fn hexadecimal(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,6 @@
-//! Traps of every kind, and answers that the interface does not allow.
+//! Traps of every kind, and results that the interface does not allow.
 //!
-//! On SQLite alone, as the blocks touch no data.
+//! These tests run only on SQLite, because the blocks use no data.
 
 use blockbase_tests::{Engine, Exposition};
 use serde_json::json;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::hand_made::HandMade;
 use super::{call, good, impatient, install, staying_ready};
 
-/// Traps as the digit in `{"k":0}` says.
+/// Traps in the way that the digit in `{"k":0}` selects.
 const BY_KIND: &str = "
     (block $8 (block $7 (block $6 (block $5 (block $4 (block $3 (block $2 (block $1 (block $0
       (br_table $0 $1 $2 $3 $4 $5 $6 $7 $8
@@ -74,7 +74,7 @@ async fn answers_that_the_interface_does_not_allow_fail_the_call() {
     let server = impatient(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
-    // What lies at 400 is the result; the text "null" at 192 is followed by zeros, and \ff at 200 begins no letter.
+    // The result is at 400. The text "null" at 192 is followed by zeros, and \ff at 200 cannot begin a character.
     let data = |bytes: &str| format!(r#"(data (i32.const 200) "\ff\fe") (data (i32.const 400) "{bytes}")"#);
     let text = |place: &str, length: &str| data(&format!("\\00\\00\\00\\00{place}{length}"));
     for (name, fields, call, receive) in [
@@ -84,7 +84,7 @@ async fn answers_that_the_interface_does_not_allow_fail_the_call() {
         ("text-too-long", text(r"\00\00\00\00", r"\ff\ff\ff\ff"), "(i32.const 400)", "(unreachable)"),
         ("text-not-utf-8", text(r"\c8\00\00\00", r"\02\00\00\00"), "(i32.const 400)", "(unreachable)"),
         ("neither-result-nor-error", data(r"\07"), "(i32.const 400)", "(i32.const 400)"),
-        // A hook's answer: status 200, so many headers, no body.
+        // A hook's response: status 200, this many headers, no body.
         (
             "a-billion-headers",
             data(r"\00\00\00\00\01\00\00\00\c8\00\00\00\00\00\00\00\00\00\00\40\00\00\00\00\00\00\00\00"),
@@ -100,7 +100,7 @@ async fn answers_that_the_interface_does_not_allow_fail_the_call() {
         let hook = server.call("POST", &format!("/api/v1/hooks/{name}/go"), None).await.expect_error(500, "action_failed");
         assert_eq!(hook["message"], "The hook failed.", "{name}");
     }
-    // Half of a text is a text, and no JSON.
+    // Half of the text is valid text, but not JSON.
     let cut = HandMade { fields: text(r"\c0\00\00\00", r"\03\00\00\00"), call: "(i32.const 400)", ..HandMade::default() };
     assert_eq!(admin.install("", cut.packed("no-json").await).await.status, 201);
     let error = admin.post("/api/v1/blocks/no-json/actions/go", json!({})).await.expect_error(500, "action_failed");

@@ -1,4 +1,4 @@
-//! Calls that are cancelled in the middle of their work, and blocks that are replaced while a thousand calls run.
+//! Calls that are cancelled in the middle of their work, and blocks that are upgraded while a thousand calls run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::{call, good, install, staying_ready};
 
-/// Callers at a time, more than one block has places for.
+/// Callers at a time. One block has fewer slots.
 const CALLERS: usize = 120;
-/// Calls of each, at least.
+/// The least number of calls of each caller.
 const CALLS: usize = 9;
 
 on_both_engines! {
@@ -24,7 +24,7 @@ on_both_engines! {
             let before = count().await;
             let writing = call(&admin, "keep_writing", json!({ "object": "task", "batch": 150 }));
             staying_ready(&server, async {
-                // It goes on until somebody stops it; here the caller does, as soon as something is there.
+                // The action never ends by itself. Here the caller ends it as soon as a record exists.
                 tokio::select! {
                     ended = writing => panic!("{} {}", ended.status, ended.text),
                     () = async {
@@ -36,7 +36,7 @@ on_both_engines! {
                 }
             })
             .await;
-            // What was about to be committed may still be.
+            // The batch that was about to be committed may still be committed.
             let mut last = count().await;
             for _ in 0..100 {
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -85,7 +85,7 @@ on_both_engines! {
         let (versions, ()) = staying_ready(&server, async { tokio::join!(callers, upgrade) }).await;
         assert!(versions.iter().map(Vec::len).sum::<usize>() >= 1000);
         for of_one in &versions {
-            // The old version answers, then the new one, and never the old one again.
+            // First the old version answers, then the new one, and never the old one again.
             assert!(of_one.is_sorted() && of_one.first().is_some_and(|first| first == "0.1.0"), "{of_one:?}");
             assert!(of_one.last().is_some_and(|last| last == "0.2.0"), "{of_one:?}");
         }

@@ -1,4 +1,4 @@
-//! Records from CSV and to it.
+//! Import of records from CSV, and export to it.
 
 use blockbase_tests::{Admin, Answer, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn done(inserted: u64, updated: u64) -> Value {
     json!({ "inserted": inserted, "updated": updated, "failed": [] })
 }
 
-/// A refused import: its message.
+/// The message of a refused import.
 fn refused(answer: &Answer, status: u16, code: &str) -> String {
     answer.expect_error(status, code)["message"].as_str().unwrap().to_owned()
 }
@@ -95,7 +95,7 @@ on_both_engines! {
                 assert_eq!(plain(&records(&admin, "product").await), plain(&before));
             }
         }
-        // Fields that the service stamps are exported, and ignored in an import.
+        // Fields that the service stamps are exported, but ignored in an import.
         let all = call(&admin, "export", json!({ "object": "product" })).await.data();
         let text = all["csv"].as_str().unwrap();
         assert!(text.starts_with("id,") && text.lines().next().unwrap().contains("created_by"), "{text}");
@@ -128,7 +128,7 @@ on_both_engines! {
         let unknown = call(&admin, "export", json!({ "object": "nothing" })).await;
         assert_eq!(unknown.status, 404, "{}", unknown.text);
 
-        // If the rows do not fit into one answer, they come in several, and each row comes once.
+        // If the rows do not fit into one response, they come in several, each row once.
         let long = "\"".repeat(10_000);
         let records: Vec<Value> = (0..250).map(|number| json!({ "sku": format!("l-{number:03}"), "name": long })).collect();
         assert_eq!(admin.post("/api/v1/data/product/bulk", json!({ "data": records })).await.status, 201);
@@ -168,7 +168,7 @@ on_both_engines! {
         assert_eq!(import(&admin, "", json!({})).await.data(), done(0, 0));
         assert_eq!(import(&admin, "sku,name\n", json!({})).await.data(), done(0, 0));
 
-        // One too many, and as many as may be.
+        // One row too many, and exactly as many as allowed.
         let rows = |count: usize| (0..count).map(|number| format!("r-{number},R\n")).collect::<String>();
         let message = refused(&import(&admin, &format!("sku,name\n{}", rows(1001)), json!({})).await, 400, "invalid_request");
         assert!(message.contains("1001 rows") && message.contains("1000 at most"), "{message}");
@@ -217,7 +217,7 @@ on_both_engines! {
         let shown: Vec<Value> = found.iter().map(|record| json!([record["sku"], record["name"], record["price"]])).collect();
         assert_eq!(shown, [json!(["a", "A", 1]), json!(["b", "Better", 3]), json!(["c", "C", 4]), json!([null, "unnamed", 5])]);
 
-        // All or none, updates as well.
+        // Either all rows are imported or none, also with updates.
         let message = refused(&import(&admin, "sku,name,price\na,AA,9\nd,D,-1\n", by_sku(json!({}))).await, 400, "invalid_request");
         assert!(message.starts_with("Line 3: ") && message.ends_with("Nothing was imported."), "{message}");
         let message = refused(&import(&admin, "sku,name\na,AA\na,AB\n", by_sku(json!({}))).await, 400, "invalid_request");
@@ -227,7 +227,7 @@ on_both_engines! {
         assert_eq!((&told["inserted"], &told["updated"], &told["failed"][0]["line"]), (&json!(1), &json!(1), &json!(2)));
         import(&admin, "sku,colour\na,red\n", json!({ "dryRun": true })).await.expect_error(400, "invalid_request");
         import(&admin, "name\nx\n", by_sku(json!({}))).await.expect_error(400, "invalid_request");
-        // By a field that is not unique, a row may be of several.
+        // A field that is not unique may match several records.
         assert_eq!(import(&admin, "sku,name\ne,A\n", json!({})).await.data(), done(1, 0));
         let message = refused(&import(&admin, "name,price\nA,1\n", json!({ "onConflict": ["name"] })).await, 400, "invalid_request");
         assert!(message.contains("More than one record"), "{message}");
@@ -235,7 +235,7 @@ on_both_engines! {
         let message = refused(&import(&admin, nobody, json!({ "onConflict": ["id"] })).await, 400, "invalid_request");
         assert!(message.contains("Line 2: There is no record with the id"), "{message}");
 
-        // Row by row, those that fail are told and the others stay.
+        // Row by row: rows that fail are reported, and the others are kept.
         let partial = import(&admin, "sku,name,price\nf,F,1\na,AAA,2\ng,G,cheap\nh\ni,I,3\n", by_sku(json!({ "partial": true }))).await.data();
         assert_eq!((&partial["inserted"], &partial["updated"]), (&json!(2), &json!(1)));
         let lines: Vec<&Value> = partial["failed"].as_array().unwrap().iter().map(|failure| &failure["line"]).collect();
@@ -249,17 +249,17 @@ on_both_engines! {
         let all = json!({ "resource": "csv:use", "actions": ["create", "read"] });
         let export = json!({ "object": "product", "fields": ["sku"] });
 
-        // The right to the block alone.
+        // Eve has a right only to the block.
         let eve = user_with(&server, &admin, "eve", json!([all])).await;
         import(&eve, "sku,name\nb,B\n", json!({})).await.expect_error(403, "forbidden");
         import(&eve, "sku,name\nb,B\n", json!({ "partial": true })).await.expect_error(403, "forbidden");
         import(&eve, "sku,name\nb,B\n", json!({ "dryRun": true })).await.expect_error(403, "forbidden");
         call(&eve, "export", export.clone()).await.expect_error(403, "forbidden");
-        // The right to the records alone.
+        // Joe has a right only to the records.
         let joe = user_with(&server, &admin, "joe", json!([{ "resource": "product", "actions": ["manage"] }])).await;
         import(&joe, "sku,name\nb,B\n", json!({})).await.expect_error(403, "forbidden");
         call(&joe, "export", export.clone()).await.expect_error(403, "forbidden");
-        // Reading alone.
+        // Ann may only read the records.
         let ann = user_with(&server, &admin, "ann", json!([all, { "resource": "product", "actions": ["read"] }])).await;
         import(&ann, "sku,name\nb,B\n", json!({})).await.expect_error(403, "forbidden");
         import(&ann, "sku,name\na,B\n", json!({ "onConflict": ["sku"] })).await.expect_error(403, "forbidden");
@@ -271,7 +271,7 @@ on_both_engines! {
         assert_eq!(call(&ben, "export", export.clone()).await.data()["csv"], "sku\r\nb\r\n");
         import(&ben, "sku,name\na,taken\n", json!({ "onConflict": ["sku"] })).await.expect_error(409, "conflict");
         assert_eq!(import(&ben, "sku,name\nb,BB\n", json!({ "onConflict": ["sku"] })).await.data(), done(0, 1));
-        // All rows may be read, one's own changed: what is another's is told.
+        // Cat may read all rows, and change only her own. The import reports rows of other users.
         let reads = json!({ "resource": "product", "actions": ["read"] });
         let cat = user_with(&server, &admin, "cat", json!([all, own, reads])).await;
         let told = import(&cat, "sku,name\na,taken\nc,C\n", json!({ "onConflict": ["sku"] })).await.data();
@@ -280,7 +280,7 @@ on_both_engines! {
         assert_eq!(found.iter().map(|record| record["name"].as_str().unwrap()).collect::<Vec<_>>(), ["A", "BB", "C"]);
         let id = ben.get("/api/v1/me").await.json()["userId"].clone();
         assert_eq!(found[1]["created_by"], id);
-        // Nothing of the service's own is an object.
+        // The service's own tables are not objects.
         for name in ["users", "svc_users", "api_keys"] {
             let answer = call(&admin, "export", json!({ "object": name })).await;
             assert_eq!(answer.status, 404, "{}", answer.text);

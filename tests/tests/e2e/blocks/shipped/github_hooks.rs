@@ -1,4 +1,4 @@
-//! GitHub's webhooks, kept once.
+//! GitHub's webhooks. Each is stored once.
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use futures_util::future::join_all;
@@ -8,7 +8,7 @@ use super::{install, log_line, records, send, set_secret, told};
 use crate::events::webhooks::hmac;
 
 const BLOCK: &str = "github-hooks";
-/// Of GitHub's documentation, as is its signature of [`TEST_BODY`].
+/// The secret from GitHub's documentation, which also has the signature of [`TEST_BODY`].
 const SECRET: &str = "It's a Secret to Everybody";
 const TEST_BODY: &str = "Hello, World!";
 const TEST_SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
@@ -42,7 +42,7 @@ async fn deliver(server: &Server, event: &str, id: &str, kind: &str, body: &str)
     send(server, BLOCK, &headers, body).await
 }
 
-/// As a form has it: whatever is no letter or digit as `%` and its bytes, a space as `+`.
+/// Encodes a form: each byte that is not part of a letter or a digit becomes `%` and its number, and a space becomes `+`.
 fn form(payload: &str) -> String {
     let encoded = payload.bytes().map(|byte| match byte {
         b' ' => "+".to_owned(),
@@ -69,10 +69,10 @@ on_both_engines! {
         let (first, second) = ("72d3162e-cc78-11e3-81ab-4c9367dc0958", "0b989ba4-242f-11e5-81e1-c7b6966d2516");
         assert_eq!(told(&deliver(&server, "push", first, AS_JSON, PUSH).await), received());
         assert_eq!(told(&deliver(&server, "pull_request", second, AS_JSON, PULL_REQUEST).await), received());
-        // The same again, once as a form.
+        // The same deliveries again, one of them as a form.
         assert_eq!(told(&deliver(&server, "push", first, AS_FORM, &form(PUSH)).await), received());
         assert_eq!(told(&deliver(&server, "pull_request", second, AS_JSON, PULL_REQUEST).await), received());
-        // By a form alone.
+        // A delivery that comes only as a form.
         assert_eq!(told(&deliver(&server, "push", "third", AS_FORM, &form(PUSH)).await), received());
         let kept = records(&admin, "github_event").await;
         assert_eq!(kept.len(), 3);

@@ -1,4 +1,4 @@
-//! Messages to Slack, whose place a receiver takes.
+//! Messages to Slack. In these tests a receiver replaces Slack.
 
 use blockbase_tests::{Admin, Receiver, Reply, inspect, on_both_engines, pack, shipped_block};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::events::webhooks::{ledger_until, quick};
 const BLOCK: &str = "slack-notify";
 const CONSUMER: &str = "consumer=slack-notify:notify";
 
-/// Installs the block with a receiver in Slack's place.
+/// Installs the block with a receiver instead of Slack.
 async fn install_for(admin: &Admin<'_>, receiver: &Receiver) {
     let origin = receiver.url.strip_suffix("/hook").unwrap();
     let file = shipped_block(BLOCK).await;
@@ -106,7 +106,7 @@ on_both_engines! {
         assert_eq!((&entry["attempts"], receiver.count()), (&json!(5), 5));
         let line = log_line(&admin, BLOCK, "status 404: no_service").await;
         assert_eq!(line["level"], "error");
-        // Mended, it goes out by hand.
+        // Once the receiver works, a retry by hand delivers the message.
         receiver.answer(|_, _| Reply::Status(200));
         let retry = json!({ "eventId": entry["eventId"], "consumer": "slack-notify:notify" });
         assert!((200..300).contains(&admin.post("/api/v1/events/deliveries/retry", retry).await.status));
@@ -138,7 +138,7 @@ on_both_engines! {
         let refused = send(&admin, "x").await.expect_error(500, "action_failed");
         assert_eq!(refused["message"], "Slack answered with the status 403: invalid_token");
         assert_eq!(receiver.count(), 4);
-        // An address that the manifest does not name is not called, whatever the secret says.
+        // The block cannot call an address that the manifest does not name, whatever the secret says.
         let elsewhere = Receiver::start().await;
         set_secret(&admin, BLOCK, "SLACK_WEBHOOK_URL", &elsewhere.url).await;
         send(&admin, "x").await.expect_error(403, "forbidden");

@@ -1,4 +1,4 @@
-//! Stripe's webhooks, kept once.
+//! Stripe's webhooks. Each is stored once.
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines, pack, shipped_block};
 use futures_util::future::join_all;
@@ -11,7 +11,7 @@ use crate::events::webhooks::hmac;
 const BLOCK: &str = "stripe-hooks";
 const SECRET: &str = "whsec_6a3f0c1d9e8b7a6f5e4d3c2b1a098f7e";
 
-/// As Stripe sends it, its white space included.
+/// Exactly as Stripe sends it, with its white space.
 const PAYMENT_SUCCEEDED: &str = r#"{
   "id": "evt_3QK2aB2eZvKYlo2C0aGgXq1P",
   "object": "event",
@@ -81,7 +81,7 @@ const CHARGE_REFUNDED: &str = r#"{
   "type": "charge.refunded"
 }"#;
 
-/// The value of one `v1`, made by another program.
+/// The value of one `v1`. Another program computes it.
 fn v1(secret: &str, stamp: u64, body: &str) -> String {
     hmac(secret, format!("{stamp}.{body}").as_bytes())
 }
@@ -90,7 +90,7 @@ fn header_at(secret: &str, stamp: u64, body: &str) -> String {
     format!("t={stamp},v1={},v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39", v1(secret, stamp, body))
 }
 
-/// A body with its signature of now.
+/// Sends a body with a signature of now.
 async fn deliver(server: &Server, body: &str) -> Answer {
     with_header(server, &header_at(SECRET, now_seconds(), body), body).await
 }
@@ -189,7 +189,7 @@ on_both_engines! {
         assert_eq!(records(&admin, "payment_event").await, Vec::<Value>::new());
         log_line(&admin, BLOCK, "Refused a request from 127.0.0.1").await;
 
-        // While a secret is rolled, one of the signatures fits; an old timestamp does within the tolerance.
+        // During the rotation of a secret, one of the signatures is enough. An old timestamp is accepted within the tolerance.
         let old = v1("whsec_before", now, body);
         assert_eq!(told(&with_header(&server, &format!("t={now},v1={old},v1={good}"), body).await), received());
         assert_eq!(told(&with_header(&server, &header_at(SECRET, now - 250, body), body).await), received());
@@ -229,7 +229,7 @@ on_both_engines! {
         set_secret(&admin, BLOCK, "STRIPE_WEBHOOK_SECRET", &format!("{SECRET}\n")).await;
         deliver(&server, PAYMENT_SUCCEEDED).await.expect_error(500, "action_failed");
         log_line(&admin, BLOCK, "payment_event").await;
-        // Without a unique id a retry would make a second record; the first one says so.
+        // Without a unique id, a retry would make a second record. So the first delivery fails.
         admin.define("payment_event", json!([{ "name": "stripe_id", "type": "text" }, { "name": "payload", "type": "json" }])).await;
         deliver(&server, PAYMENT_SUCCEEDED).await.expect_error(500, "action_failed");
         assert_eq!(admin.delete("/api/v1/objects/payment_event").await.status, 204);
@@ -249,7 +249,7 @@ on_both_engines! {
         set_secret(&admin, BLOCK, "STRIPE_WEBHOOK_SECRET", SECRET).await;
         assert_eq!(told(&deliver(&server, PAYMENT_SUCCEEDED).await), received());
         assert_eq!(records(&admin, "money").await.len(), 1);
-        // Configured to what the manifest does not name, it may do nothing.
+        // If the configuration names an object that the manifest does not name, the block may not use it.
         define(&admin, "payment_event").await;
         configure(&admin, BLOCK, json!({ "object": "payment_event" })).await;
         deliver(&server, CHARGE_REFUNDED).await.expect_error(500, "action_failed");

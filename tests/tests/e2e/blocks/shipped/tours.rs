@@ -1,8 +1,8 @@
-//! The READMEs of the blocks that ship, word by word.
+//! Runs the commands in the READMEs of the shipped blocks.
 
 use blockbase_tests::{Server, ServerBuilder, free_port, on_both_engines};
 
-/// Runs a README's commands: what they wrote has these parts.
+/// Runs a README's commands. Their output has to contain these parts.
 async fn tour(server: &Server, document: &str, parts: &[&str]) {
     // In a checkout, `blockbase` is not installed.
     let (text, all) =

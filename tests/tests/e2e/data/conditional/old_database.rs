@@ -1,4 +1,4 @@
-//! A database that was made before rows had versions.
+//! A database from before rows had versions.
 
 use blockbase_tests::{Engine, ServerBuilder, new_database};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{etag, patched};
 
 const ROWS: usize = 20_000;
 
-/// The migrations of the last version without them.
+/// The migrations of the last release without versions.
 const MIGRATIONS: [(&str, &str); 9] = [
     (
         include_str!("../../../../../migrations/sqlite/0001_system_tables.sql"),
@@ -48,10 +48,10 @@ const MIGRATIONS: [(&str, &str); 9] = [
     ),
 ];
 
-/// Two objects with one field, as the catalogue holds them.
+/// Two objects with one field, in the form of the catalogue.
 const OBJECTS: [&str; 2] = ["note", "order"];
 
-/// The statements that bring an empty database to the state of that version, with rows.
+/// The statements that make the database of that release, with some rows.
 fn statements(engine: Engine) -> Vec<String> {
     let is_sqlite = engine == Engine::Sqlite;
     let mut all = vec!["CREATE TABLE svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)".to_owned()];
@@ -92,11 +92,11 @@ fn statements(engine: Engine) -> Vec<String> {
     all
 }
 
-/// What starts a server on this database.
+/// A builder for a server on this database.
 async fn filled(engine: Engine) -> ServerBuilder {
     match engine {
         Engine::Sqlite => {
-            // A data folder whose database is exchanged.
+            // A data directory whose database file is replaced.
             let mut server = ServerBuilder::new(engine).start().await;
             server.kill();
             let folder = server.directory().join("svc-data");
@@ -141,7 +141,7 @@ blockbase_tests::on_both_engines! {
             let rows = server.sql(&format!("SELECT CAST(count(*) AS BIGINT) FROM \"{name}\" WHERE svc_version = 0")).await;
             assert_eq!(rows, [[(ROWS - 3).to_string()]]);
             assert_eq!(admin.get(&format!("/api/v1/data/{name}?search=row+19999")).await.json()["pagination"]["totalCount"], 1);
-            // New fields and new tables of SQLite take the versions along.
+            // New fields, and new tables on SQLite, keep the versions.
             let path = format!("/api/v1/objects/{name}/fields");
             assert_eq!(admin.post(&path, json!({ "name": "size", "type": "integer" })).await.status, 201);
             assert_eq!(admin.patch(&format!("{path}/size"), json!({ "min": 0 })).await.status, 200);

@@ -1,13 +1,13 @@
-//! Conditions that are malformed or too large: refused with the place where they are wrong.
+//! Conditions that are malformed or too large. The error shows where they are wrong.
 
 use blockbase_tests::on_both_engines;
 
 use crate::data::conditions::{define, encoded, fill, found, unrefused};
 
-/// Both where nothing says which.
+/// Either code, because nothing says which of the two applies.
 const EITHER: &str = "invalid_request or invalid_value";
 
-/// `depth` times `open`, then the middle, then as often `close`.
+/// `depth` times `open`, then the middle, then `depth` times `close`.
 fn nested(depth: usize, open: &str, middle: &str, close: &str) -> String {
     format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
 }
@@ -35,7 +35,7 @@ on_both_engines! {
             (r#"{ "_": {} }"#, invalid, "where._`"),
             (r#"{ "_AND": [] }"#, invalid, "where._AND`"),
             (r#"{ "_not": { "_or": [{ "amount": { "gte": 1 } }, { "amount": { "near": 1 } }] } }"#, invalid, "where._not._or[1].amount.near`"),
-            // Keys that come twice.
+            // Keys that occur twice.
             (r#"{ "title": "a", "title": "a" }"#, invalid, "where"),
             (r#"{ "title": { "eq": "a", "eq": "a" } }"#, invalid, "where.title"),
             (r#"{ "title": "a", "\u0074itle": "a" }"#, invalid, "where"),
@@ -117,7 +117,7 @@ on_both_engines! {
             wrong.extend(unrefused(&admin, condition, EITHER, "where.", None).await);
         }
 
-        // Bounds, each with the last thing that they let pass.
+        // Bounds, each with the largest condition that it allows.
         let or = |count: usize| format!(r#"{{ "_or": [{}] }}"#, many(r#"{ "title": "a" }"#, count));
         assert_eq!(found(&admin, &or(100)).await, "a");
         wrong.extend(unrefused(&admin, &or(101), invalid, "where", None).await);
@@ -147,12 +147,12 @@ on_both_engines! {
         wrong.extend(unrefused(&admin, &nested(1000, r#"{"_not":"#, "{}", "}"), invalid, "where", None).await);
         wrong.extend(unrefused(&admin, &nested(1000, r#"{"_or":["#, "{}", "]}"), invalid, "where", None).await);
         assert!(wrong.is_empty(), "{}", wrong.concat());
-        // Large documents fit a body alone.
+        // Documents of this size fit only into a body.
         for large in [or(10_000), nested(100_000, "[", "", "]"), nested(100_000, r#"{"_not":"#, "{}", "}")] {
             let request = admin.request("POST", "/api/v1/data/task/query").header("content-type", "application/json");
             server.send(request.body(format!(r#"{{ "where": {large} }}"#))).await.expect_error(400, invalid);
         }
-        // What is no JSON fits a parameter alone.
+        // Text that is not JSON can only be sent as a parameter.
         for text in ["", "{", "title", "{ 'title': 1 }", r#"{ "title": "a" } x"#, r#"{ "title": "a", }"#, "\u{0}", r#"{ "title": NaN }"#] {
             for path in ["task?", "task/aggregate?fn=count&", "task/export?format=csv&"] {
                 let error = admin.get(&format!("/api/v1/data/{path}where={}", encoded(text))).await.expect_error(400, invalid);

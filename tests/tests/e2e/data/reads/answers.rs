@@ -1,4 +1,4 @@
-//! The size of answers, on every surface.
+//! The size of responses on every surface.
 
 use blockbase_tests::{ServerBuilder, on_both_engines};
 use serde_json::json;
@@ -24,7 +24,7 @@ on_both_engines! {
         for query in ["select=id", "limit=5", "select=id&count=none", "limit=15"] {
             assert_eq!(admin.get(&format!("/api/v1/data/doc?{query}")).await.status, 200, "{query}");
         }
-        // One author is read once and shown with each record.
+        // The author is read once, but shown with each record.
         admin.get("/api/v1/data/doc?select=id&expand=author").await.expect_error(400, "answer_too_large");
         assert_eq!(admin.get("/api/v1/data/doc?select=id&expand=author&limit=10").await.status, 200);
         admin.get(&format!("/api/v1/data/author/{author}?expand=doc_by_author")).await.expect_error(400, "answer_too_large");

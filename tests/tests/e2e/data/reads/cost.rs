@@ -1,4 +1,4 @@
-//! The attacks of one weak user: long texts, many filters, many lists at a time.
+//! Attacks of one user with few rights: long texts, many filters, many lists at the same time.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use serde_json::json;
 
 use super::{kilobytes, processor_ticks, weak_user};
 
-/// How long others may wait, far more than they do: the machine may be busy.
+/// How long others may wait. That is far longer than they do, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long the server may take to come to rest: half of what a statement on Postgres may take at most.
+/// How long the server may be busy afterwards: half of the time limit of a statement on Postgres.
 const REST_MAX: Duration = Duration::from_secs(30);
-/// Processor time of a whole scan at least, in ticks. So a scan that was given up can be distinguished from it.
+/// The least processor time of a complete scan, in ticks. A cancelled scan uses less.
 const WHOLE_TICKS_MIN: u64 = 60;
-/// Memory of the process at its most. The texts alone have 64 MiB.
+/// The largest memory of the process. The texts take 64 MiB of it.
 const KILOBYTES_MAX: u64 = 700 * 1024;
 
-/// Most memory that the process had, in KiB, without the pages of files that it maps: each connection of SQLite maps the database, and
-/// those pages belong to the cache of the system.
+/// The peak of the process's memory in KiB, without mapped files. Each connection of SQLite maps the database, and those pages belong to
+/// the system's cache.
 fn memory_peak(server: &Server) -> u64 {
     kilobytes(server, "VmHWM").saturating_sub(kilobytes(server, "RssFile"))
 }
@@ -29,7 +29,7 @@ async fn with_big_texts(engine: Engine) -> Server {
     with_texts(engine, &[2, 2, 2, 2, 2, 9, 9, 9, 9, 9, 9]).await
 }
 
-/// Records with a text of so many megabytes each.
+/// Records whose texts have these sizes in megabytes.
 async fn with_texts(engine: Engine, megabytes: &[usize]) -> Server {
     let server = ServerBuilder::new(engine).env("SVC_MAX_TEXT_BYTES", "10485760").start().await;
     let admin = server.admin().await;
@@ -42,13 +42,13 @@ async fn with_texts(engine: Engine, megabytes: &[usize]) -> Server {
     server
 }
 
-/// A list with a hundred filters, of which the last alone matches nothing.
+/// A list with a hundred filters. Only the last one matches nothing.
 fn costly() -> String {
     let filters: Vec<String> = (0..100).map(|number| format!("t[ilike]=weite{}", if number == 99 { "-" } else { "" })).collect();
     format!("/api/v1/data/doc?select=id&count=none&{}", filters.join("&"))
 }
 
-/// Terms that all differ and that no text holds, although each of their trigrams stands in all of them: no index can tell.
+/// Different terms that no text contains. All texts contain each of their trigrams, so an index cannot exclude any text.
 fn terms() -> Vec<String> {
     let term = "weite und ".to_owned() + &"weite größe und ".repeat(8);
     (0..99).map(|more| term.chars().take(9 + more).collect()).collect()
@@ -60,7 +60,7 @@ fn list_of(terms: &[String]) -> String {
     format!("/api/v1/data/doc?select=id&count=none&{}", filters.join("&"))
 }
 
-/// A list whose filters all differ.
+/// A list with filters that all differ.
 fn costlier() -> String {
     list_of(&(0..99).map(|number| format!("GRÖSSE {number:03}")).collect::<Vec<_>>())
 }
@@ -71,7 +71,7 @@ async fn healthz_answers(server: &Server) {
     assert!(begun.elapsed() < within(PATIENCE), "/healthz took {:?}", begun.elapsed());
 }
 
-/// Holds a lock that every scan of `doc` waits for, until [`END_LOCK`].
+/// Keeps a lock that every scan of `doc` waits for, until [`END_LOCK`].
 const LOCK: &str = "DO $$ BEGIN LOCK TABLE doc IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(100); \
                     EXCEPTION WHEN query_canceled THEN NULL; END $$";
 const IS_LOCKED: &str = "SELECT count(*) FROM pg_locks WHERE relation = 'doc'::regclass AND mode = 'AccessExclusiveLock' \
@@ -79,14 +79,14 @@ const IS_LOCKED: &str = "SELECT count(*) FROM pg_locks WHERE relation = 'doc'::r
 const END_LOCK: &str = "SELECT pg_cancel_backend(pid)::text FROM pg_stat_activity WHERE datname = current_database() \
                         AND query LIKE '%pg_sleep(100)%' AND pid <> pg_backend_pid()";
 
-/// Statements of callers that Postgres works on, or that wait for a lock.
+/// Statements of callers that Postgres runs, or that wait for a lock.
 async fn active_statements(server: &Server) -> usize {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' \
                AND (query LIKE '%strpos%' OR wait_event_type = 'Lock') AND pid <> pg_backend_pid()";
     server.sql(sql).await[0][0].parse().unwrap()
 }
 
-/// Waits until the server and its database do nothing any more.
+/// Waits until the server and its database are idle.
 async fn comes_to_rest(server: &Server) {
     let deadline = Instant::now() + REST_MAX;
     loop {
@@ -97,7 +97,7 @@ async fn comes_to_rest(server: &Server) {
             Engine::Sqlite => 0,
             Engine::Postgres => active_statements(server).await,
         };
-        // A scan would use all fifty.
+        // A scan would use all fifty ticks.
         if used < 15 && works == 0 {
             return;
         }
@@ -105,7 +105,7 @@ async fn comes_to_rest(server: &Server) {
     }
 }
 
-/// Sends requests, and leaves once `is_at_work`.
+/// Sends requests, and disconnects when `is_at_work` is true.
 async fn leave(requests: impl Future<Output = Vec<Answer>>, is_at_work: impl AsyncFnMut() -> bool) {
     tokio::select! {
         answers = requests => panic!("answered before the client left: {answers:?}"),
@@ -113,7 +113,7 @@ async fn leave(requests: impl Future<Output = Vec<Answer>>, is_at_work: impl Asy
     }
 }
 
-/// Leaves requests to SQLite early in a scan that uses `whole` ticks where its client stays.
+/// Disconnects early in a scan on SQLite. A complete scan uses `whole` ticks.
 async fn leave_early(server: &Server, whole: u64, requests: impl Future<Output = Vec<Answer>>) {
     let before = processor_ticks(server);
     leave(requests, async || processor_ticks(server) - before > whole / 8).await;
@@ -143,7 +143,7 @@ on_both_engines! {
         }
         assert!(before.max(KILOBYTES_MAX) >= memory_peak(&server), "{} KiB", memory_peak(&server));
 
-        // Everything of these records is read, and rendered, by two lists at a time.
+        // Two lists at a time read and render these records completely.
         let whole = |user: &Admin<'_>| user.request("GET", "/api/v1/data/doc?sort=t").send();
         let (first, second) = tokio::join!(whole(&user), whole(&user));
         for list in [first.unwrap(), second.unwrap()] {
@@ -154,7 +154,7 @@ on_both_engines! {
     }
 
     async fn a_list_whose_client_has_left_costs_nothing(engine: Engine) {
-        // Few of them: a whole scan has to end in time on a slow machine too.
+        // Only a few records, because a complete scan has to end in time on a slow machine too.
         let server = with_texts(engine, &[1, 1, 1]).await;
         let admin = server.with_token(sign_in(&server).await);
         let costlier = list_of(&terms());
@@ -175,7 +175,7 @@ on_both_engines! {
                 leave_early(&server, whole, by_graphql()).await;
             }
             Engine::Postgres => {
-                // While the table is locked, no scan ends by itself.
+                // While the table is locked, no scan can end.
                 let abandoned = async {
                     until("the table is locked", async || server.sql(IS_LOCKED).await[0][0] == "1").await;
                     for _ in 0..2 {
@@ -189,7 +189,7 @@ on_both_engines! {
                 tokio::join!(server.sql(LOCK), abandoned);
             }
         }
-        // Nothing of it is held: there are places again.
+        // All permits were given back.
         assert_eq!(admin.get("/api/v1/data/doc?select=id&t[ilike]=nothing+like+it").await.status, 200);
     }
 
@@ -227,7 +227,7 @@ on_both_engines! {
     }
 }
 
-/// The first user, again.
+/// Signs in as the first user again.
 async fn sign_in(server: &Server) -> String {
     let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
     let answer = server.call("POST", "/api/auth/sign-in/email", Some(body)).await;
@@ -241,7 +241,7 @@ async fn a_third_scan_waits_five_seconds_and_is_told_when_to_try_again() {
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
     let user = weak_user(&admin, "eve", "doc").await;
-    // Scans take as long as they have to.
+    // The scans wait as long as the test wants.
     let lock = server.hold_reads("doc").await;
     let begun = Instant::now();
     let mut lists: FuturesUnordered<_> = (0..3).map(|_| user.get("/api/v1/data/doc?t[ilike]=x")).collect();

@@ -1,4 +1,4 @@
-//! A list and its total are of one moment.
+//! A list and its total count are from the same moment.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.define("item", json!([{ "name": "kind", "type": "text" }])).await;
         let is_over = AtomicBool::new(false);
-        // Twenty records or none, at every moment.
+        // At every moment there are twenty records or none.
         let writes = async {
             while !is_over.load(Ordering::Relaxed) {
                 let records: Vec<_> = (0..20).map(|_| json!({ "kind": "x" })).collect();

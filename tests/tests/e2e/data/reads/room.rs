@@ -1,4 +1,4 @@
-//! Too little room for SQLite's files: writes are refused before the disk is full.
+//! Little space for SQLite's files: writes are refused before the disk is full.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
-/// A file system of its own, in memory.
+/// A separate file system in memory.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
-    /// Mounts it; `None` where this user may not.
+    /// Mounts it; `None` if this user may not mount.
     fn mount(mebibytes: u64) -> Option<Disk> {
         let place = tempfile::tempdir().unwrap();
         let options = format!("size={mebibytes}m,mode=700");
@@ -26,7 +26,7 @@ impl Disk {
         self.0.path()
     }
 
-    /// A file that takes all room but so much.
+    /// Makes a file that takes all space but this much.
     fn leave(&self, mebibytes: u64) {
         let ballast = self.path().join("ballast");
         let _ = std::fs::remove_file(&ballast);
@@ -64,7 +64,7 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
         return;
     };
     let builder = ServerBuilder::new(Engine::Sqlite).env("SVC_DATA_DIR", disk.path().to_str().unwrap());
-    // An event of a deletion holds what was deleted until it is purged.
+    // The event of a deletion contains the deleted record until the event is purged.
     let server = builder.env("SVC_EVENTS_ENABLED", "false").start().await;
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
@@ -89,13 +89,13 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
     let stranger = json!({ "name": "x", "email": "x@example.com", "password": "correct horse battery" });
     server.call("POST", "/api/auth/sign-up/email", Some(stranger)).await.expect_error(507, "storage_full");
     assert_eq!(admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"], 2);
-    // A read that stores a suspension answers, and shows it.
+    // A read that would store a suspension works, and shows it.
     assert_eq!(admin.patch("/api/v1/roles/editor", json!({ "permissions": [] })).await.status, 200);
     for path in ["/api/v1/tasks", "/api/v1/blocks", "/api/v1/events/subscriptions", "/api/v1/webhooks"] {
         assert_eq!(admin.get(path).await.status, 200, "{path}");
     }
     assert_eq!(admin.get("/api/v1/webhooks").await.data()[0]["suspended"]["reason"], "rights_lost");
-    // An admin can still sign in and delete, to free room.
+    // An admin can still sign in, and delete records to free space.
     let known = json!({ "email": "admin@example.com", "password": "correct horse battery" });
     assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(known)).await.status, 200);
     assert_eq!(admin.delete(&format!("/api/v1/data/doc/{id}")).await.status, 204);
@@ -104,7 +104,7 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
     disk.leave(120);
     until_status(&admin, 201, &json!({ "t": "c" })).await;
 
-    // It heals from inside, too: what deletions free within the file counts.
+    // The server also recovers if deletions free space within the file.
     disk.leave(80);
     let wide = json!({ "t": "x".repeat(1_000_000) });
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -129,7 +129,7 @@ async fn large_lists_sort_in_the_data_directory_and_only_while_there_is_room() {
         eprintln!("NO LACK OF ROOM IS TESTED: this user may not mount a file system (root may).");
         return;
     };
-    // Left by an end in the wrong moment.
+    // A process that ended at the wrong moment left this file.
     let left = disk.path().join("sort").join("etilqs_0123456789abcdef");
     std::fs::create_dir_all(left.parent().unwrap()).unwrap();
     std::fs::write(&left, "rows of somebody").unwrap();
@@ -144,7 +144,7 @@ async fn large_lists_sort_in_the_data_directory_and_only_while_there_is_room() {
             .collect();
         assert_eq!(admin.post("/api/v1/data/doc/bulk", json!({ "data": records })).await.status, 201);
     }
-    // The database itself is to have room, and what is sorted is not read from a mapped file alone.
+    // The temporary files of the sort have to be in the data directory.
     let sorted = async || admin.get("/api/v1/data/doc?sort=t&t[ilike]=x&limit=2&offset=7998&select=id").await;
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let pid = server.process_id();
@@ -179,7 +179,7 @@ async fn large_lists_sort_in_the_data_directory_and_only_while_there_is_room() {
     sorted().await.expect_error(507, "storage_full");
     let export = admin.get("/api/v1/data/doc/export?format=ndjson&sort=t").await;
     assert_eq!(export.status, 507, "{}", export.text.chars().take(200).collect::<String>());
-    // What needs no file goes on.
+    // Reads that need no file still work.
     for path in ["?limit=2", "?t[ilike]=zz&count=none&sort=id", "?sort=id&limit=2", "/aggregate?fn=count&t[ilike]=x"] {
         let answer = admin.get(&format!("/api/v1/data/doc{path}")).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text);

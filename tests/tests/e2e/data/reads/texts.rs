@@ -1,4 +1,4 @@
-//! The length of texts, and their letters.
+//! The length of texts, and their characters.
 
 use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ on_both_engines! {
         let answer = admin.post("/api/v1/graphql", json!({ "query": query })).await.json();
         assert_eq!(answer["errors"][0]["extensions"]["code"], "CONSTRAINT_VIOLATION", "{answer}");
 
-        // As long as the bound, a field's own bound, and what was there before.
+        // A text of the largest size, a field with its own bound, and a text from before the bound.
         assert_eq!(admin.post("/api/v1/data/doc", json!({ "t": "x".repeat(2048) })).await.status, 201);
         assert_eq!(admin.post("/api/v1/data/doc", json!({ "wide": "x".repeat(5000) })).await.status, 201);
         admin.post("/api/v1/data/doc", json!({ "narrow": "x".repeat(11) })).await.expect_error(400, "CONSTRAINT_VIOLATION");
@@ -58,7 +58,7 @@ on_both_engines! {
         }
         check_letters(&admin).await;
 
-        // An index that was built with another folding of letters is built again.
+        // If an index was built with other rules of folding, it is built again.
         let token = admin.token.clone();
         let id = server.sql("SELECT id FROM svc_objects WHERE name = 'word'").await[0][0].clone();
         let statements = match server.engine() {
@@ -102,7 +102,7 @@ on_both_engines! {
         ] {
             assert_eq!(numbers(&admin, query).await, expected, "{query}");
         }
-        // The order and the window of lists that SQLite sorts.
+        // The order and the paging of lists that SQLite sorts.
         let sorted = admin.get("/api/v1/data/word?n[gte]=0&sort=-t,n&limit=3&offset=1&select=n").await.json();
         let found: Vec<_> = sorted["data"].as_array().unwrap().iter().map(|row| row["n"].as_i64().unwrap()).collect();
         assert_eq!(found, [2, 1, 0], "{sorted}");

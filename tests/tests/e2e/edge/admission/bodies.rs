@@ -1,4 +1,4 @@
-//! Bodies: their bounds, and what is refused before they are read.
+//! Bodies: their bounds, and requests that are refused before the body is read.
 
 use blockbase_tests::on_both_engines;
 use serde_json::json;
@@ -46,7 +46,7 @@ on_both_engines! {
                     request = request.bearer_auth(token);
                 }
                 let answer = server.send(request).await;
-                // The claim needs a session alone, and has a small body.
+                // The claim needs only a session, and allows only a small body.
                 let status = match (credential, path) {
                     (None, _) => 401,
                     (_, "/api/v1/admin/claim") => 413,

@@ -1,9 +1,9 @@
-//! Documents: objects where objects belong, and little of what was sent in what is answered.
+//! JSON documents: objects are required in their places, and responses repeat little of the request.
 
 use blockbase_tests::{Answer, on_both_engines};
 use serde_json::{Value, json};
 
-/// Characters of an error that repeats something: an excerpt or two, and the sentence.
+/// Characters of an error that quotes the request: an excerpt or two, and the sentence.
 const MESSAGE_CHARS_MAX: usize = 700;
 
 #[track_caller]

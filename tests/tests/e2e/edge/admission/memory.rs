@@ -1,13 +1,13 @@
-//! Memory that a large record takes on its way in.
+//! The memory that a large record needs on its way into the server.
 
 use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::json;
 
 use super::{array, memory, reset_peak};
 
-/// Bytes of a record's value: the largest that leaves room for what stands around it.
+/// Bytes of a record's value: the largest with enough space for the rest of the body.
 const VALUE_BYTES: usize = 10_480_000;
-/// What one such record may take, in kilobytes.
+/// The most memory that such a record may need, in kilobytes.
 const GROWTH_MAX: i64 = 100_000;
 
 async fn send(admin: &Admin<'_>, path: &str, body: String) -> (u16, String) {
@@ -26,7 +26,7 @@ async fn grows_little(server: &Server, what: &str, request: impl Future<Output =
     assert!(grown < GROWTH_MAX, "{what} on {:?}: {grown} kB", server.engine());
 }
 
-/// A way of a record into the server: its name, its path, and the body that brings a value.
+/// A way into the server: its name, its path, and a function that makes the body for a value.
 type Way = (&'static str, &'static str, fn(&str) -> String);
 
 fn ways() -> [Way; 4] {
@@ -52,7 +52,7 @@ on_both_engines! {
     async fn a_large_record_takes_a_few_times_its_size(engine: Engine) {
         let value = array(VALUE_BYTES);
         for (what, path, body) in ways() {
-            // A server that has grown before would have the memory already.
+            // A new server, because an older one would have the memory already.
             let server = ServerBuilder::new(engine).start().await;
             let admin = server.admin().await;
             admin.define("doc", json!([{ "name": "body", "type": "json" }])).await;
@@ -79,9 +79,9 @@ on_both_engines! {
     }
 }
 
-/// Bytes of a text that may be in a record by default.
+/// Bytes of a text that a record may have by default.
 const TEXT_BYTES: usize = 950_000;
-/// What a call that is refused for its size may take, in kilobytes, and one that touches as much as it may.
+/// The most memory in kilobytes: of a call that is refused for its size, and of one that touches as much as allowed.
 const REFUSED_GROWTH_MAX: i64 = 150_000;
 const TOUCHED_GROWTH_MAX: i64 = 350_000;
 
@@ -100,7 +100,7 @@ on_both_engines! {
             let made = admin.post("/api/v1/data/doc/bulk", json!({ "data": records })).await;
             ids.extend(serde_json::from_value::<Vec<String>>(made.json()["ids"].clone()).unwrap());
         }
-        // A server that has grown before would have the memory already.
+        // A new process, because an older one would have the memory already.
         let server = server.restart().await;
         let admin = server.with_token(admin_again(&server).await);
         let bulk = "/api/v1/data/doc/bulk";

@@ -1,4 +1,4 @@
-//! What a caller reads of the service's own tables runs in that caller's places, and an unknown thing costs a look-up.
+//! Reads of the service's own tables use the caller's permits. An unknown id costs one look-up.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{id_of, user_with};
 
-/// The `data:` lines that a stream has shown, by the numbers of their records.
+/// The `data:` lines of a stream, as the numbers of their records.
 struct Numbers {
     response: reqwest::Response,
     unread: String,
@@ -45,7 +45,7 @@ async fn newest(server: &Server) -> String {
     server.sql("SELECT id FROM svc_events ORDER BY seq DESC LIMIT 1").await[0][0].clone()
 }
 
-/// Rows of the outbox between two events of the rare object: more than one statement looks at.
+/// Rows of the outbox between two events of the rare object. One statement looks at fewer.
 const COMMON: usize = 10_500;
 
 on_both_engines! {
@@ -83,7 +83,7 @@ on_both_engines! {
         let mut all = Numbers::since(&admin, &format!("since={since}")).await;
         all.until(COMMON + 5).await;
         assert_eq!(all.seen.iter().filter(|number| **number != 0).copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-        // From here on they are live.
+        // From now on the events are live.
         admin.patch(&format!("/api/v1/data/rare/{rare}"), json!({ "number": 6 })).await.data();
         for (mut stream, topics, count) in open {
             stream.until(count + 1).await;
@@ -101,7 +101,7 @@ on_both_engines! {
     }
 }
 
-/// How often something went through all tasks.
+/// How often all tasks were read.
 fn looks_through_tasks(server: &Server) -> usize {
     server.log().matches("FROM svc_tasks ORDER BY").count()
 }
@@ -120,10 +120,10 @@ async fn suspensions_are_looked_after_once_for_each_state_of_the_accounts() {
         weak.get("/api/v1/webhooks/unknown").await.expect_error(404, "not_found");
         assert_eq!(weak.get(&known).await.status, 200);
     }
-    // The background looks too, now and then.
+    // The background work also reads them now and then.
     let looks = looks_through_tasks(&server) - before;
     assert!(looks < LOOKS / 2, "{looks}");
-    // A right that is lost shows at the next look.
+    // The next request shows that a right was lost.
     assert_eq!(
         admin
             .patch("/api/v1/roles/of%20weak", json!({ "permissions": [{ "resource": "webhooks", "actions": ["read"] }] }))
@@ -162,7 +162,7 @@ async fn a_caller_whose_scans_are_used_up_is_refused_and_others_read_on() {
     for path in &paths {
         assert_eq!(eve.get(path).await.status, 200, "{path}");
     }
-    // Scans take as long as they have to.
+    // The scans wait as long as the test wants.
     let lock = server.hold_reads("doc").await;
     let slow = || eve.get("/api/v1/data/doc?text[ilike]=x");
     let released = async {
@@ -175,7 +175,7 @@ async fn a_caller_whose_scans_are_used_up_is_refused_and_others_read_on() {
         for path in &paths {
             assert_eq!(admin.get(path).await.status, 200, "{path}");
         }
-        // What an index finds needs no place.
+        // A read by an index needs no permit.
         eve.get("/api/v1/webhooks/unknown").await.expect_error(404, "not_found");
         assert!(past.seen.is_empty(), "it catches up in the caller's places");
         lock.release().await;

@@ -1,4 +1,4 @@
-//! What SQLite keeps for reads beside its file: what it sorts, and the log.
+//! Files that SQLite keeps for reads beside the database: for sorting, and the log.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::memory;
 
-/// What a sort may take, in kilobytes. The texts have 200 MB.
+/// The most memory that a sort may need, in kilobytes. The texts have 200 MB.
 const GROWTH_MAX: i64 = 60_000;
-/// The size from which on the log is cut.
+/// From this size on, the log is cut.
 const LOG_LARGE_BYTES: u64 = 64 * 1024 * 1024;
 
 fn log_bytes(server: &Server) -> u64 {
@@ -60,7 +60,7 @@ async fn the_log_is_cut_while_scans_overlap() {
     let is_over = AtomicBool::new(false);
     let scans = async || {
         while !is_over.load(Ordering::Relaxed) {
-            // Two letters: the search index knows texts from three letters on, so this one goes through all rows.
+            // Two letters: the search index covers only texts of three letters and more, so this reads all rows.
             let answer = admin.get("/api/v1/data/doc?body[ilike]=zz&limit=1").await;
             assert_eq!(answer.status, 200, "{}", answer.text);
         }

@@ -1,4 +1,4 @@
-//! Shares: of bytes of bodies, and of streams.
+//! Shares: of the bytes of bodies, and of streams.
 
 use std::time::{Duration, Instant};
 
@@ -22,19 +22,19 @@ async fn stalled(who: &Admin<'_>, path: &str, bytes: usize) -> TcpStream {
     connection
 }
 
-/// The beginning of what a connection is answered.
+/// The beginning of the response on a connection.
 async fn answered(connection: &mut TcpStream) -> String {
     let mut bytes = vec![0; 4096];
     let read = tokio::time::timeout(Duration::from_secs(30), connection.read(&mut bytes)).await.expect("an answer").unwrap();
     String::from_utf8_lossy(&bytes[..read]).to_lowercase()
 }
 
-/// The answer to one more stream, which stays open for as long as this is kept.
+/// The response to one more stream. The stream stays open while the response is kept.
 async fn stream(who: &Admin<'_>) -> reqwest::Response {
     who.request("GET", "/api/v1/events/stream").send().await.unwrap()
 }
 
-/// A guest, who comes by the proxy from this address.
+/// A guest whose client address comes from the proxy.
 async fn guest(server: &Server, address: &str) -> String {
     let request = server.request("POST", "/api/auth/sign-in/anonymous").header("x-forwarded-for", address);
     let answer = server.send(request).await;
@@ -53,7 +53,7 @@ on_both_engines! {
             uploads.push(stalled(&ann, "/api/v1/data/doc", BYTES).await);
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        // Everybody else goes on, and so do small bodies of the same caller.
+        // Other callers are served, and so are small bodies of the same caller.
         let begun = Instant::now();
         admin.make("doc", json!({ "body": ["x".repeat(1_000_000)] })).await;
         ann.make("doc", json!({ "body": 1 })).await;
@@ -62,7 +62,7 @@ on_both_engines! {
         let refused = ann.post("/api/v1/data/doc", json!({ "body": ["x".repeat(BYTES)] })).await;
         refused.expect_error(503, "unavailable");
         assert!(refused.headers.contains_key("retry-after") && begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
-        // An upload that sends nothing is given up.
+        // An upload that sends nothing is ended.
         for upload in &mut uploads {
             let answer = answered(upload).await;
             assert!(answer.starts_with("http/1.1 400") && answer.contains("in time"), "{answer}");
@@ -103,7 +103,7 @@ on_both_engines! {
         }
         let others = [rest(&ben).send().await.unwrap(), rest(&admin).send().await.unwrap()];
         assert!(others.iter().all(|response| response.status() == 200));
-        // One that is closed makes room for another.
+        // A closed stream makes room for another.
         open.remove(0);
         let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
         while rest(&ann).send().await.unwrap().status() != 200 {
@@ -135,14 +135,14 @@ on_both_engines! {
             open.push(stream_from(token, "192.0.2.1").await);
         }
         assert!(open.iter().all(|response| response.status() == 200));
-        // It is the address of the request that counts, for a guest who is known already too.
+        // The address of the request counts, also for a known guest.
         for token in [&guests[3], &guests[0]] {
             let refused = stream_from(token, "192.0.2.1").await;
             assert_eq!(refused.status(), 429);
             assert!(refused.headers().contains_key("retry-after"));
             open.push(stream_from(token, "192.0.2.2").await);
         }
-        // Users have their own share, wherever they are.
+        // Users have their own share, at any address.
         open.push(stream_from(&admin.token, "192.0.2.1").await);
         assert!(open.iter().all(|response| response.status() == 200));
     }
@@ -163,7 +163,7 @@ on_both_engines! {
             assert_eq!(refused.status(), 429);
             assert!(refused.headers().contains_key("retry-after"));
         }
-        // A key that somebody else made for them has a share of its own.
+        // A key that somebody else made for them has its own share.
         let (of_admin, _) = key(&admin, of_ann).await;
         let others = [stream(&of_admin).await, stream(&admin).await];
         assert!(others.iter().all(|response| response.status() == 200));

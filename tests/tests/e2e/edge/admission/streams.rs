@@ -1,4 +1,4 @@
-//! Open streams: what their caller may see now, and what a slow reader costs.
+//! Open streams: what their caller may see now, and the cost of a slow reader.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{id_of, memory, user_with};
 
-/// An open stream of any surface, and what came on it.
+/// An open stream of any surface, and everything that it has sent.
 struct Open {
     response: reqwest::Response,
     seen: String,
@@ -24,7 +24,7 @@ impl Open {
         Open::of(who.request("POST", "/api/v1/graphql").header("accept", "text/event-stream").json(&query)).await
     }
 
-    /// A single connection with one subscription on it.
+    /// A single GraphQL connection with one subscription.
     async fn single(who: &Admin<'_>) -> Open {
         let token = who.server.send(who.request("PUT", "/api/v1/graphql")).await.text;
         let path = format!("/api/v1/graphql?token={token}");
@@ -64,7 +64,7 @@ impl Open {
         }
     }
 
-    /// Everything that comes until it ends, or for a while.
+    /// Everything that the stream sends until it ends, or for a limited time.
     async fn rest_of_it(mut self) -> String {
         let deadline = Instant::now() + Duration::from_millis(1500);
         while let Ok(Ok(Some(chunk))) = tokio::time::timeout_at(deadline, self.response.chunk()).await {
@@ -74,7 +74,7 @@ impl Open {
     }
 }
 
-/// What takes somebody's rights away.
+/// An act that takes a user's rights away.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     SignOut,
@@ -101,7 +101,7 @@ async fn shows_nothing_after(server: &Server, admin: &Admin<'_>, act: Act) {
     };
     let mut open = vec![Open::rest(&reader).await, Open::graphql(&reader).await, Open::single(&reader).await];
     let before = format!("before {name}");
-    // A single connection's subscription begins a moment after it was asked for.
+    // The subscription of a single connection begins a moment after the request.
     for _ in 0..5 {
         admin.make("task", json!({ "title": before })).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -147,7 +147,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let user = user_with(&admin, "ann", json!([{ "resource": "task", "actions": ["read"] }])).await;
         let id = id_of(&user).await;
-        // A busy machine may need longer than the short lives to show the first event; then a longer one is tried.
+        // A busy machine may take longer than the shortest life until the first event. Then a longer life is tried.
         for life in [4, 15, 60].map(Duration::from_secs) {
             let (expires, deadline) = (SystemTime::now() + life, Instant::now() + life - Duration::from_millis(500));
             let key = json!({ "name": "k", "roleId": "of ann", "userId": id, "expiresAt": datetime(expires) });
@@ -185,7 +185,7 @@ on_both_engines! {
                 let chunk = tokio::time::timeout(Duration::from_secs(60), quick.response.chunk()).await.expect("an event").unwrap();
                 unread.extend_from_slice(&chunk.expect("a reader that keeps up is not cut off"));
                 events += unread.windows(MARK.len()).filter(|bytes| *bytes == MARK).count();
-                // A mark may come in two parts.
+                // A mark may be split between two chunks.
                 unread.drain(..unread.len().saturating_sub(MARK.len() - 1));
             }
         };

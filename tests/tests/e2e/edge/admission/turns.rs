@@ -1,4 +1,4 @@
-//! Turns: what one caller asks for never keeps others waiting, whatever it is that they share.
+//! Turns: the requests of one caller never make others wait, whatever they share.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 
 use super::{memory, reset_peak, user_with};
 
-/// Records of an object whose list is nearly as large as an answer may be.
+/// Records of an object whose list is nearly as large as a response may be.
 const RECORDS: usize = 72;
 const TEXT_BYTES: usize = 950_000;
-/// What such an answer may have, so that a single one is more than a caller's share of unread ones.
+/// The limit of such a response. A single one exceeds a caller's share of unread bytes.
 const ANSWER_BYTES_MAX: &str = "80000000";
 
-/// Lists everything over a separate connection, and reads nothing of the answer.
+/// Requests all records over a separate connection, and does not read the response.
 async fn unread(who: &Admin<'_>) -> TcpStream {
     let host = who.server.base.strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(host).await.unwrap();
@@ -31,7 +31,7 @@ async fn unread(who: &Admin<'_>) -> TcpStream {
     connection
 }
 
-/// Reads an answer to its end: how many bytes it has.
+/// Reads a response to its end, and returns its number of bytes.
 async fn read_all(connection: &mut TcpStream) -> usize {
     let (mut bytes, mut head, mut read) = (vec![0; 1 << 20], Vec::new(), 0);
     let mut expected = usize::MAX;
@@ -98,7 +98,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_secs(10)).await;
         let grown = memory(&server, "VmHWM") - before;
         eprintln!("{:?}: 30 unread lists of 68 MB: {grown} kB more at the peak", server.engine());
-        // The share, and the answers that were being made when it was used up.
+        // The share, and the responses that were being made when it was used up.
         assert!(grown < 450_000, "{grown} kB");
         tokio::time::sleep(Duration::from_secs(40)).await;
         assert_eq!(ann.get("/api/v1/data/doc?limit=1").await.status, 200, "what nobody read is gone");
@@ -141,7 +141,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_secs(10)).await;
         let grown = memory(&server, "VmHWM") - before;
         eprintln!("{engine:?}: {OPERATIONS} unread results of 68 MB: {grown} kB more at the peak");
-        // The share, and the two results that may be made at a time, each as a tree and as a frame.
+        // The share, and the two results that may be made at a time. Each exists as a tree and as a frame.
         assert!(grown < 450_000, "{grown} kB");
     }
 }
@@ -174,7 +174,7 @@ on_both_engines! {
     }
 }
 
-/// A request to the hook that does not end, by a proxy from this address.
+/// A request to a hook that does not end. The client address comes from the proxy.
 async fn slow_hook(server: &Server, address: &str, path: &str) -> Answer {
     let request = server.request("POST", &format!("/api/v1/hooks/hostile/{path}")).header("x-forwarded-for", address);
     server.send(request.body("{}")).await
@@ -211,7 +211,7 @@ on_both_engines! {
     }
 }
 
-/// On Postgres: writers that wait for one row.
+/// On Postgres: several writes wait for one row.
 #[tokio::test]
 async fn writers_of_a_locked_row_leave_connections_to_others() {
     let server = ServerBuilder::new(Engine::Postgres).start().await;
@@ -220,7 +220,7 @@ async fn writers_of_a_locked_row_leave_connections_to_others() {
     let (id, other) = (admin.make("doc", json!({ "body": "a" })).await, admin.make("doc", json!({ "body": "b" })).await);
     let ann = user_with(&admin, "ann", json!([{ "resource": "doc", "actions": ["update"] }])).await;
     let lock = server.lock_rows(&format!("SELECT 1 FROM doc WHERE id = '{id}' FOR UPDATE")).await;
-    // More than there are connections.
+    // More writes than there are connections.
     const WRITERS: usize = 24;
     let mut writers = JoinSet::new();
     for _ in 0..WRITERS {
@@ -235,7 +235,7 @@ async fn writers_of_a_locked_row_leave_connections_to_others() {
     server.sign_up("bob").await;
     assert_eq!(server.call("GET", "/readyz", None).await.status, 200);
     assert!(begun.elapsed() < within(Duration::from_secs(3)), "{:?}", begun.elapsed());
-    // Nobody waits for a lock, or for a connection, without an end.
+    // Every wait for a lock or a connection has an end.
     let mut refused = 0;
     while let Some(status) = writers.join_next().await {
         assert_eq!(status.unwrap(), 503);
@@ -282,7 +282,7 @@ on_both_engines! {
         let grown = memory(&server, "VmHWM") - before;
         eprintln!("{engine:?}: slowest write of another {slowest:?}, {grown} kB more at the peak, answers {statuses:?}");
         assert!(statuses.keys().all(|status| [200, 503].contains(status)) && statuses[&200] > 0, "{statuses:?}");
-        // One job of the other caller runs when this one's turn comes.
+        // When this caller's turn comes, one job of the other caller is running.
         assert!(slowest < within(Duration::from_secs(6)), "{slowest:?}");
         assert!(grown < 900_000, "{grown} kB");
     }

@@ -1,4 +1,4 @@
-//! What has to be so after all has settled, whatever failed before.
+//! Checks what has to be true once everything has settled, whatever failed before.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use serde_json::Value;
 use super::groups::{Groups, PERSIST};
 use super::storm::Storm;
 
-/// How long deliveries may take to settle: more than the longest lease.
+/// The time limit until deliveries settle. It is longer than the longest lease.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(150);
-/// Deliveries that one group can have under way: those were claimed, may have been sent, and nobody stored it.
+/// Deliveries of one group that can be under way: claimed and perhaps sent, but without a stored outcome.
 const UNDER_WAY_MAX: usize = 64;
-/// A request can be on its way for so long.
+/// How long a request can be on its way.
 const ARRIVAL_SLACK: Duration = Duration::from_secs(2);
 
-/// An event as the outbox has it.
+/// An event in the outbox.
 pub(super) struct Event {
     pub(super) seq: i64,
     pub(super) id: String,
@@ -44,7 +44,7 @@ pub(super) async fn settle(server: &Server) {
     }
 }
 
-/// The events of `thing`, in the order of their commits as far as they are of one record.
+/// The events of `thing`. Those of one record are in the order of their commits.
 pub(super) async fn events(server: &Server) -> Vec<Event> {
     let rows = server.sql("SELECT seq, id, record_id, topic, payload FROM svc_events WHERE object = 'thing' ORDER BY seq").await;
     let event = |row: Vec<String>| {
@@ -54,8 +54,8 @@ pub(super) async fn events(server: &Server) -> Vec<Event> {
     rows.into_iter().map(event).collect()
 }
 
-/// Everything that is promised of settled deliveries. `faults` are the moments at which outcomes could be lost; how many events
-/// arrived more than once.
+/// Checks every promise of settled deliveries. `faults` are the moments at which outcomes could be lost. Returns how many events arrived
+/// more than once.
 pub(super) async fn check(server: &Server, groups: &Groups, storm: &Arc<Storm>, faults: &[Instant]) -> usize {
     let events = events(server).await;
     writes_have_their_events(storm, &events);
@@ -63,13 +63,13 @@ pub(super) async fn check(server: &Server, groups: &Groups, storm: &Arc<Storm>, 
     ledger_is_complete(server, groups, &events).await;
     events_are_persisted_once(server, &events).await;
     let repeated = arrivals(&groups.steady, &events, Some(faults));
-    // Of this one an answer can be late or bad, without any other fault.
+    // This receiver answers late or with errors, even without any other fault.
     arrivals(&groups.flaky, &events, None);
     arrive_in_order(groups.steady.received(), &events);
     repeated
 }
 
-/// No acknowledged write without its event, and none with two.
+/// Each acknowledged write has exactly one event.
 fn writes_have_their_events(storm: &Storm, events: &[Event]) {
     let acknowledged = storm.acknowledged.lock().unwrap();
     let mut found: HashMap<(&str, &str), usize> = HashMap::new();
@@ -93,14 +93,14 @@ fn writes_have_their_events(storm: &Storm, events: &[Event]) {
     assert!(found.values().all(|count| *count == 1), "a write has two events");
 }
 
-/// What was created and not deleted is there.
+/// Each record that was created and not deleted exists.
 async fn rows_are_those_of_their_events(server: &Server, events: &[Event]) {
     let created = events.iter().filter(|event| event.topic == "data.thing.created").count();
     let deleted = events.iter().filter(|event| event.topic == "data.thing.deleted").count();
     assert_eq!(server.sql("SELECT count(*) FROM thing").await, [[(created - deleted).to_string()]]);
 }
 
-/// Each group has one row of each event, all delivered.
+/// Each group has one row for each event, and all are delivered.
 async fn ledger_is_complete(server: &Server, groups: &Groups, events: &[Event]) {
     let rows = server.sql("SELECT consumer, event_seq, status FROM svc_deliveries").await;
     assert_eq!(rows.len(), events.len() * groups.names().len());
@@ -113,7 +113,7 @@ async fn ledger_is_complete(server: &Server, groups: &Groups, events: &[Event]) 
     }
 }
 
-/// `persist_event` wrote each event once, wherever the process ended.
+/// `persist_event` wrote each event once, whenever the process ended.
 async fn events_are_persisted_once(server: &Server, events: &[Event]) {
     let rows = server.sql("SELECT event_id, about FROM trail").await;
     let mut persisted: HashMap<&str, usize> = HashMap::new();
@@ -126,7 +126,7 @@ async fn events_are_persisted_once(server: &Server, events: &[Event]) {
     assert_eq!(rows.len(), events.len());
 }
 
-/// Each event has arrived; more than once only where a fault came between. How many did.
+/// Each event has arrived. It arrived more than once only if a fault was in between. Returns how many did.
 fn arrivals(receiver: &Receiver, events: &[Event], faults: Option<&[Instant]>) -> usize {
     let mut arrived: HashMap<String, Vec<Instant>> = HashMap::new();
     for request in receiver.received() {
@@ -148,7 +148,7 @@ fn arrivals(receiver: &Receiver, events: &[Event], faults: Option<&[Instant]>) -
     repeated
 }
 
-/// The first arrivals of each record's events are in the order of their commits.
+/// For each record, the first arrivals of its events are in the order of their commits.
 pub(super) fn arrive_in_order(received: impl IntoIterator<Item = Received>, events: &[Event]) {
     let by_id: HashMap<&str, &Event> = events.iter().map(|event| (event.id.as_str(), event)).collect();
     let mut seen: HashSet<String> = HashSet::new();
@@ -165,7 +165,7 @@ pub(super) fn arrive_in_order(received: impl IntoIterator<Item = Received>, even
     }
 }
 
-/// Unacknowledged writes are the few that a fault met.
+/// Writes are not acknowledged only if a fault interrupted them. There are few of those.
 pub(super) fn tell(what: &str, storm: &Storm, events: usize, repeated: usize, faults: usize) {
     eprintln!(
         "{what}: {events} events, {} writes acknowledged, {} unknown, {} of them refused; {repeated} repeated in {faults} faults",

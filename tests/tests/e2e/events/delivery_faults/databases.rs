@@ -1,4 +1,4 @@
-//! Postgres crashes and comes again, while writers write and webhooks flow.
+//! Postgres crashes and starts again, while writers write and webhooks are delivered.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::events::webhooks::short_leases;
 
 const CRASHES: u64 = 4;
 
-/// Waits until the server takes writes again.
+/// Waits until the server accepts writes again.
 async fn recovered(server: &Server, token: &str) {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -63,7 +63,7 @@ async fn when_postgres_crashes_writes_are_refused_and_all_recovers_by_itself() {
         .await
         .unwrap();
         recovered(&server, &admin.token).await;
-        // Outcomes can be lost until the last connection of before is gone.
+        // Outcomes can be lost until the last connection from before the crash is closed.
         crashed.push(Instant::now());
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -73,7 +73,7 @@ async fn when_postgres_crashes_writes_are_refused_and_all_recovers_by_itself() {
     let repeated = audit::check(&server, &groups, &storm, &crashed).await;
     audit::tell("crashes of Postgres", &storm, audit::events(&server).await.len(), repeated, crashed.len());
     assert_eq!(server.call("GET", "/readyz", None).await.status, 200);
-    // A stream of before goes on, and shows what each recovery has stored.
+    // A stream from before the crashes continues, and shows the write after each recovery.
     for _ in 0..CRASHES {
         assert_eq!(stream.event().await["payload"]["after"]["note"], "recovered");
     }

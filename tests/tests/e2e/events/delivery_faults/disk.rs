@@ -1,4 +1,4 @@
-//! No room left where SQLite's files lie.
+//! No space left for SQLite's files.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use super::seed::Seed;
 use super::storm::{OnLoss, Storm};
 use crate::events::webhooks::short_leases;
 
-/// What keeps SQLite from writing.
+/// A limit that keeps SQLite from writing.
 trait Limit {
-    /// No more room from now on.
+    /// Takes the space away.
     fn tighten(&mut self, server: &Server);
-    /// Room again.
+    /// Gives the space back.
     fn loosen(&mut self, server: &Server);
-    /// The status and the code of a write that finds no room.
+    /// The status and the code of a write without space.
     fn refusal(&self) -> (u16, &'static str);
 }
 
-/// A file system in memory, with little room, and a file that takes what is left of it.
+/// A small file system in memory, and a file that fills it.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts it; whether this user may.
+    /// Mounts it; `None` if this user may not mount.
     fn mount(place: &Path) -> Option<SmallDisk> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256m,mode=700", "tmpfs"]).arg(place).status();
         mounted.is_ok_and(|status| status.success()).then(|| SmallDisk(place.to_owned()))
@@ -62,11 +62,11 @@ impl Limit for SmallDisk {
     }
 }
 
-/// A bound on the size of the process's files, which needs no rights.
+/// A limit on the size of the process's files. It needs no special rights.
 struct SmallFiles;
 
 impl SmallFiles {
-    /// The binary, with the signal ignored that would end it at the bound.
+    /// The binary, with a signal ignored that would end it at the limit.
     fn program(directory: &Path) -> PathBuf {
         let program = directory.join("blockbase-within-bounds");
         std::fs::write(&program, format!("#!/bin/sh\ntrap '' XFSZ\nexec '{}' \"$@\"\n", blockbase().display())).unwrap();
@@ -82,7 +82,7 @@ impl SmallFiles {
 
 impl Limit for SmallFiles {
     fn tighten(&mut self, server: &Server) {
-        // The existing part of the write-ahead log can be written again, but the file cannot grow.
+        // The existing part of the write-ahead log can be overwritten, but the file cannot grow.
         let log = std::fs::metadata(server.directory().join("svc-data/svc.db-wal")).unwrap().len();
         SmallFiles::bound(server, &log.to_string());
     }
@@ -91,13 +91,13 @@ impl Limit for SmallFiles {
         SmallFiles::bound(server, "unlimited");
     }
 
-    /// SQLite reports an I/O error, as it does for a broken disk. It does not say which of the two it was.
+    /// SQLite reports an I/O error, the same as for a broken disk, so the cause is not known.
     fn refusal(&self) -> (u16, &'static str) {
         (503, "unavailable")
     }
 }
 
-/// Writers write while there is no room: they are refused, reads go on, and afterwards everything goes on by itself.
+/// Writers write while there is no space: writes are refused, and reads work. Afterwards everything works again by itself.
 async fn no_room_for_a_while(server: &Server, token: &str, groups: &Groups, seed: &Seed, limit: &mut dyn Limit) {
     let admin = server.with_token(token.to_owned());
     let storm = Arc::new(Storm::default());
@@ -107,7 +107,7 @@ async fn no_room_for_a_while(server: &Server, token: &str, groups: &Groups, seed
         tokio::time::sleep(Duration::from_millis(700)).await;
         moments.push(Instant::now());
         limit.tighten(server);
-        // Bodies that no file has room for in passing.
+        // These bodies are too large for any remaining space in a file.
         let wide: Vec<_> = (0..200).map(|_| json!({ "text": "x".repeat(4000) })).collect();
         let (status, code) = limit.refusal();
         until("a write is refused", async || {
@@ -116,12 +116,12 @@ async fn no_room_for_a_while(server: &Server, token: &str, groups: &Groups, seed
                 answer.expect_error(status, code);
                 return true;
             }
-            // The file that fills first may be one whose errors SQLite reports without their reason.
+            // If another file fills first, SQLite may report an error without its cause.
             assert!([201, 503].contains(&answer.status), "{}", answer.text);
             false
         })
         .await;
-        // Long enough for all attempts that a delivery has.
+        // Long enough for all attempts of a delivery.
         let full_until = Instant::now() + Duration::from_secs(3);
         while Instant::now() < full_until {
             let read = admin.get("/api/v1/data/thing?limit=5").await;
@@ -131,7 +131,7 @@ async fn no_room_for_a_while(server: &Server, token: &str, groups: &Groups, seed
         }
         moments.push(Instant::now());
         limit.loosen(server);
-        // The server looks at the free space twice a second.
+        // The server checks the free space twice a second.
         until("writes find room again", async || {
             admin.post("/api/v1/data/wide/bulk", json!({ "data": wide })).await.status == 201
         })
@@ -141,7 +141,7 @@ async fn no_room_for_a_while(server: &Server, token: &str, groups: &Groups, seed
     storm.end(writers).await;
     assert!(storm.refused.load(Ordering::Relaxed) > 0, "no writer met the full disk");
     audit::settle(server).await;
-    // An outcome that found no room is lost: its event arrives once more.
+    // An outcome that could not be stored is lost, so its event arrives once more.
     let repeated = audit::check(server, groups, &storm, &moments).await;
     audit::tell("no room", &storm, audit::events(server).await.len(), repeated, moments.len());
     assert!(!server.log().contains("panicked"), "something panicked");

@@ -1,4 +1,4 @@
-//! Endpoints that hang, and endpoints that come and go.
+//! Endpoints that hang, and endpoints that disappear and come back.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::events::webhooks::{ledger_until, make, quick};
 
 /// Endpoints that never answer.
 const HANGING: usize = 100;
-/// Writes whose way to the healthy endpoint is measured.
+/// Writes whose delivery to the healthy endpoint is measured.
 const WRITES: usize = 120;
-/// How long they may take from the request to the arrival, nearly all and each.
+/// Time limits from the request to the arrival: for nearly all writes, and for every write.
 const MOST_WITHIN: Duration = Duration::from_secs(1);
 const ALL_WITHIN: Duration = Duration::from_secs(4);
 /// How often the receiver goes away.
@@ -57,7 +57,7 @@ on_both_engines! {
     async fn what_a_receiver_misses_that_comes_and_goes_reaches_it_in_the_end(engine: Engine) {
         let seed = Seed::new();
         let mut random = seed.rng(0);
-        // The pauses are so long that no delivery is dead before the receiver is there again.
+        // The pauses are long enough: the receiver is back before any delivery is given up.
         let server = quick(engine).env("SVC_RETRY_BASE_MS", "700").env("SVC_EVENTS_POLL_INTERVAL_MS", "500").start().await;
         let admin = server.admin().await;
         admin.define("thing", json!([{ "name": "note", "type": "text" }])).await;
@@ -78,7 +78,7 @@ on_both_engines! {
         assert!(events.iter().all(|event| received.contains(&event.id)), "an event has not arrived");
         let entries = server.sql(&format!("SELECT event_seq, attempts FROM svc_deliveries WHERE consumer = 'webhook:{id}'")).await;
         assert_eq!(entries.len(), events.len());
-        // Those that came through at once are in the order of their commits.
+        // Events that arrived at the first attempt are in the order of their commits.
         let at_once: HashSet<String> = entries.into_iter().filter(|row| row[1] == "1").map(|mut row| row.swap_remove(0)).collect();
         let total = events.len();
         let (first_try, retried): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| at_once.contains(&event.seq.to_string()));
@@ -89,7 +89,7 @@ on_both_engines! {
     }
 
     async fn a_retry_is_begun_when_its_time_has_come(engine: Engine) {
-        // The dispatcher looks by itself so rarely that a retry which waits for that look is too late.
+        // The dispatcher polls so rarely that a retry would be too late if it waited for the next poll.
         let server = quick(engine).env("SVC_RETRY_BASE_MS", "100").env("SVC_EVENTS_POLL_INTERVAL_MS", "600000").start().await;
         let admin = server.admin().await;
         admin.make_task_object().await;

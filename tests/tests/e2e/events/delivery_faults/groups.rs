@@ -1,4 +1,4 @@
-//! The consumer groups that the faults are about: two webhooks, one of which fails now and then, and both built-in handlers.
+//! The consumer groups of these tests: two webhooks, of which one fails now and then, and both built-in handlers.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,12 +10,12 @@ use serde_json::json;
 use super::seed::Seed;
 use crate::events::webhooks::make;
 
-/// The groups' names, and what the webhooks call.
+/// The names of the groups, and the receivers of the webhooks.
 pub(super) struct Groups {
     /// It never fails.
     pub(super) steady: Receiver,
     pub(super) steady_group: String,
-    /// It fails or is slow now and then, twice an event at most: no delivery uses up its attempts.
+    /// It fails or is slow now and then, at most twice per event. So no delivery uses up its attempts.
     pub(super) flaky: Receiver,
     pub(super) flaky_group: String,
 }
@@ -28,7 +28,7 @@ pub(super) const LOG: &str = "log";
 const FAILURES_MAX: u32 = 2;
 
 impl Groups {
-    /// Makes the objects and everything that gets the events of `thing`.
+    /// Makes the objects, and all consumers of the events of `thing`.
     pub(super) async fn make(admin: &Admin<'_>, seed: &Seed) -> Groups {
         admin.define("thing", json!([{ "name": "note", "type": "text" }])).await;
         admin.define("trail", json!([{ "name": "event_id", "type": "text" }, { "name": "about", "type": "text" }])).await;
@@ -61,7 +61,7 @@ impl Groups {
         Groups { steady, steady_group, flaky, flaky_group }
     }
 
-    /// All of them.
+    /// The names of all groups.
     pub(super) fn names(&self) -> [&str; 4] {
         [&self.steady_group, &self.flaky_group, PERSIST, LOG]
     }

@@ -14,14 +14,14 @@ use super::seed::Seed;
 use super::storm::{OnLoss, Storm};
 use crate::events::webhooks::{make, short_leases};
 
-/// Waits until an instance knows an object and all groups that were made on another.
+/// Waits until an instance knows an object, and all groups that were made on another instance.
 async fn follow(there: &Admin<'_>, object: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while there.get(&format!("/api/v1/data/{object}")).await.status != 200 {
         assert!(Instant::now() < deadline, "the other instance does not follow");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Subscriptions are compared in the same step as the catalogue, two or three times a second.
+    // An instance checks subscriptions together with the catalogue, two or three times a second.
     tokio::time::sleep(Duration::from_secs(3)).await;
 }
 
@@ -44,7 +44,7 @@ async fn of_three_instances_one_delivers_each_event_in_order_and_what_a_killed_o
     for other in [&second, &third] {
         follow(&other.with_token(token.clone()), "thing").await;
     }
-    // Nothing fails: each group gets each event once.
+    // Without faults, each group gets each event once.
     let storm = Arc::new(Storm::default());
     let all = [&first, &second, &third];
     let begin = |part: u64| -> Vec<_> {
@@ -62,7 +62,7 @@ async fn of_three_instances_one_delivers_each_event_in_order_and_what_a_killed_o
     assert!(logged.values().all(|times| *times == 1), "an event was logged twice");
     audit::tell("three instances", &storm, events.len(), 0, 0);
 
-    // One is killed while it is in the middle of deliveries.
+    // One instance is killed during deliveries.
     groups.steady.answer(|_, _| Reply::After(Duration::from_millis(300)));
     let writers = begin(20);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -79,7 +79,7 @@ async fn of_three_instances_one_delivers_each_event_in_order_and_what_a_killed_o
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_share_a_backlog_without_waiting_for_their_next_look() {
-    // Instances look by themselves so rarely that a delivery which waits for that look is too late.
+    // Instances poll so rarely that a delivery would be too late if it waited for the next poll.
     let first = short_leases(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "600000").start().await;
     let admin = first.admin().await;
     admin.make_task_object().await;
@@ -118,7 +118,7 @@ async fn what_instances_that_are_gone_still_hold_holds_up_no_later_event() {
     server.sql(hold).await;
     let server = server.restart().await;
     let admin = server.with_token(token);
-    // Of a record that another may still deliver an event of, the later ones wait.
+    // If another instance may still deliver an event of a record, later events of the record wait.
     admin.patch(&format!("/api/v1/data/task/{held}"), json!({ "title": "later" })).await.data();
     let free = admin.make("task", json!({ "title": "free" })).await;
     let received = receiver.wait_for(701).await;

@@ -1,4 +1,4 @@
-//! The process killed at any moment: of a write, a claim, a request, an outcome.
+//! The process is killed at any moment: during a write, a claim, a request, or the storing of an outcome.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::seed::{Seed, number};
 use super::storm::{OnLoss, Storm};
 use crate::events::webhooks::short_leases;
 
-/// Kills in all, on both engines together: in the gate, and in the long command. `BLOCKBASE_KILLS` sets another number.
+/// The number of kills on both engines together: in the gate, and in the long command. `BLOCKBASE_KILLS` overrides it.
 const KILLS: [u64; 2] = [20, 200];
-/// Kills of one database; after them all has to settle.
+/// Kills of one database. After them, everything has to settle.
 const KILLS_A_ROUND: u64 = 100;
 /// The longest time between a boot and a kill.
 const LIFE_MAX_MS: u64 = 350;
@@ -48,7 +48,7 @@ async fn kill_again_and_again(engine: Engine, seed: &Seed, round: u64, kills: u6
         if random.bool() {
             tokio::time::sleep(life).await;
         } else {
-            // Near an arrival: before its answer, or before its outcome is stored.
+            // Around an arrival: before its response, or before its outcome is stored.
             let wanted = groups.steady.count() + random.usize(1..60);
             let deadline = Instant::now() + life;
             while groups.steady.count() < wanted && Instant::now() < deadline {
@@ -73,12 +73,12 @@ async fn kill_again_and_again(engine: Engine, seed: &Seed, round: u64, kills: u6
     audit::tell(&format!("{engine:?}"), &storm, events.len(), repeated, killed.len());
 }
 
-/// The events that this process has logged.
+/// Collects the events that this process has logged.
 fn take_logged(server: &Server, logged: &mut HashSet<String>) {
     logged.extend(logged_events(server));
 }
 
-/// The ids of the events that `log_event` has written into the server's log, each as often as it did.
+/// The ids of the events that `log_event` has written into the server's log. An event that was logged twice is there twice.
 pub(super) fn logged_events(server: &Server) -> Vec<String> {
     let log = server.log();
     let of_line = |line: &str| {

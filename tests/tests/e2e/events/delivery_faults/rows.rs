@@ -1,4 +1,4 @@
-//! Stored rows that are not as the service wrote them: events that cannot be read, deliveries that were claimed again and again.
+//! Stored rows that are damaged: events that cannot be read, and deliveries that were claimed again and again.
 
 use std::time::{Duration, Instant};
 
@@ -11,20 +11,20 @@ use super::seed::Seed;
 use crate::events::Stream;
 use crate::events::webhooks::{ledger, short_leases};
 
-/// What the ledger says of an event that cannot be read.
+/// The ledger's error for an event that cannot be read.
 const UNDECODABLE: &str = "the stored event cannot be read";
-/// Claims without an outcome after which a delivery is given up.
+/// A delivery is given up after this many claims without an outcome.
 const CLAIMS_MAX: u32 = 7;
 const GIVEN_UP: &str = "the server ended each time while this was delivered";
 
-/// Makes every delivery pending again, as if none had been begun.
+/// Makes every delivery pending again, as if none had begun.
 async fn begin_anew(server: &Server) {
     let reset = "UPDATE svc_deliveries SET status = 'pending', attempts = 0, claims = 0, delivered_at = NULL, lease_token = NULL, lease_until = NULL";
     server.sql(reset).await;
     server.sql("DELETE FROM trail").await;
 }
 
-/// Waits until nothing is pending or to be tried again.
+/// Waits until no delivery is pending or waits for a retry.
 async fn nothing_due(server: &Server) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let due = "SELECT count(*) FROM svc_deliveries WHERE status <> 'delivered' AND NOT dead";
@@ -49,7 +49,7 @@ on_both_engines! {
         let groups = Groups::make(&admin, &seed).await;
         let record = admin.make("thing", json!({ "note": "0" })).await;
         for number in 1..40 {
-            // Some are of one record, whose later events do not wait for those that cannot be read.
+            // Some events are of one record. Its later events do not wait for events that cannot be read.
             match number % 2 {
                 0 => drop(admin.make("thing", json!({ "note": number.to_string() })).await),
                 _ => drop(admin.patch(&format!("/api/v1/data/thing/{record}"), json!({ "note": number.to_string() })).await.data()),
@@ -98,7 +98,7 @@ on_both_engines! {
         let persisted = server.sql("SELECT event_id FROM trail ORDER BY event_id").await.concat();
         assert_eq!(persisted, wanted);
 
-        // They are left out of what is shown; the rest goes on.
+        // The list leaves them out, and shows the other events.
         let shown = admin.get("/api/v1/events?topic=data.thing.&limit=100").await.data();
         let shown: Vec<_> = shown.as_array().unwrap().iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect();
         assert!(readable.iter().all(|id| shown.contains(id)), "{shown:?}");
@@ -137,7 +137,7 @@ on_both_engines! {
         }
         server.log_with("deliveries were given up").await;
         assert_eq!(groups.steady.count(), arrived + 2);
-        // By hand it is tried again, with all its claims.
+        // A retry by hand starts again, with all claims.
         for group in [&groups.steady_group, PERSIST] {
             admin.post("/api/v1/events/deliveries/retry", json!({ "eventId": events[0].id, "consumer": group })).await.data();
         }

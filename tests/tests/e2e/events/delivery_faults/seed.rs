@@ -1,20 +1,20 @@
-//! Randomness that a failure can be repeated with.
+//! Random numbers that can be repeated after a failure.
 
 use fastrand::Rng;
 
-/// Where the random numbers of a test begin. It is printed where the test fails.
+/// The seed of a test's random numbers. The output of a failed test has it.
 pub(super) struct Seed(u64);
 
 impl Seed {
-    /// That of `BLOCKBASE_SEED`, else a new one.
+    /// The value of `BLOCKBASE_SEED`, or else a new seed.
     pub(super) fn new() -> Seed {
         let seed = number("BLOCKBASE_SEED").unwrap_or_else(|| fastrand::u64(..));
-        // A process that is killed prints nothing at its end.
+        // Printed at the beginning, because a killed process prints nothing at its end.
         eprintln!("BLOCKBASE_SEED={seed}");
         Seed(seed)
     }
 
-    /// The numbers of one part of the test; each part has others.
+    /// The random numbers of one part of the test. Each part has others.
     pub(super) fn rng(&self, part: u64) -> Rng {
         Rng::with_seed(self.0.wrapping_add(part.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
@@ -28,7 +28,7 @@ impl Drop for Seed {
     }
 }
 
-/// A number of the environment.
+/// A number from the environment.
 pub(super) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number; it is {text:?}")))
 }

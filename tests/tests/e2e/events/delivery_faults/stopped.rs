@@ -1,4 +1,4 @@
-//! An instance that stands still for longer than its leases, as a machine does that is suspended.
+//! An instance that stops for longer than its leases, like a suspended machine.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::events::webhooks::{ledger, ledger_until, make, quick};
 const TIMEOUT_MS: u64 = 3000;
 /// Twice the timeout of a call, and five seconds.
 const LEASE: Duration = Duration::from_millis(2 * TIMEOUT_MS + 5000);
-/// What the log says where an outcome comes too late.
+/// The log message if an outcome comes too late.
 const TOO_LATE: &str = "deliveries took longer than their lease";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,14 +30,14 @@ async fn what_a_suspended_instance_held_is_delivered_by_another_and_its_late_out
     let (id, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
     let query = format!("consumer=webhook:{id}");
 
-    // With the other one still, it is the first that begins.
+    // The other instance is stopped, so the first one begins the delivery.
     other.signal("STOP");
     let began = Instant::now();
     let record = admin.make("task", json!({ "title": "created" })).await;
     let first = receiver.wait_for(1).await.remove(0);
     holder.signal("STOP");
     other.signal("CONT");
-    // A later event of the record waits, as long as the earlier may still be under way.
+    // A later event of the record waits while the earlier one may still be under way.
     there.patch(&format!("/api/v1/data/task/{record}"), json!({ "title": "updated" })).await.data();
     let requests = receiver.wait_for(3).await;
     // The lease began after the event was written.
@@ -63,7 +63,7 @@ async fn what_a_suspended_instance_held_is_delivered_by_another_and_its_late_out
     assert!(holder.log().contains(TOO_LATE), "the holder has stored what it had no claim for, or says nothing");
     assert_eq!(ledger(&there, &query).await, settled, "the late outcome changed the ledger");
     assert!(!other.log().contains(TOO_LATE));
-    // Both go on.
+    // Both instances work again.
     for who in [&admin, &there] {
         who.make("task", json!({ "title": "afterwards" })).await;
     }

@@ -1,4 +1,4 @@
-//! Writers that keep in mind what was acknowledged.
+//! Writers that remember which of their writes were acknowledged.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,14 @@ use tokio::task::JoinHandle;
 
 use super::seed::Seed;
 
-/// Records that are updated at most: few, so that each has many events.
+/// Records that are updated. There are few, so that each has many events.
 const LIVE_MAX: usize = 40;
 
-/// What is known to be stored.
+/// Writes that are certainly stored.
 #[derive(Default)]
 pub(super) struct Acknowledged {
     pub(super) created: Vec<String>,
-    /// The record and its new note, which no other write has.
+    /// The record and its new note. No other write has this note.
     pub(super) updated: Vec<(String, String)>,
     pub(super) deleted: Vec<String>,
 }
@@ -29,20 +29,20 @@ impl Acknowledged {
     }
 }
 
-/// What all writers of a test share.
+/// State that all writers of a test share.
 #[derive(Default)]
 pub(super) struct Storm {
     pub(super) acknowledged: Mutex<Acknowledged>,
-    /// Refused with 503 or 507, or without an answer: they may be stored or not.
+    /// Writes that got 503, 507 or no response. They may be stored or not.
     pub(super) unknown: AtomicU64,
-    /// Those with 503 or 507.
+    /// Writes that got 503 or 507.
     pub(super) refused: AtomicU64,
     live: Mutex<Vec<String>>,
     notes: AtomicU64,
     is_over: AtomicBool,
 }
 
-/// What a writer does where the server cannot be reached.
+/// What a writer does if it cannot reach the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnLoss {
     End,
@@ -74,7 +74,7 @@ impl Storm {
         (0..count).map(writer).collect()
     }
 
-    /// Ends the writers once what they do has been answered.
+    /// Ends the writers once their requests are answered.
     pub(super) async fn end(&self, writers: Vec<JoinHandle<()>>) {
         self.is_over.store(true, Ordering::Relaxed);
         Storm::ended(writers).await;
@@ -135,7 +135,7 @@ impl Storm {
                 Write::Update(live[random.usize(..live.len())].clone(), note)
             }
             kind => {
-                // Nobody else deletes them, so only the answer tells whether they are gone.
+                // No other writer deletes these records, so only the response shows whether they are gone.
                 let count = if kind < 96 { 1 } else { random.usize(2..5) };
                 random.shuffle(&mut live);
                 let kept = live.len() - count;
@@ -167,7 +167,7 @@ impl Storm {
                 acknowledged.created.extend(ids);
             }
             (Write::Update(id, note), 200) => acknowledged.updated.push((id, note)),
-            // Another writer deleted it meanwhile.
+            // Another writer has deleted the record meanwhile.
             (Write::Update(..), 404) => {}
             (Write::Delete(ids), 200 | 204) => acknowledged.deleted.extend(ids),
             (_, status) => panic!("{status} {text}"),
@@ -175,7 +175,7 @@ impl Storm {
     }
 }
 
-/// What arrived whole.
+/// A complete response; `None` if it is incomplete.
 async fn answer(request: reqwest::RequestBuilder) -> Option<(u16, String)> {
     let response = request.send().await.ok()?;
     let status = response.status().as_u16();

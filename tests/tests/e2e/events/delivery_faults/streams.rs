@@ -1,4 +1,4 @@
-//! The stream while writers write: nothing is left out, whenever the outbox is looked at.
+//! A stream while writers write: it misses no event, whenever the outbox is read.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ on_both_engines! {
         let write = async {
             for number in 0..WRITES {
                 admin.make("task", json!({ "title": number.to_string() })).await;
-                // Alone, so that no later transaction has ended while this one is under way.
+                // Writes run one at a time, so that no later transaction ends before an earlier one.
                 tokio::time::sleep(Duration::from_millis(random.u64(0..30))).await;
             }
         };
@@ -35,7 +35,7 @@ on_both_engines! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_opens_before_the_feed_begins_leaves_nothing_out() {
-    // A cluster of its own: a transaction that has written holds up the feeds of every database in it.
+    // A separate cluster, because a transaction that has written delays the feeds of every database in its cluster.
     let cluster = tokio::task::spawn_blocking(Cluster::start).await.unwrap();
     let transaction = Transaction::begin(&cluster.new_database("other").await).await;
     let server = ServerBuilder::new(Engine::Postgres).database(cluster.new_database("served").await).start().await;

@@ -1,4 +1,4 @@
-//! Values as the reference compares them: exact numbers, texts by code point, moments as numbers.
+//! Values in the form that the reference compares: exact numbers, texts by code point, moments as numbers.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ pub(super) enum Cell {
     Exact(Exact),
     Float(f64),
     Flag(bool),
-    /// Days, or milliseconds of a day or since 1970.
+    /// Days, or milliseconds of a day, or milliseconds since 1970.
     Moment(i64),
     /// The texts of a multi_enum.
     List(Vec<String>),
@@ -63,7 +63,7 @@ impl Ord for Exact {
 }
 
 impl Cell {
-    /// The value of a column of this type from JSON. An operand of a multi_enum is one of its texts.
+    /// Reads the value of a column of this type from JSON. An operand of a multi_enum is one of its texts.
     pub(super) fn read(kind: &str, value: &Value) -> Result<Cell, String> {
         let wrong = || format!("{value} is not a value of the type {kind}");
         Ok(match (kind, value) {
@@ -89,7 +89,7 @@ impl Cell {
             }
             ("time", Value::String(text)) => Cell::Moment(milliseconds_of_day(text).ok_or_else(wrong)?),
             ("datetime", Value::String(text)) => {
-                // Without an offset it is UTC.
+                // A moment without an offset is in UTC.
                 let read = DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_rfc3339(&format!("{text}Z")));
                 Cell::Moment(read.map_err(|_| wrong())?.timestamp_millis())
             }
@@ -98,7 +98,7 @@ impl Cell {
         })
     }
 
-    /// How two values of one type are ordered. Nulls, lists and JSON have no order.
+    /// The order of two values of one type. Nulls, lists and JSON have no order.
     pub(super) fn order(&self, other: &Cell) -> Option<Ordering> {
         match (self, other) {
             (Cell::Text(one), Cell::Text(other)) => Some(one.cmp(other)),
@@ -110,7 +110,7 @@ impl Cell {
         }
     }
 
-    /// Whether it equals an operand. Null equals null, and a list equals each of its texts.
+    /// Whether the value equals an operand. Null equals null, and a list equals each of its texts.
     pub(super) fn equals(&self, operand: &Cell) -> bool {
         match (self, operand) {
             (Cell::Null, Cell::Null) => true,
@@ -119,7 +119,7 @@ impl Cell {
         }
     }
 
-    /// Whether it, or one of its texts, contains `part`.
+    /// Whether the value, or one of its texts, contains `part`.
     pub(super) fn contains(&self, part: &str, folds_case: bool) -> bool {
         let is_in = |text: &String| if folds_case { folded(text).contains(&folded(part)) } else { text.contains(part) };
         match self {
@@ -130,7 +130,7 @@ impl Cell {
     }
 }
 
-/// Texts that differ only in case become one: `ẞ`, `ß` and `SS`, `Σ`, `σ` and `ς`.
+/// Makes texts that differ only in case equal: `ẞ`, `ß` and `SS`, or `Σ`, `σ` and `ς`.
 fn folded(text: &str) -> String {
     text.to_lowercase().to_uppercase()
 }

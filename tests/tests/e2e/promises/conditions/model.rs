@@ -1,6 +1,6 @@
-//! The reference of conditions: rows in memory, and which of them a condition finds for a reader.
+//! The reference for conditions: rows in memory, and the rows that a condition finds for a reader.
 //!
-//! It is plain and slow, follows the specification alone, and shares no code with the server.
+//! It is simple and slow, follows only the specification, and shares no code with the server.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(super) struct Column {
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) name: String,
-    /// System columns and references too.
+    /// Includes system columns and references.
     pub(super) columns: Vec<Column>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Object {
 pub(super) struct Relation {
     pub(super) name: String,
     pub(super) kind: &'static str,
-    /// Objects by their place.
+    /// Objects by their index.
     pub(super) source: usize,
     pub(super) target: usize,
 }
@@ -42,7 +42,7 @@ impl Relation {
         self.kind == "many_to_many"
     }
 
-    /// The object with the column of references, and the object that they refer to.
+    /// The object that has the column of references, and the object that they refer to.
     pub(super) fn sides(&self) -> (usize, usize) {
         if self.kind == "one_to_many" { (self.target, self.source) } else { (self.source, self.target) }
     }
@@ -52,7 +52,7 @@ impl Relation {
     }
 }
 
-/// A relation as one of its objects has it.
+/// A relation, seen from one of its objects.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) key: String,
@@ -60,16 +60,16 @@ pub(super) struct End {
     /// The object that it leads to.
     pub(super) object: usize,
     pub(super) is_single: bool,
-    /// Whether it leads along the reference or the link, not back.
+    /// Whether the relation is followed from the reference or the link, and not back.
     is_forward: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: String,
-    /// The user who created it.
+    /// The user who created the row.
     pub(super) maker: usize,
-    /// The values in JSON, by column.
+    /// The values as JSON, by column.
     pub(super) values: Map<String, Value>,
 }
 
@@ -79,11 +79,11 @@ pub(super) struct World {
     pub(super) relations: Vec<Relation>,
     /// By object.
     pub(super) rows: Vec<Vec<Row>>,
-    /// The relation, the id of the source and that of the target.
+    /// The relation, the id of the source, and the id of the target.
     pub(super) links: BTreeSet<(usize, String, String)>,
 }
 
-/// Which rows of an object somebody may read.
+/// The rows of an object that a reader may read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reach {
     Nothing,
@@ -91,26 +91,26 @@ pub(super) enum Reach {
     All,
 }
 
-/// Who asks.
+/// A caller.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     pub(super) name: &'static str,
     pub(super) user: usize,
     /// By object.
     pub(super) reads: Vec<Reach>,
-    /// `$user.id` and the like, with the value that each stands for.
+    /// Variables such as `$user.id`, with their values.
     pub(super) variables: BTreeMap<&'static str, String>,
     pub(super) roles: Vec<String>,
 }
 
-/// What a reader gets for a condition.
+/// The result of a condition for a reader.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     Forbidden,
     Found(BTreeSet<String>),
 }
 
-/// What the bounds count.
+/// The numbers that are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Size {
     pub(super) leaves: usize,
@@ -141,7 +141,7 @@ pub(super) enum Operator {
     IsNotNull,
 }
 
-/// All names of each operator, its own first.
+/// All names of each operator. Its main name comes first.
 pub(super) const OPERATORS: [(Operator, &[&str]); 12] = [
     (Operator::Eq, &["eq", "=", "=="]),
     (Operator::Neq, &["neq", "ne", "!=", "<>"]),
@@ -158,7 +158,7 @@ pub(super) const OPERATORS: [(Operator, &[&str]); 12] = [
 ];
 
 impl Operator {
-    /// The operators that columns of a type take.
+    /// Whether columns of a type take the operator.
     pub(super) fn fits(self, kind: &str) -> bool {
         match self {
             Operator::IsNull | Operator::IsNotNull => true,
@@ -175,14 +175,14 @@ enum Condition {
     Any(Vec<Condition>),
     Not(Box<Condition>),
     Leaf(Column, Operator, Vec<Cell>),
-    /// Of the row that a relation leads to.
+    /// A condition on the row that a to-one relation leads to.
     One(End, Box<Condition>),
     Some(End, Box<Condition>),
     None(End, Box<Condition>),
     Every(End, Box<Condition>),
 }
 
-/// Reads conditions, and counts what the bounds count.
+/// Reads conditions, and counts what is bounded.
 struct Parser<'a> {
     world: &'a World,
     reader: &'a Reader,
@@ -223,7 +223,7 @@ impl Parser<'_> {
         self.passes.insert(end.object);
     }
 
-    /// A field or a relation, or a dotted path to one.
+    /// A field, a relation, or a dotted path to one of them.
     fn member(&mut self, object: usize, key: &str, value: &Value, level: usize, depth: usize) -> Result<Condition, String> {
         let end = |name: &str| self.world.ends(object).into_iter().find(|end| end.key == name);
         if let Some((first, rest)) = key.split_once('.') {
@@ -300,7 +300,7 @@ impl Parser<'_> {
         Ok(Condition::Leaf(column.clone(), operator, operands))
     }
 
-    /// What an operand stands for: a variable's value, or the operand itself.
+    /// The value of an operand: the value of a variable, or the operand itself.
     fn literal(&self, operand: &Value) -> Result<Value, String> {
         let Some(text) = operand.as_str().filter(|text| text.starts_with('$')) else { return Ok(operand.clone()) };
         if text.starts_with("$$") {
@@ -346,7 +346,7 @@ impl World {
         }
     }
 
-    /// The rows that a relation leads to, as far as the reader may read them.
+    /// The rows that a relation leads to and that the reader may read.
     fn related(&self, reader: &Reader, end: &End, row: Option<&Row>) -> Vec<&Row> {
         let Some(row) = row else { return Vec::new() };
         let relation = &self.relations[end.relation];
@@ -359,7 +359,7 @@ impl World {
         self.rows[end.object].iter().filter(|other| Self::is_readable(reader, end.object, other) && leads_to(other)).collect()
     }
 
-    /// Whether a condition holds for a row, or for one that is absent.
+    /// Whether a condition is met for a row, or for an absent row.
     fn holds(&self, reader: &Reader, condition: &Condition, row: Option<&Row>) -> bool {
         let each = |end: &End, inner: &Condition| -> Vec<bool> {
             self.related(reader, end, row).into_iter().map(|other| self.holds(reader, inner, Some(other))).collect()
@@ -384,7 +384,7 @@ impl World {
         }
     }
 
-    /// Which rows of an object a condition finds, and how large it is. The error says what is wrong with the condition.
+    /// The rows of an object that a condition finds, and the condition's size. The error describes what is wrong with the condition.
     pub(super) fn judge(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Verdict, Size), String> {
         let mut parser = Parser { world: self, reader, size: Size::default(), passes: BTreeSet::from([object]) };
         let condition = parser.condition(object, json, 1, 0)?;
@@ -400,7 +400,7 @@ impl World {
     }
 }
 
-/// Whether one leaf holds. It is true or false, for null too.
+/// Whether one test is true. It is true or false, also for null.
 fn is_so(cell: &Cell, operator: Operator, operands: &[Cell]) -> bool {
     let equals_any = || operands.iter().any(|operand| cell.equals(operand));
     let ordered = |is_wanted: fn(Ordering) -> bool| operands.iter().any(|operand| cell.order(operand).is_some_and(is_wanted));

@@ -1,4 +1,4 @@
-//! Random conditions that are valid. The same seed makes the same ones.
+//! Random valid conditions. The same seed makes the same conditions.
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 use fastrand::Rng;
@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::model::{Column, DEPTH_MAX, End, LEAVES_MAX, LEVELS_MAX, OPERATORS, Operator, Reach, Reader, STEPS_MAX, World};
 use super::worlds::{NAMES, OPTIONS, WORDS, one_in, pick, value};
 
-/// Makes conditions that are valid.
+/// Makes valid conditions.
 pub(super) struct Generator<'a> {
     pub(super) random: Rng,
     pub(super) world: &'a World,
-    /// How many more leaves and relation steps the condition may have.
+    /// How many more tests and relation steps the condition may have.
     leaves: usize,
     steps: usize,
-    /// Whether the condition is to be a large one.
+    /// Whether the condition should be large.
     is_large: bool,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Generator<'a> {
         Generator { random: Rng::with_seed(seed), world, leaves: 0, steps: 0, is_large: false }
     }
 
-    /// An admin, somebody who reads only their own rows of one object, and somebody who does not read one object at all.
+    /// Three readers: an admin, one who reads only their own rows of one object, and one who may not read one object at all.
     pub(super) fn reaches(&mut self) -> [Vec<Reach>; 3] {
         let mut reaches = [(); 3].map(|()| vec![Reach::All; NAMES.len()]);
         // An object that many relations lead to.
@@ -33,7 +33,7 @@ impl<'a> Generator<'a> {
         reaches
     }
 
-    /// A condition on an object, for somebody whose variables it may name.
+    /// A condition on an object, for a reader whose variables it may use.
     pub(super) fn condition(&mut self, object: usize, reader: &Reader) -> Value {
         self.is_large = one_in(&mut self.random, 12);
         self.leaves = if self.is_large { LEAVES_MAX } else { self.random.usize(1..7) };
@@ -140,7 +140,7 @@ impl<'a> Generator<'a> {
         operators.insert(name, operand);
     }
 
-    /// A value that a row of the object has in this column. Of lists it is one of their texts.
+    /// A value from a row of the object in this column. For a list, one of its texts.
     fn known(&mut self, object: usize, column: &Column) -> Option<Value> {
         let rows = &self.world.rows[object];
         let value = rows[self.random.usize(..rows.len())].values[&column.name].clone();
@@ -182,7 +182,7 @@ impl<'a> Generator<'a> {
                 _ => value,
             },
             "decimal" | "currency" | "percentage" => match self.random.u8(0..6) {
-                // One digit more than the column has.
+                // More digits than the column has.
                 0 => json!(if text.contains('.') { format!("{text}0000000005") } else { format!("{text}.0000000005") }),
                 // Few enough digits for a double.
                 1 | 2 if text.len() < 15 => text.parse::<f64>().map_or(value, |number| json!(number)),
@@ -207,7 +207,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The same moment with another offset, or with none, which means UTC.
+    /// The same moment with another offset, or without one, which means UTC.
     fn spelled_moment(&mut self, text: &str) -> String {
         let is_at_an_edge = text.starts_with("0001") || text.starts_with("9999");
         match self.random.u8(0..4) {
@@ -221,7 +221,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A part of a text of the column, now and then in another case.
+    /// A part of a text in the column, sometimes in another case.
     fn part(&mut self, object: usize, column: &Column) -> Value {
         let text = match self.known(object, column).filter(|_| !one_in(&mut self.random, 6)) {
             Some(Value::String(text)) => text,
@@ -239,7 +239,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// A text as an operand: `$` at its beginning would name a variable.
+/// A text as an operand. A `$` at its beginning is escaped, because it would name a variable.
 fn escaped(text: &str) -> String {
     if text.starts_with('$') { format!("${text}") } else { text.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The reference and the generator by themselves, without a server.
+//! Tests of the reference and the generator alone, without a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ fn reader(reads: Vec<Reach>, user: usize) -> Reader {
     Reader { name: "reader", user, reads, variables, roles: vec!["admin".to_owned()] }
 }
 
-/// Random worlds with random conditions: the world, the reader, the object and the condition.
+/// Random worlds with random conditions. `check` gets the world, the reader, the object and the condition.
 fn for_many(mut check: impl FnMut(&World, &Reader, usize, &Value)) {
     for seed in WORLDS {
         let (mut world, _) = worlds::world(seed);
@@ -40,7 +40,7 @@ fn found(world: &World, reader: &Reader, object: usize, condition: &Value) -> (B
     }
 }
 
-/// The same condition without dotted keys and without short forms. The fields are those of the generator.
+/// The same condition without dotted keys and short forms. The fields are those of the generator.
 fn long(json: &Value) -> Value {
     let members = json.as_object().expect("an object").iter().map(|(key, value)| match (key.as_str(), value) {
         ("_not" | "some" | "none" | "every", value) => (key.clone(), long(value)),
@@ -53,7 +53,7 @@ fn long(json: &Value) -> Value {
         (_, Value::Object(_)) => (key.clone(), long(value)),
         (_, value) => (key.clone(), json!({ "eq": value })),
     });
-    // Two keys may become the same one, which counts as several conditions.
+    // Two keys may become the same key. Then they count as several conditions.
     let mut map = Map::new();
     let mut others = Vec::new();
     for (key, value) in members {
@@ -112,7 +112,7 @@ fn short_and_long_forms_find_the_same() {
     let mut tried = 0;
     for_many(|world, reader, object, condition| {
         let long = long(condition);
-        // The long form of a leaf has a level more.
+        // The long form of a test has one more level.
         if let Ok((verdict, size)) = world.judge(reader, object, &long) {
             let (ids, short) = found(world, reader, object, condition);
             assert_eq!(
@@ -134,7 +134,7 @@ async fn a_condition_shrinks_to_what_is_wrong_with_it() {
     assert_eq!(smallest, json!({ "b": { "in": [2] } }));
 }
 
-/// `task` with a project and tags, and `project`: rows by their titles.
+/// A small world: `task` with a project and tags, and `project`. The tests name rows by their titles.
 struct Small(World);
 
 impl Small {
@@ -184,7 +184,7 @@ impl Small {
         let link = |source: &str, target: &str| (1, source.to_owned(), target.to_owned());
         let links = BTreeSet::from([link("one", "x"), link("one", "y"), link("two", "y")]);
         let mut world = World { objects, relations, rows: vec![tasks, projects], links };
-        // References are compared as texts here, so that ids are readable.
+        // Here references are compared as texts, so that the ids are readable.
         world.objects[0].columns[5].kind = "text";
         Small(world)
     }

@@ -1,4 +1,4 @@
-//! What is there before the conditions: objects, relations, rows, and callers who see more or less of them.
+//! The setup of the tests: objects, relations, rows, and callers who see different parts of them.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use super::model::{Reach, Reader, World};
 use super::random::Generator;
 use super::worlds;
 
-/// Types whose digits are lost when this process reads JSON.
+/// Types whose digits this process loses when it reads JSON.
 const EXACT_KINDS: [&str; 3] = ["decimal", "currency", "percentage"];
 
 /// A reader with a session.
@@ -39,7 +39,7 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
     grants.collect()
 }
 
-/// Makes a world on a server: the world with what the server gave, and who asks.
+/// Makes a world on a server. Returns the world, with the server's values in it, and the callers.
 pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
     let (mut world, definitions) = worlds::world(seed);
     let admin = server.admin().await;
@@ -61,7 +61,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
         users.push(me["userId"].as_str().expect("an id").to_owned());
     }
     let reads = Generator::new(seed, &world).reaches();
-    // For now she makes rows.
+    // At first she needs the right to make rows.
     let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
     let of_ann = role(&admin, &users[1], "reader_ann", everything).await;
     role(&admin, &users[2], "reader_bob", permissions(&world, &reads[2])).await;
@@ -85,7 +85,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
     (world, callers.collect())
 }
 
-/// Creates the rows with their ids, each by its maker, then what they refer to.
+/// Creates the rows with their ids, each by its maker. Then sets their references.
 async fn make_rows(server: &Server, world: &World, tokens: &[String]) {
     for (object, rows) in world.objects.iter().zip(&world.rows) {
         for row in rows {
@@ -118,7 +118,7 @@ async fn make_rows(server: &Server, world: &World, tokens: &[String]) {
     }
 }
 
-/// Takes over what the server gave the rows, and asserts that it keeps what it was given.
+/// Copies the server's values into the rows, and asserts that the server kept the values that it got.
 async fn read_back(admin: &Admin<'_>, world: &mut World, users: &[String]) {
     for (object, rows) in world.objects.iter().zip(&mut world.rows) {
         let shown = admin.get(&format!("/api/v1/data/{}?pageSize=100", object.name)).await.data();

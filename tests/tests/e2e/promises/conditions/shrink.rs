@@ -1,11 +1,11 @@
-//! Makes a condition smaller while it still shows what is wrong.
+//! Makes a condition smaller as long as it still shows the fault.
 
 use serde_json::{Map, Value};
 
-/// How many smaller conditions are tried at most.
+/// How many smaller conditions are tried.
 const TRIES_MAX: usize = 400;
 
-/// Conditions that are a part of this one or lack a part of it, the smallest first. Some are malformed.
+/// Conditions that are a part of this one, or lack a part of it. The smallest come first. Some are malformed.
 fn smaller(value: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     match value {
@@ -50,7 +50,7 @@ fn smaller(value: &Value) -> Vec<Value> {
     all
 }
 
-/// The smallest condition that was found of which `is_wrong` still is so.
+/// The smallest condition that was found and for which `is_wrong` is still true.
 pub(super) async fn shrunk(condition: &Value, mut is_wrong: impl AsyncFnMut(&Value) -> bool) -> Value {
     let mut smallest = condition.clone();
     let mut tries = 0;

@@ -1,4 +1,4 @@
-//! Random schemas and rows. The same seed makes the same ones.
+//! Random schemas and rows. The same seed makes the same world.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -27,11 +27,11 @@ const KINDS: [&str; 19] = [
     "json",
     "uuid",
 ];
-/// The first objects have a field of each type, the others of so many.
+/// The first objects have a field of each type. The others have this many types.
 const KINDS_OF_OTHERS: usize = 8;
-/// Fields of the first types are everywhere.
+/// All objects have fields of the first types.
 const KINDS_OF_ALL: usize = 3;
-/// Rows of an object. A page of a list shows them all.
+/// Rows of an object. One page of a list has all of them.
 const ROWS: std::ops::Range<usize> = 18..30;
 
 pub(super) const OPTIONS: [&str; 6] = ["red", "Red", "Grün", "a,b", "null", "$free"];
@@ -84,7 +84,7 @@ pub(super) fn one_in(random: &mut Rng, times: usize) -> bool {
     random.usize(..times) == 0
 }
 
-/// A value for a field. Values repeat, and lie at the edges of their type.
+/// A value for a field. Values repeat, and some are at the limits of their type.
 pub(super) fn value(random: &mut Rng, kind: &str, scale: usize) -> Value {
     match kind {
         "text" => {
@@ -137,7 +137,7 @@ pub(super) fn value(random: &mut Rng, kind: &str, scale: usize) -> Value {
     }
 }
 
-/// Objects with their fields, as definitions and as columns.
+/// Objects with their fields, both as definitions and as columns.
 fn objects(random: &mut Rng) -> (Vec<Object>, Vec<Value>) {
     let mut objects = Vec::new();
     let mut definitions = Vec::new();
@@ -168,7 +168,7 @@ fn objects(random: &mut Rng) -> (Vec<Object>, Vec<Value>) {
     (objects, definitions)
 }
 
-/// Every kind of relation: to itself, in a circle, and several between the same two objects.
+/// Every kind of relation: to the object itself, in a circle, and several between the same two objects.
 fn relations(random: &mut Rng) -> Vec<Relation> {
     let mut places: Vec<usize> = (0..NAMES.len()).collect();
     random.shuffle(&mut places);
@@ -195,13 +195,13 @@ fn relations(random: &mut Rng) -> Vec<Relation> {
     .into()
 }
 
-/// An id that has no meaning, and no order either.
+/// A random id. Ids have no order.
 fn id(random: &mut Rng) -> String {
     let digits = format!("{:032x}", random.u128(..));
     [&digits[..8], &digits[8..12], &format!("4{}", &digits[13..16]), &format!("8{}", &digits[17..20]), &digits[20..]].join("-")
 }
 
-/// A world whose rows have every value but those that the server gives, and the definitions of its objects.
+/// A world with the definitions of its objects. The rows have all values except for those that the server gives.
 pub(super) fn world(seed: u64) -> (World, Vec<Value>) {
     let mut random = Rng::with_seed(seed);
     let (mut objects, definitions) = objects(&mut random);
@@ -242,7 +242,7 @@ pub(super) fn world(seed: u64) -> (World, Vec<Value>) {
     (world, definitions)
 }
 
-/// References or links of one relation between random rows.
+/// Makes references or links of one relation between random rows.
 fn relate(random: &mut Rng, world: &mut World, place: usize) {
     let relation = world.relations[place].clone();
     let ids = |object: usize| world.rows[object].iter().map(|row| row.id.clone()).collect::<Vec<_>>();
@@ -259,7 +259,7 @@ fn relate(random: &mut Rng, world: &mut World, place: usize) {
         let is_null = targets.is_empty() || random.u8(..) < 85;
         let target = match (is_null, relation.kind) {
             (true, _) => Value::Null,
-            // Each once.
+            // Each target is used once.
             (false, "one_to_one") => json!(targets.swap_remove(random.usize(..targets.len()))),
             (false, _) => json!(pick(random, &targets)),
         };
@@ -267,7 +267,7 @@ fn relate(random: &mut Rng, world: &mut World, place: usize) {
     }
 }
 
-/// Gives rows what the server would give them, for tests without a server.
+/// Gives rows the values that the server would give, for tests without a server.
 pub(super) fn complete(world: &mut World) {
     for (number, row) in world.rows.iter_mut().flatten().enumerate() {
         for name in ["created_at", "updated_at"] {

@@ -1,4 +1,4 @@
-//! Operations as a block asks for them: input for `tests/guests/parity`.
+//! Operations as calls by a block: input for `tests/guests/parity`.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::operation::{Action, Members, Operation, list, quoted};
 use super::outcome::{Refusal, member};
 use super::world::Answer;
 
-/// The action's input, with ids in the place of their numbers.
+/// The action's input. Ids replace their numbers.
 pub(super) fn input(operation: &Operation, filled: impl Fn(&str) -> String) -> Value {
     let ids = |ids: &[String]| -> Vec<String> { ids.iter().map(|id| filled(id)).collect() };
     let mut input = match &operation.action {
@@ -45,20 +45,20 @@ pub(super) fn input(operation: &Operation, filled: impl Fn(&str) -> String) -> V
     input
 }
 
-/// The document that REST answers with, of what the data interface gives.
+/// Makes REST's document from the result of the data interface.
 pub(super) fn document(operation: &Operation, done: &str) -> Answer {
     let ids = || {
         let ids: Vec<Value> = serde_json::from_str(done).unwrap();
         format!("{{\"count\":{},\"ids\":{done}}}", ids.len())
     };
     Answer::Done(match &operation.action {
-        // A missing record is not an error here.
+        // In this interface, a missing record is not an error.
         Action::Get { .. } if done == "null" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } if done == "false" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } => "null".to_owned(),
         Action::List(_) | Action::Upsert { .. } => done.to_owned(),
         Action::Get { .. } | Action::Create(_) | Action::Update { .. } => format!("{{\"data\":{done}}}"),
-        // The SDK's answer leaves out the parameters that the block sent itself.
+        // The SDK's result does not repeat the parameters that the block sent.
         Action::Aggregate { function, field, .. } => {
             let field = field.as_deref().map_or_else(|| "null".to_owned(), quoted);
             let value = |name: &str| member(done, name).unwrap();

@@ -1,4 +1,4 @@
-//! Operations drawn at random. Each has one fault at most, so that no surface can come upon another one first.
+//! Random operations. Each has at most one fault, so all surfaces find the same fault first.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -11,7 +11,7 @@ const MISSING: &str = "20000000-0000-4000-8000-000000000000";
 const WORDS: [&str; 12] =
     ["red fox", "Red", "hen", "É", "été", "ß", "100%", "a_b", "say \"hi\", you", "back\\slash", "007", "日本 😀"];
 const TERMS: [&str; 8] = ["re", "RED", "é", "%", "_", "hi\", y", "\\", "nothing like it"];
-/// Each operator with an alias of it.
+/// Each operator with one of its aliases.
 const OPERATORS: [(&str, &str); 17] = [
     ("eq", "eq"),
     ("eq", "=="),
@@ -32,14 +32,14 @@ const OPERATORS: [(&str, &str); 17] = [
     ("is_not_null", "notnull"),
 ];
 
-/// What is drawn from.
+/// The state from which operations are drawn.
 pub(super) struct Draw {
     random: Rng,
-    /// By itself, so that an operation is the same with and without a condition.
+    /// A separate generator, so that an operation is the same with and without a condition.
     of_conditions: Rng,
-    /// The numbers of the records of each object, by its place in [`OBJECTS`].
+    /// The numbers of each object's records, by the object's index in [`OBJECTS`].
     made: [Vec<usize>; OBJECTS.len()],
-    /// Those of them that were deleted.
+    /// The numbers of deleted records.
     gone: Vec<usize>,
     count: usize,
 }
@@ -48,7 +48,7 @@ fn pick<T: Copy>(random: &mut Rng, of: &[T]) -> T {
     of[random.usize(..of.len())]
 }
 
-/// Conditions on the records of an object, through each kind of relation.
+/// Conditions on the records of an object. They use each kind of relation.
 fn conditions(object: &str) -> &'static [&'static str] {
     match object {
         TASK => &[
@@ -87,7 +87,7 @@ impl Draw {
         }
     }
 
-    /// Whose credential the operation comes with, by place.
+    /// The caller of the operation, by index.
     pub(super) fn caller(&mut self) -> usize {
         self.pick(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5])
     }
@@ -115,7 +115,7 @@ impl Draw {
         pick(&mut self.random, of)
     }
 
-    /// The number of a record; now and then of one that was deleted, or an id that no record has.
+    /// The number of a record. Sometimes it is a deleted one, or an id that no record has.
     fn id(&mut self, object: &str) -> String {
         let from = match self.random.u8(..24) {
             0 => &[],
@@ -136,7 +136,7 @@ impl Draw {
         self.pick(&[TASK, TASK, TASK, TASK, PERSON, LABEL])
     }
 
-    /// JSON of a value that a column of this kind takes.
+    /// JSON of a valid value for a column of this kind.
     fn value(&mut self, kind: Kind) -> String {
         match kind {
             Kind::Text => quoted(self.pick(&WORDS)),
@@ -167,7 +167,7 @@ impl Draw {
         }
     }
 
-    /// JSON of a value that a column of this kind does not take.
+    /// JSON of an invalid value for a column of this kind.
     fn wrong(&mut self, kind: Kind) -> String {
         let of: &[&str] = match kind {
             Kind::Text => &["5", "true", "[\"a\"]", "{}", "\"a\\u0000\""],
@@ -187,7 +187,7 @@ impl Draw {
         self.pick(of).to_owned()
     }
 
-    /// Columns with values; `faulty` has one that is wrong, missing or unknown.
+    /// Columns with values. If `faulty`, one of them is invalid, missing or unknown.
     fn record(&mut self, object: &str, is_patch: bool, faulty: bool) -> Members {
         let fault = if faulty { self.random.u8(..6) } else { u8::MAX };
         let all = columns(object);
@@ -207,7 +207,7 @@ impl Draw {
                     record.set(name, json);
                 }
                 _ if self.one_in(2) => {}
-                // References are mostly to what is there, else hardly anything would be written.
+                // Most references are to existing records. Otherwise hardly anything would be written.
                 _ if matches!(kind, Kind::Reference(_)) && self.one_in(2) => record.set(name, "null"),
                 _ if *name != required(object) && self.one_in(8) => record.set(name, "null"),
                 _ => {
@@ -235,7 +235,7 @@ impl Draw {
                 break operator;
             }
         };
-        // A list is compared with one of its elements.
+        // A list is compared with one of its items.
         let kind = if kind == Kind::MultiEnum { Kind::Enum } else { kind };
         let value = match operator.0 {
             "is_null" | "is_not_null" => FilterValue::None,
@@ -250,7 +250,7 @@ impl Draw {
         Filter { field: name.to_owned(), operator, value }
     }
 
-    /// A filter with a field or an operator that there is not, an operator that the column does not take, or a wrong value.
+    /// A filter with an unknown field or operator, an operator that the column does not take, or an invalid value.
     fn wrong_filter(&mut self, object: &str) -> Filter {
         let (name, kind) = self.pick(columns(object));
         let value = FilterValue::One(self.value(kind));
@@ -435,9 +435,9 @@ impl Draw {
         Operation { object, action: Action::Link { id, relation, ids, adds } }
     }
 
-    /// An operation for a caller, rather one that they may do.
+    /// An operation for a caller. Most operations are ones that the caller may run.
     pub(super) fn operation(&mut self, caller: &str) -> Operation {
-        // At first there is nothing to read.
+        // At the beginning there is nothing to read.
         let object = if self.count < 4 { OBJECTS[self.count % 3] } else { self.object() };
         let kind = match caller {
             _ if self.count < 8 => self.random.u8(..30),

@@ -1,4 +1,4 @@
-//! Operations as documents of GraphQL.
+//! Operations as GraphQL documents.
 
 use super::operation::{Action, Members, Operation, Query, list, plain, quoted};
 use super::outcome::Refusal;
@@ -7,11 +7,11 @@ use super::world::Answer;
 
 pub(super) struct Request {
     pub(super) document: String,
-    /// With the numbers of ids still in them.
+    /// They still contain the numbers of ids.
     pub(super) variables: Members,
 }
 
-/// What has to be selected of an object's records to get what REST gives.
+/// The selection that gives the same as REST.
 fn selection(object: &str, select: Option<&[String]>, expand: &[Vec<&str>]) -> String {
     let mut fields: Vec<String> = match select {
         Some(select) => ["id".to_owned()].into_iter().chain(select.iter().cloned()).collect(),
@@ -35,7 +35,7 @@ fn record(object: &str, select: Option<&[String]>, expand: &[String]) -> String 
     selection(object, select, &paths)
 }
 
-/// Values of columns as GraphQL takes them: its numbers and booleans are no texts.
+/// Values of columns in the form of GraphQL, in which numbers and booleans are not texts.
 fn input(object: &str, values: &Members) -> String {
     let mut input = Members::default();
     for (name, json) in &values.0 {
@@ -148,14 +148,14 @@ pub(super) fn request(operation: &Operation) -> Request {
     Request { document, variables }
 }
 
-/// The document that REST answers with, of what the root field gives.
+/// Makes REST's document from the value of the root field.
 pub(super) fn document(operation: &Operation, value: &str) -> Answer {
     Answer::Done(match &operation.action {
-        // A missing record is not an error here.
+        // In GraphQL, a missing record is not an error.
         Action::Get { .. } if value == "null" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } if value == "false" => return Answer::Refused(Refusal::missing()),
         Action::Delete { .. } => "null".to_owned(),
-        // Totals that are not wanted are not selected.
+        // If totals are not wanted, they are not selected.
         Action::List(query) if query.without_count => {
             value.replacen("\"pagination\":{", "\"pagination\":{\"totalCount\":null,\"totalPages\":null,", 1)
         }

@@ -1,13 +1,13 @@
-//! The table of operations, in a form that belongs to no surface.
+//! The table of operations, in a form that is independent of all surfaces.
 
 use serde_json::{Value, json};
 
-/// What JSON text of a text is.
+/// JSON of a text.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A JSON string's text; other JSON as it is written.
+/// The text of a JSON string. Other JSON stays as it is.
 pub(super) fn plain(json: &str) -> String {
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => text,
@@ -15,12 +15,12 @@ pub(super) fn plain(json: &str) -> String {
     }
 }
 
-/// JSON text of a list.
+/// JSON of a list.
 pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// Columns and their values as JSON text, so that every digit is sent as it was drawn. Ids stand as `#<number>#`.
+/// Columns with their values as JSON text, so that every digit is sent as it was drawn. `#<number>#` stands for an id.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members(pub(super) Vec<(String, String)>);
 
@@ -43,20 +43,20 @@ impl Members {
     }
 }
 
-/// What a filter compares with: JSON text.
+/// The operand of a filter, as JSON text.
 #[derive(Clone, Debug)]
 pub(super) enum FilterValue {
-    /// Nothing, for operators that need nothing.
+    /// No operand.
     None,
     One(String),
-    /// Items of `in` and `nin`.
+    /// The items of `in` and `nin`.
     List(Vec<String>),
-    /// The same as one text with commas, which every surface takes too.
+    /// The same as one text with commas. Every surface accepts that too.
     Joined(Vec<String>),
 }
 
 impl FilterValue {
-    /// As a query parameter has it.
+    /// The value as a query parameter.
     pub(super) fn parameter(&self) -> String {
         match self {
             FilterValue::None => String::new(),
@@ -68,7 +68,7 @@ impl FilterValue {
         }
     }
 
-    /// As JSON has it.
+    /// The value as JSON.
     fn json(&self) -> Option<String> {
         match self {
             FilterValue::None => None,
@@ -82,7 +82,7 @@ impl FilterValue {
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
     pub(super) field: String,
-    /// Its name, and an alias of it.
+    /// The operator's name, and one of its aliases.
     pub(super) operator: (&'static str, &'static str),
     pub(super) value: FilterValue,
 }
@@ -99,14 +99,14 @@ impl Filter {
     }
 }
 
-/// What a list and an aggregate ask for.
+/// The parameters of a list or an aggregate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     pub(super) search: Option<String>,
     pub(super) filters: Vec<Filter>,
-    /// JSON text, in the long form that GraphQL's types have too.
+    /// JSON text in the long form, which GraphQL's types have too.
     pub(super) condition: Option<&'static str>,
-    /// Field and whether it descends.
+    /// The field, and whether it is sorted in descending order.
     pub(super) sort: Vec<(String, bool)>,
     /// `page` and `pageSize`, or `limit` and `offset`.
     pub(super) window: Vec<(&'static str, i64)>,
@@ -121,7 +121,7 @@ impl Query {
         keys.collect::<Vec<_>>().join(",")
     }
 
-    /// The members that a JSON document has for it, with `pageSize` as `page_size` names it.
+    /// The members of a JSON document for this query. `page_size` is the name of `pageSize`.
     pub(super) fn members(&self, page_size: &str) -> Members {
         let mut members = Members::default();
         if let Some(search) = &self.search {
@@ -151,7 +151,7 @@ impl Query {
         members
     }
 
-    /// The variables of GraphQL, whose operators are an enum without aliases.
+    /// The variables of GraphQL. Its operators are an enum without aliases.
     pub(super) fn variables(&self) -> Members {
         let mut members = Members::default();
         if let Some(search) = &self.search {
@@ -189,7 +189,7 @@ impl Increment {
         format!("{{\"{}\":{}}}", self.operator, self.amount)
     }
 
-    /// What GraphQL adds.
+    /// The number that GraphQL adds.
     pub(super) fn added(&self) -> String {
         match (self.operator, self.amount.strip_prefix('-')) {
             ("$dec", Some(positive)) => positive.to_owned(),

@@ -1,16 +1,16 @@
-//! What came of an operation, in one form for all surfaces.
+//! The outcome of an operation, in one form for all surfaces.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a surface answered, ids and instants masked.
+/// The outcome of an operation on a surface, with masked ids and instants.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
     Done(Value),
     Refused(Refusal),
-    /// The surface has no words for the operation, see [`super::exceptions`].
+    /// The surface cannot express the operation, see [`super::exceptions`].
     Unsent,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Refusal {
     pub(super) code: String,
     pub(super) field: Option<String>,
     pub(super) message: String,
-    /// Whether it was refused before the operation was asked: GraphQL's validation.
+    /// Whether GraphQL's validation refused the document, before the operation ran.
     pub(super) is_of_document: bool,
 }
 
@@ -35,13 +35,13 @@ impl Refusal {
         Refusal { code: text(code), field: field.as_str().map(str::to_owned), message: text(message), is_of_document: false }
     }
 
-    /// A record that is not there, as REST says it.
+    /// The refusal for a missing record, as REST words it.
     pub(super) fn missing() -> Refusal {
         Refusal { code: "not_found".to_owned(), field: None, message: "No such record.".to_owned(), is_of_document: false }
     }
 }
 
-/// JSON as a value in which numbers are text, so that every digit counts.
+/// JSON as a value in which numbers are texts, so that every digit is compared.
 pub(super) fn exact(json: &str) -> Value {
     let read = |error: serde_json::Error| -> Value { panic!("{error}: {json}") };
     match json.trim_start().as_bytes().first() {
@@ -64,7 +64,7 @@ pub(super) fn exact(json: &str) -> Value {
     }
 }
 
-/// The text of one member of a JSON object; none where it is absent.
+/// The text of one member of a JSON object; `None` if it is absent.
 pub(super) fn member(json: &str, name: &str) -> Option<String> {
     let mut members: BTreeMap<String, Box<RawValue>> =
         serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));

@@ -1,11 +1,11 @@
-//! Operations as requests of REST.
+//! Operations as REST requests.
 
 use super::operation::{Action, Operation, Query, list, quoted};
 
 pub(super) struct Request {
     pub(super) method: &'static str,
     pub(super) path: String,
-    /// With the numbers of ids still in it.
+    /// It still contains the numbers of ids.
     pub(super) body: Option<String>,
 }
 
@@ -49,7 +49,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// The request, its path with ids in the place of their numbers.
+/// The request. In its path, ids replace their numbers.
 pub(super) fn request(operation: &Operation, filled: impl Fn(&str) -> String) -> Request {
     let path = format!("/api/v1/data/{}", operation.object);
     let text = |pairs: &[(String, String)]| -> String {

@@ -1,8 +1,8 @@
-//! The objects, their columns and relations, and who may do what with them.
+//! The objects, their columns and relations, and the rights of the callers.
 
 use serde_json::{Value, json};
 
-/// What a column takes.
+/// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -26,7 +26,7 @@ impl Kind {
         matches!(self, Kind::Integer | Kind::BigInteger | Kind::Decimal | Kind::Float)
     }
 
-    /// Whether a filter's operator means something for columns of this kind.
+    /// Whether columns of this kind take a filter's operator.
     pub(super) fn takes(self, operator: &str) -> bool {
         let is_text = matches!(self, Kind::Text | Kind::Email | Kind::Slug | Kind::Enum | Kind::MultiEnum);
         match operator {
@@ -41,14 +41,14 @@ impl Kind {
 pub(super) const TASK: &str = "task";
 pub(super) const PERSON: &str = "person";
 pub(super) const LABEL: &str = "label";
-/// From those that are referred to to those that refer to them, as they are made.
+/// In the order of creation: an object comes after the objects that it refers to.
 pub(super) const OBJECTS: [&str; 3] = [PERSON, LABEL, TASK];
 
 pub(super) const SYSTEM_COLUMNS: [&str; 5] = ["id", "created_at", "updated_at", "created_by", "updated_by"];
 pub(super) const OPTIONS: [&str; 3] = ["open", "closed", "waiting"];
 
-/// The columns that a body sets, in the order of the schema: GraphQL looks at values in this order, the others in that of the
-/// body, and with one order for both the first that is wrong is the same.
+/// The columns that a body sets, in the order of the schema. GraphQL checks values in this order, and the other surfaces in the order of
+/// the body. With one order for both, the first invalid value is the same.
 pub(super) fn columns(object: &str) -> &'static [(&'static str, Kind)] {
     match object {
         TASK => &[
@@ -73,12 +73,12 @@ pub(super) fn columns(object: &str) -> &'static [(&'static str, Kind)] {
     }
 }
 
-/// The required column of an object, a text.
+/// The required column of an object. It is a text.
 pub(super) fn required(object: &str) -> &'static str {
     if object == TASK { "title" } else { "name" }
 }
 
-/// The relation keys of an object with the object that each leads to.
+/// The relation keys of an object, with the objects that they lead to.
 pub(super) fn relations(object: &str) -> &'static [(&'static str, &'static str)] {
     match object {
         TASK => &[("owner", PERSON), ("keeper", PERSON), ("labels", LABEL)],
@@ -88,7 +88,7 @@ pub(super) fn relations(object: &str) -> &'static [(&'static str, &'static str)]
     }
 }
 
-/// Bodies for the schema API, in order.
+/// The bodies for the schema API, in order.
 pub(super) fn definitions() -> Vec<(&'static str, Value)> {
     let named = |name: &str, fields: Value| json!({ "name": name, "fields": fields });
     let mut task = named(
@@ -131,17 +131,17 @@ pub(super) fn definitions() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What everybody may do, those without a credential too.
+/// The rights of everybody, also without a credential.
 pub(super) fn everybody() -> Value {
     json!([{ "resource": PERSON, "actions": ["read"] }, { "resource": "parity:run", "actions": ["read"] }])
 }
 
-/// Who calls, beside the admin and nobody: a name and what the role of that name may do with records.
+/// The callers besides the admin and the anonymous one. Each has a name, and the rights of the role with that name.
 pub(super) fn roles() -> [(&'static str, Vec<Value>); 4] {
     let grant = |resource: &str, actions: &[&str]| json!({ "resource": resource, "actions": actions });
     let own = |resource: &str, actions: &[&str]| json!({ "resource": resource, "actions": actions, "rowPolicy": "own" });
     [
-        // Sees and changes tasks and labels of their own alone, and all persons.
+        // Sees and changes only their own tasks and labels, and all persons.
         (
             "writer",
             vec![
@@ -150,11 +150,11 @@ pub(super) fn roles() -> [(&'static str, Vec<Value>); 4] {
                 own(LABEL, &["create", "read", "update", "delete"]),
             ],
         ),
-        // Reads, but no labels.
+        // May read, but no labels.
         ("reader", vec![grant(TASK, &["read"])]),
-        // May not read what they make, but for persons.
+        // May create everything, but read only persons.
         ("creator", vec![grant(TASK, &["create"]), grant(PERSON, &["create"]), grant(LABEL, &["create"])]),
-        // Has nothing but what everybody has.
+        // Has only the rights of everybody.
         ("stranger", Vec::new()),
     ]
 }

@@ -1,8 +1,8 @@
-//! Operations as tools of MCP.
+//! Operations as MCP tools.
 
 use super::operation::{Action, Members, Operation, list, quoted};
 
-/// The tool's name and its arguments, with the numbers of ids still in them.
+/// The tool's name and its arguments, which still contain the numbers of ids.
 pub(super) fn call(operation: &Operation) -> (&'static str, Members) {
     let mut arguments = Members::default();
     arguments.set_text("object_name", operation.object);
@@ -68,7 +68,7 @@ pub(super) fn call(operation: &Operation) -> (&'static str, Members) {
     (tool, arguments)
 }
 
-/// The document that REST answers with: a deletion has no body there.
+/// Makes REST's document: a deletion has no body there.
 pub(super) fn document(operation: &Operation, text: String) -> String {
     match operation.action {
         Action::Delete { .. } => {

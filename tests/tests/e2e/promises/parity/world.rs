@@ -1,4 +1,4 @@
-//! A server whose records are changed through one surface only, and the meaning of its ids and times.
+//! A server whose records are changed only by one surface, with the names of its ids and the steps of its instants.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -22,10 +22,10 @@ pub(super) enum Surface {
 
 pub(super) const SURFACES: [Surface; 4] = [Surface::Rest, Surface::Graphql, Surface::Mcp, Surface::Block];
 
-/// What a surface answered, as it came.
+/// The answer of a surface, without masking.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    /// The document as REST has it; for what REST answers without a body, `null`.
+    /// The document of REST. It is `null` if REST's response has no body.
     Done(String),
     Refused(Refusal),
     Unsent,
@@ -34,13 +34,13 @@ pub(super) enum Answer {
 pub(super) struct World {
     pub(super) surface: Surface,
     pub(super) server: Server,
-    /// Names and credentials, the admin first and nobody last.
+    /// Names and credentials. The admin is the first, the anonymous caller the last.
     pub(super) callers: Vec<(&'static str, Option<String>)>,
-    /// By number: the ids of the records in the order in which they were made.
+    /// The ids of the records in the order of their creation. The index is the record's number.
     ids: Vec<String>,
-    /// What each id is called.
+    /// The name of each id.
     names: HashMap<String, String>,
-    /// When each step began. Instants are compared by the step that they fall into.
+    /// The beginning of each step. Instants are compared by the step in which they fall.
     steps: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl World {
         self.server.with_token(self.callers[0].1.clone().unwrap())
     }
 
-    /// Remembers the user behind a session; their id.
+    /// Remembers the user of a session, and returns their id.
     async fn name_user(&mut self, name: &str, token: &str) -> String {
         let me = self.server.with_token(token.to_owned()).get("/api/v1/me").await.json();
         let user = me["userId"].as_str().unwrap().to_owned();
@@ -83,7 +83,7 @@ impl World {
         user
     }
 
-    /// A user with a role of their own. One of them comes with an API key, the others with sessions.
+    /// Makes a user with their own role. One of them uses an API key, the others use sessions.
     async fn make_caller(&mut self, name: &'static str, mut grants: Vec<Value>) {
         grants.push(json!({ "resource": "data", "actions": ["read"] }));
         grants.push(json!({ "resource": "parity:run", "actions": ["read"] }));
@@ -103,7 +103,7 @@ impl World {
         self.callers.push((name, Some(text(&made["key"]))));
     }
 
-    /// Deletes every record, so that a seed begins with nothing, and forgets their ids.
+    /// Deletes every record, so that a seed begins with no records, and forgets their ids.
     pub(super) async fn empty(&mut self) {
         for object in schema::OBJECTS.iter().rev() {
             loop {
@@ -122,16 +122,16 @@ impl World {
         self.steps = vec![now()];
     }
 
-    /// Begins a step: what is stamped from now on belongs to it.
+    /// Begins a step. Later instants belong to it.
     pub(super) fn begin_step(&mut self) {
         self.steps.push(now());
     }
 
-    /// Puts this world's ids where their numbers stand.
+    /// Replaces numbers with this world's ids.
     pub(super) fn filled(&self, text: &str) -> String {
         let mut parts = text.split('#');
         let mut out = parts.next().unwrap_or_default().to_owned();
-        // Texts have no `#` but around numbers.
+        // In texts, `#` only encloses numbers.
         while let (Some(number), Some(rest)) = (parts.next(), parts.next()) {
             out.push_str(&self.ids[number.parse::<usize>().unwrap()]);
             out.push_str(rest);
@@ -139,13 +139,13 @@ impl World {
         out
     }
 
-    /// Names a record that is new.
+    /// Gives a new record its name.
     pub(super) fn name_record(&mut self, id: String) {
         self.names.insert(id.clone(), format!("#{}#", self.ids.len()));
         self.ids.push(id);
     }
 
-    /// Runs an operation through this world's surface, or through REST in its place.
+    /// Runs an operation by this world's surface, or by REST instead.
     pub(super) async fn run(&self, caller: usize, operation: &Operation, surface: Surface) -> Answer {
         let credential = self.callers[caller].1.as_deref();
         match surface {
@@ -198,7 +198,7 @@ impl World {
         let client = Client { server: &self.server, credential: credential.map(str::to_owned), session: None };
         let answer = client.send(crate::mcp::call(tool, &self.filled(&arguments.json()))).await;
         if answer.status == 401 {
-            // If the HTTP status is the answer, the body has the envelope too.
+            // If the HTTP status reports the error, the body has the envelope too.
             return Answer::Refused(Refusal::of_envelope(&answer.json()["error"]["data"].to_string()));
         }
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -224,7 +224,7 @@ impl World {
         block::document(operation, &member(&outcome, "done").unwrap())
     }
 
-    /// An answer in which ids are names, and instants the steps that they fall into.
+    /// The answer with names instead of ids, and with steps instead of instants.
     pub(super) fn masked(&self, answer: &Answer) -> Outcome {
         match answer {
             Answer::Done(text) => Outcome::Done(exact(&self.mask(text))),
@@ -256,7 +256,7 @@ impl World {
         out
     }
 
-    /// Every record as the admin sees it by REST.
+    /// All records, as the admin sees them by REST.
     pub(super) async fn records(&self) -> Vec<(&'static str, Value)> {
         let mut all = Vec::new();
         for object in schema::OBJECTS {
@@ -274,12 +274,12 @@ impl World {
         all
     }
 
-    /// The place of the outbox's latest event.
+    /// The number of the outbox's latest event.
     pub(super) async fn latest_event(&self) -> String {
         self.server.sql("SELECT CAST(coalesce(max(seq), 0) AS TEXT) FROM svc_events").await[0][0].clone()
     }
 
-    /// The events of records after that one: where they are, and their payloads with the actor.
+    /// The events of records after that one: their columns, and their payloads with the actor.
     pub(super) async fn events_after(&self, seq: &str) -> Vec<(String, String, Value)> {
         let columns = "topic, object, record_id, owner, CAST(depth AS TEXT), payload";
         let sql = format!("SELECT {columns} FROM svc_events WHERE seq > {seq} AND topic LIKE 'data.%' ORDER BY seq");

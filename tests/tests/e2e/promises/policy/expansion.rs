@@ -1,4 +1,4 @@
-//! Related records: what a relation key brings to whom.
+//! Related records: what a relation key shows to a caller.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ impl World<'_> {
         unreachable!("{key}")
     }
 
-    /// Paths for `expand`, two levels at most.
+    /// Paths for `expand`, with at most two levels.
     pub(super) fn expand(&mut self, object: usize) -> Vec<Vec<String>> {
         let mut paths = Vec::new();
         for _ in 0..self.random.usize(0..3) {
@@ -71,7 +71,7 @@ impl World<'_> {
         paths
     }
 
-    /// Whether every object of the paths may be read.
+    /// Whether the caller may read every object of the paths.
     pub(super) fn may_expand(&self, caller: &Caller, object: usize, paths: &[Vec<String>]) -> bool {
         paths.iter().all(|path| {
             let mut object = object;

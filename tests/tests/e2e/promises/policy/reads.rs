@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Caller, NAMES, Reach, Row, TERMS, World, allowed, ids_of, pick, text};
 
-/// What a list is narrowed to.
+/// A filter of a list.
 enum Condition {
     Search(&'static str),
     TitleHolds(&'static str),
@@ -44,7 +44,7 @@ impl World<'_> {
             Condition::CreatedBy(user) => format!("created_by={}", self.users[*user]),
             Condition::RefersTo(place, id) => format!("{}_id={id}", self.relations[*place].name),
         };
-        // Of several searches the last would count.
+        // If there were several searches, only the last would apply.
         let mut query: Vec<String> = Vec::new();
         for condition in conditions {
             query.retain(|known| !(matches!(condition, Condition::Search(_)) && known.starts_with("search=")));
@@ -53,7 +53,7 @@ impl World<'_> {
         query
     }
 
-    /// What a caller's list holds, in the order of the rows' making.
+    /// The rows in a caller's list, in the order of their creation.
     fn visible(&self, caller: &Caller, object: usize, conditions: &[Condition]) -> Vec<&Row> {
         let last_search = conditions.iter().rposition(|condition| matches!(condition, Condition::Search(_)));
         let holds = |text: &str, term: &str| text.to_lowercase().contains(&term.to_lowercase());
@@ -102,7 +102,7 @@ impl World<'_> {
         let answer = self.send(caller, "GET", &path, None).await;
         if !self.may(caller, object, "read") {
             self.denied(caller, &answer);
-            // Neither does it tell whether there is such an object, except to those who may know of all.
+            // The refusal does not reveal whether the object exists, except to callers who may know of all objects.
             if allowed(caller, "objects", "read") != Some(Reach::All) {
                 let other = self.send(caller, "GET", "/api/v1/data/ghost", None).await;
                 let same = other.text.replace("ghost", NAMES[object]);
@@ -191,14 +191,14 @@ impl World<'_> {
     }
 }
 
-/// The order of a list; what ties is in the order of the ids, in the direction of the first key.
+/// The order of a list. Equal rows are in the order of their ids, in the direction of the first key.
 fn order(one: &Row, other: &Row, sort: &str) -> Ordering {
     let sort = if sort.is_empty() { "-created_at" } else { sort };
     let mut ordering = Ordering::Equal;
     for key in sort.split(',') {
         let (name, descends) = key.strip_prefix('-').map_or((key, false), |name| (name, true));
         let by_key = match name {
-            // Null is the greatest.
+            // Null sorts as the largest value.
             "amount" => one.amount.unwrap_or(i64::MAX).cmp(&other.amount.unwrap_or(i64::MAX)),
             "title" => one.title.cmp(&other.title),
             _ => one.created_at.cmp(&other.created_at),

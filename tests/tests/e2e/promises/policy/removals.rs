@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Caller, NAMES, World, pick};
 
 impl World<'_> {
-    /// Whether something keeps these rows from being deleted.
+    /// Whether a reference prevents the deletion of these rows.
     fn is_held(&self, object: usize, ids: &[String]) -> bool {
         self.relations.iter().enumerate().filter(|(_, relation)| relation.restricts).any(|(place, relation)| {
             match relation.is_many_to_many {
@@ -26,14 +26,14 @@ impl World<'_> {
         })
     }
 
-    /// Deletes rows; what refers to them and stays is cleared in the name of who deletes.
+    /// Deletes rows. References to them in rows that stay are cleared, in the name of the caller.
     fn remove(&mut self, caller: &Caller, object: usize, ids: &[String]) {
         let mut unlinked = Vec::new();
         for (place, relation) in self.relations.clone().into_iter().enumerate() {
             let source = relation.source;
             if relation.is_many_to_many {
                 let is_end = |end: usize, id: &String| end == object && ids.contains(id);
-                // One event for each record that goes, or where the relation shows on one side only for the source.
+                // One event for each deleted record. If the relation shows on one side only, the event is for the source.
                 let mut told = BTreeSet::new();
                 self.links.retain(|(of, from, to)| {
                     let goes = *of == place && (is_end(source, from) || is_end(relation.target, to));

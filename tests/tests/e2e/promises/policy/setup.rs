@@ -1,4 +1,4 @@
-//! What is there before the requests: objects, relations, rows, roles, keys.
+//! The setup before the requests: objects, relations, rows, roles, keys.
 
 use fastrand::Rng;
 use serde_json::json;
@@ -26,7 +26,7 @@ fn grants(random: &mut Rng, objects: usize) -> Vec<Grant> {
 }
 
 impl World<'_> {
-    /// Objects, relations, and rows that everybody made.
+    /// Makes objects, relations, and rows of all users.
     pub(super) async fn make_rows(&mut self) {
         for name in NAMES[..self.objects()].iter().copied().chain(["beacon"]) {
             let fields = json!([
@@ -38,7 +38,7 @@ impl World<'_> {
         }
         let objects = self.objects();
         for place in 0..self.random.usize(2..5) {
-            // One of each kind at least.
+            // At least one of each kind.
             let is_many_to_many = if place < 2 { place == 1 } else { self.random.bool() };
             let relation = Relation {
                 name: format!("{}{place}", if is_many_to_many { "peers" } else { "up" }),
@@ -64,7 +64,7 @@ impl World<'_> {
         }
 
         let everything = Grant { resource: "*".to_owned(), actions: vec!["manage"], is_own: false };
-        // For now everybody may do everything.
+        // During the setup everybody may do everything.
         self.admin("PATCH", "/api/v1/roles/public", json!({ "permissions": [everything.json()] })).await;
         let makers: Vec<Caller> =
             self.callers.iter().map(|caller| Caller { grants: vec![everything.clone()], ..caller.clone() }).collect();
@@ -77,11 +77,11 @@ impl World<'_> {
         self.check_everything().await;
     }
 
-    /// Random roles, and who has which.
+    /// Makes random roles, and assigns them.
     pub(super) async fn give_roles(&mut self) {
         let objects = self.objects();
         let mut roles = Vec::new();
-        // Everybody who has a role sees the beacons, so that streams have a beginning and an end.
+        // Everybody with a role sees the beacons, so that streams have a beginning and an end.
         let beacon = Grant { resource: "beacon".to_owned(), actions: vec!["read"], is_own: false };
         for number in 0..6 {
             let mut grants = grants(&mut self.random, objects);
@@ -102,7 +102,7 @@ impl World<'_> {
                 let count = self.random.usize(0..4);
                 let mut given = self.random.choose_multiple(1..roles.len(), count);
                 if user == 1 {
-                    // One at least has nothing but what is their own.
+                    // At least one caller has only rights to their own rows.
                     given = vec![0];
                 }
                 for role in given {

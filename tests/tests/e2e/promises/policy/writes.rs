@@ -31,7 +31,7 @@ impl World<'_> {
         body
     }
 
-    /// Whether everything that a body refers to is there for the caller.
+    /// Whether the caller sees every row that a body refers to.
     fn refers_to_visible(&self, caller: &Caller, object: usize, body: &Map<String, Value>) -> bool {
         self.relations.iter().filter(|relation| !relation.is_many_to_many && relation.source == object).all(|relation| match body
             .get(&format!("{}_id", relation.name))
@@ -42,7 +42,7 @@ impl World<'_> {
         })
     }
 
-    /// The row whose unique code a body takes.
+    /// The row that already has the unique code of a body.
     fn holder_of_code(&self, object: usize, body: &Map<String, Value>) -> Option<&Row> {
         let code = body.get("code")?.as_str()?;
         self.rows[object].iter().find(|row| row.code.as_deref() == Some(code))
@@ -93,7 +93,7 @@ impl World<'_> {
         self.expect(409, answer);
     }
 
-    /// A row out of reach is refused as a reference in the words for a row that there is not.
+    /// A reference to a hidden row is refused with the same words as one to a row that does not exist.
     pub(super) async fn hides_references(&mut self, caller: &Caller, method: &str, path: &str, body: Value, answer: &Answer) {
         let (mut sent, mut text) = (body.to_string(), answer.text.clone());
         let others = self.relations.iter().flat_map(|relation| [relation.source, relation.target]);
@@ -164,7 +164,7 @@ impl World<'_> {
         self.tally.done += 1;
     }
 
-    /// What a changed row shows to a caller who may not read it: its id, and the values that they sent.
+    /// Checks the response for a changed row that the caller may not read: it has the id, and the values that they sent.
     fn check_changed(&self, caller: &Caller, object: usize, record: &Value, id: &str, body: &Map<String, Value>) {
         let row = self.row(object, id).unwrap();
         if self.reaches(caller, object, "read", id) {
@@ -223,7 +223,7 @@ impl World<'_> {
         } else {
             let new = format!("20000000-0000-4000-8000-{:012x}", self.random.u64(1..1 << 40));
             let id = if self.random.bool() { new } else { self.id(object) };
-            // `MISSING` has to stay without a record, and the admin's first upsert of it would make one.
+            // `MISSING` must not get a record, but an upsert by the admin would make one.
             body.insert("id".to_owned(), json!(if id == MISSING { "20000000-0000-4000-8000-ffffffffffff" } else { &id }));
         }
         let path = format!("/api/v1/data/{}?on_conflict={target}", NAMES[object]);
@@ -247,7 +247,7 @@ impl World<'_> {
         let is_taken = self.holder_of_code(object, &body).is_some_and(|holder| known.as_ref() != Some(&holder.id));
         if !self.refers_to_visible(caller, object, &body) {
             self.conflict(&answer);
-            // The id of the body is no reference.
+            // The id in the body is not a reference.
             if target == "code" {
                 self.hides_references(caller, "POST", &path, Value::Object(body), &answer).await;
             }
