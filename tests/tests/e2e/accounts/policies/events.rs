@@ -28,7 +28,7 @@ on_both_engines! {
         role(&admin, "watcher", json!([{ "resource": "events", "actions": ["read"] }])).await;
         assert_eq!(admin.post(&format!("/api/v1/users/{ann_id}/roles"), json!({ "roleId": "watcher" })).await.status, 200);
         let start = admin.get("/api/v1/events?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
-        let mut stream = Stream::open(&ann, "?topics=data.task.%23").await;
+        let mut stream = Stream::open(&ann, &format!("?topics=data.task.%23&since={start}")).await;
 
         admin.patch(&path(&c), json!({ "title": "hidden" })).await.data();
         admin.patch(&path(&b), json!({ "title": "seen" })).await.data();
@@ -54,7 +54,7 @@ on_both_engines! {
         let shown = recent(&ann).await;
         let after_start: Vec<_> = shown.iter().map(gist).collect();
         assert_eq!(after_start[after_start.len() - 5..], expected);
-        // From the past, the same.
+        // Once more, from the past alone.
         let mut replayed = Stream::open(&ann, &format!("?topics=data.task.%23&since={start}")).await;
         for event in &expected {
             assert_eq!(gist(&replayed.event().await), *event);

@@ -36,8 +36,9 @@ on_both_engines! {
         role(&admin, "amounts", json!([read(json!({ "points": { "gte": 2 }, "state": "open" })), read(of_my_teams())])).await;
         role(&admin, "builder", json!([{ "resource": "objects", "actions": ["manage"] }])).await;
         let (builder, _) = user(&admin, "builder", Some("builder")).await;
-        let member = admin.get("/api/v1/relationships").await.data();
-        let member = member.as_array().unwrap().iter().find(|known| known["source"] == "member").unwrap()["id"].clone();
+        let schema = admin.get("/api/v1/schema").await.data();
+        let relationships = schema["relationships"].as_array().unwrap();
+        let member = relationships.iter().find(|known| known["source"] == "member").unwrap()["id"].clone();
         let used = [
             "/api/v1/objects/task/fields/points".to_owned(),
             "/api/v1/objects/member/fields/user_id".to_owned(),
@@ -58,7 +59,7 @@ on_both_engines! {
         admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "text" })).await.expect_error(409, "object_in_use");
         assert_eq!(admin.patch("/api/v1/objects/task/fields/points", json!({ "type": "big_integer" })).await.status, 200);
         assert_eq!(admin.delete("/api/v1/objects/task/fields/assignee").await.status, 204);
-        let dependents = admin.get("/api/v1/objects/task/fields/points/dependents").await;
+        let dependents = admin.get("/api/v1/objects/task/dependents?field=points").await;
         let names = dependents.json()["data"].clone();
         assert!(names.as_array().unwrap().iter().any(|one| one["kind"] == "role" && one["name"] == "amounts"), "{}", dependents.text);
     }
