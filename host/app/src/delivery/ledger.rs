@@ -32,7 +32,7 @@ const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// Bytes of payloads claimed at once. The first event is claimed whatever its size.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 /// Dead deliveries that one call makes due again, at most.
-const RESETS_MAX: u64 = 1_000_000;
+pub const RESETS_MAX: u64 = 1_000_000;
 /// Those of them that are looked at, and made due in one transaction.
 const RESETS_AT_ONCE: i64 = 2_000;
 /// Longest error text kept, in characters.

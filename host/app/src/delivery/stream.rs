@@ -29,9 +29,9 @@ const FRAMES_AHEAD: usize = 16;
 /// How long a client may take no frame.
 const STALLED_MAX: Duration = Duration::from_secs(30);
 /// Topics of a stream that names none.
-const TOPICS_DEFAULT: &str = "data.#";
+pub const TOPICS_DEFAULT: &str = "data.#";
 /// Most patterns of one stream.
-const PATTERNS_MAX: usize = 50;
+pub const PATTERNS_MAX: usize = 50;
 
 /// What a stream shows, and how.
 pub struct StreamRequest {
