@@ -342,9 +342,6 @@ pub(crate) fn upserted_name(object: &Object) -> String {
     format!("{}_Upserted", pascal_case(object.name()))
 }
 
-/// What a call for many records wrote. No object has a name that begins with `svc_`.
-pub(crate) const WRITTEN_NAME: &str = "SvcWritten";
-
 /// What is sent for a column. Whether it has to be sent is left to the operation, so that its absence is the same error on every
 /// surface.
 pub(crate) fn input_of(object: &Object, column: &Column) -> Input {
