@@ -1013,7 +1013,7 @@ export interface paths {
         head?: never;
         /**
          * Change the user's preferences
-         * @description Replaces the top-level members that the body names. The others stay. All preferences together have at most 1,000 members and 64 KiB as JSON without spaces, or 4 KiB for a guest. Beyond that the response is 413, and nothing changes. Preferences are deleted with the user. A guest who signs up keeps them.
+         * @description Replaces the top-level members that the body names. The others stay. All preferences together have at most 1000 members and 64 KiB as JSON without spaces, or 4 KiB for a guest. Beyond that the response is 413, and nothing changes. Preferences are deleted with the user. A guest who signs up keeps them.
          */
         patch: operations["auth.updatePreferences"];
         trace?: never;
@@ -1899,6 +1899,17 @@ export interface components {
              */
             oldestPendingAt: string | null;
         };
+        /** @description An event, as answers, streams and webhooks show it. */
+        SvcEvent: {
+            /** Format: uuid */
+            id: string;
+            /** @description What happened, such as `data.task.created`. */
+            topic: string;
+            /** @description What the event says. Its members depend on the topic. */
+            payload: JsonObject;
+            /** Format: date-time */
+            occurredAt: string;
+        };
         /** @description Which events a consumer group gets, and what handles them. */
         SvcSubscription: {
             /** @description Topic pattern. */
@@ -2678,9 +2689,13 @@ export interface components {
             /** Format: date-time */
             appliedAt: string;
         };
+        /** @description The definition of a field. */
         SvcFieldInput: {
             name: string;
-            /** @enum {string} */
+            /**
+             * @description One of the nineteen field types.
+             * @enum {string}
+             */
             type: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
             label?: string | null;
             description?: string | null;
@@ -2703,9 +2718,13 @@ export interface components {
             /** @description Digits after the decimal point, for decimal, currency and percentage. */
             scale?: number | null;
         };
+        /** @description The members to change. Null removes one. */
         SvcFieldChanges: {
             name?: string;
-            /** @enum {string} */
+            /**
+             * @description One of the nineteen field types.
+             * @enum {string}
+             */
             type?: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
             label?: string | null;
             description?: string | null;
@@ -2728,28 +2747,39 @@ export interface components {
             /** @description Digits after the decimal point, for decimal, currency and percentage. */
             scale?: number | null;
         };
+        /** @description The definition of an object. */
         SvcObjectInput: {
             name: string;
             label?: string | null;
             description?: string | null;
             fields?: components["schemas"]["SvcFieldInput"][];
             constraints?: components["schemas"]["SvcConstraints"];
+            /** @description Groups of columns, each of which has one index. */
             indexes?: string[][];
         };
+        /** @description The members to change. Null removes one. */
         SvcObjectChanges: {
             label?: string | null;
             description?: string | null;
             constraints?: components["schemas"]["SvcConstraints"] | null;
+            /** @description Groups of columns, each of which has one index. */
             indexes?: string[][] | null;
         };
+        /** @description The definition of a relationship. */
         SvcRelationshipInput: {
             name: string;
-            /** @enum {string} */
+            /**
+             * @description How many records each side can have.
+             * @enum {string}
+             */
             kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
             source: string;
             target: string;
             required?: boolean;
-            /** @enum {string|null} */
+            /**
+             * @description What happens to the records that refer to a deleted record.
+             * @enum {string|null}
+             */
             onDelete?: "restrict" | "cascade" | "set_null" | null;
         };
         /** @description `op` and what it changed. */
@@ -2823,14 +2853,6 @@ export interface components {
             name?: string;
             description?: string | null;
             permissions?: components["schemas"]["SvcGrant"][];
-        };
-        SvcEvent: {
-            /** Format: uuid */
-            id: string;
-            topic: string;
-            payload: JsonObject;
-            /** Format: date-time */
-            occurredAt: string;
         };
     };
     responses: {
@@ -3168,7 +3190,10 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcDependent"][];
-                        /** @description The number of dependents that the caller may not read. */
+                        /**
+                         * Format: int64
+                         * @description The number of dependents that the caller may not read.
+                         */
                         hidden: number;
                     };
                 };
@@ -3478,6 +3503,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description The whole schema at one version. */
                         data: {
                             /** Format: int64 */
                             version: number;
@@ -7143,6 +7169,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description What the caller may do. */
                         data: {
                             /** @description Whether permissions are enforced at all. */
                             enforced: boolean;
@@ -8255,6 +8282,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: {
+                            /** Format: int64 */
                             count: number;
                         };
                     };
@@ -8686,6 +8714,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description The test event that is on its way. */
                         data: {
                             /** Format: uuid */
                             eventId: string;

@@ -21,9 +21,10 @@ use blockbase_store::{NewSession, ReadCost};
 
 pub use bootstrap::BootstrapAdmin;
 pub use profile::ProfileChanges;
+pub use sessions::SESSIONS_OF_USER_MAX;
 pub use sign_in::SignIn;
 pub use sign_up::SignUp;
-pub use types::{CurrentSession, ListedSession, MeAnswer, SessionAnswer, SignedIn, UserAnswer};
+pub use types::{CurrentSession, IMAGE_CHARS_MAX, ListedSession, MeAnswer, NAME_CHARS_MAX, SessionAnswer, SignedIn, UserAnswer};
 use types::{SessionFacts, USER_AGENT_CHARS_MAX};
 
 use crate::App;

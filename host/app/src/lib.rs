@@ -22,18 +22,23 @@ mod state;
 mod walls;
 
 pub use access::session_recheck::Standing;
-pub use accounts::api_keys::{ApiKeyAnswer, NewKey};
-pub use accounts::preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
+pub use accounts::api_keys::{ApiKeyAnswer, KEYS_OF_USER_MAX, NAME_CHARS_MAX as KEY_NAME_CHARS_MAX, NewKey};
+pub use accounts::preferences::{GUEST_PREFERENCES_BYTES_MAX, OwnPermissions, PREFERENCES_BYTES_MAX, PREFERENCES_KEYS_MAX};
 pub use accounts::roles::{RoleAnswer, RoleChanges, RolePermissions};
-pub use accounts::users::{ManagedUserAnswer, OnDeletion, UserChanges, UserSearch, UserSessionAnswer};
+pub use accounts::users::{ManagedUserAnswer, OnDeletion, ROLES_OF_USER_MAX, UserChanges, UserSearch, UserSessionAnswer};
 pub use accounts::{
-    BootstrapAdmin, CurrentSession, ListedSession, MeAnswer, ProfileChanges, SessionAnswer, SignIn, SignUp, SignedIn, UserAnswer,
+    BootstrapAdmin, CurrentSession, IMAGE_CHARS_MAX, ListedSession, MeAnswer, NAME_CHARS_MAX as USER_NAME_CHARS_MAX,
+    ProfileChanges, SESSIONS_OF_USER_MAX, SessionAnswer, SignIn, SignUp, SignedIn, UserAnswer,
 };
-pub use automation::tasks::{ActionConfig, ErasureConfig, NewTask, TASK_TYPES_MADE, TaskAnswer, TaskChanges, TaskRunAnswer};
+pub use automation::tasks::{
+    ActionConfig, ErasureConfig, NAME_CHARS_MAX as TASK_NAME_CHARS_MAX, NewTask, TASK_TYPES_MADE, TaskAnswer, TaskChanges,
+    TaskRunAnswer,
+};
 pub use base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 pub use base::clock::Clock;
 pub use base::frames::{FramePlace, FrameSender, Frames};
 pub use base::offload::run_sized;
+pub use blockbase_auth::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
@@ -42,7 +47,7 @@ pub use blockbase_query::{
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
-pub use blockbase_store::{ATTEMPTS_KEPT, Incomplete, SpoolReader};
+pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, Made, SpoolReader};
 pub use blocks::{
     BlockAnswer, BlockSecretAnswer, DeclaredActions, Inspection, InstallOptions, InstallReport, Installed, KeptLine, LogPage,
     LogRequest, NewPermissions, ReplayRequest, Replayed, TOOLS,
@@ -54,12 +59,12 @@ pub use delivery::delivery_check::DeliveryCheck;
 pub use delivery::feed::{EventsRequest, FeedReader};
 pub use delivery::ledger::{
     ATTEMPTS_MAX, Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease,
-    LedgerRequest,
+    LedgerRequest, RESETS_MAX,
 };
 pub use delivery::persist_event::UNDECODABLE;
-pub use delivery::stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
-pub use delivery::subscriptions::{Answered, NewSubscription, SubscriptionAnswer, check_consumer};
-pub use delivery::webhooks::{NewWebhook, WebhookAnswer, WebhookChanges};
+pub use delivery::stream::{HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
+pub use delivery::subscriptions::{Answered, CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, check_consumer};
+pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
 pub use records::export::{Export, ExportForm};
 pub use records::links::LinkChange;
 pub use records::read::{ListAnswer, PaginationAnswer, write_warnings};
@@ -68,7 +73,7 @@ pub use records::writes::{BulkAnswer, Chosen, Upserted, WriteAnswer, WriteReques
 pub use schema_change::visible::Visible;
 pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
-    ObjectChanges, SchemaDocument, SchemaHistoryAnswer,
+    OBJECT_MEMBERS_FIXED, ObjectChanges, SchemaDocument, SchemaHistoryAnswer,
 };
 pub use service::status::StatusAnswer;
 pub use service::surface::{IncomingBody, Invoker, log_cause};

@@ -203,7 +203,8 @@ pub struct HistoryRequest {
 }
 
 /// The whole schema at one version.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct SchemaDocument {
     pub version: i64,
     pub objects: Vec<ObjectDefinition>,
@@ -480,16 +481,20 @@ fn drop_groups(object: &mut ObjectDefinition, column: &str) {
     object.indexes.retain(is_kept);
 }
 
+/// Members of an object's definition that a PATCH of the object cannot change. It can change all others.
+pub const OBJECT_MEMBERS_FIXED: [&str; 2] = ["name", "fields"];
+
 /// Applies the keys of a PATCH to a definition.
 fn lay_over(object: &mut ObjectDefinition, changes: &ObjectChanges) -> Result<()> {
+    let ObjectDefinition { name: _, fields: _, label, description, constraints, indexes } = object;
     for (key, raw) in &changes.0 {
         let raw = raw.get();
         match key.as_str() {
-            "label" => object.label = read(key, raw)?,
-            "description" => object.description = read(key, raw)?,
-            "constraints" => object.constraints = read::<Option<Constraints>>(key, raw)?.unwrap_or_default(),
-            "indexes" => object.indexes = read::<Option<_>>(key, raw)?.unwrap_or_default(),
-            "name" | "fields" => {
+            "label" => *label = read(key, raw)?,
+            "description" => *description = read(key, raw)?,
+            "constraints" => *constraints = read::<Option<Constraints>>(key, raw)?.unwrap_or_default(),
+            "indexes" => *indexes = read::<Option<_>>(key, raw)?.unwrap_or_default(),
+            fixed if OBJECT_MEMBERS_FIXED.contains(&fixed) => {
                 return Err(Error::new(
                     Code::InvalidSchemaChange,
                     format!(

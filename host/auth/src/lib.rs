@@ -15,7 +15,7 @@ mod token;
 
 pub use cookie::CookieSigner;
 pub use etag::{EtagKey, RecordVersion};
-pub use password::{HashError, PasswordHasher, PasswordProblem, check_password};
+pub use password::{HashError, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PasswordHasher, PasswordProblem, check_password};
 pub use principal::{Actor, Principal, Via};
 pub use secret_box::{Sealed, SecretBox, Unsealed};
 pub use setup_token::setup_token;

@@ -10,9 +10,9 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
 /// Fewest characters of a password.
-const CHARS_MIN: usize = 8;
+pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Most characters of a password.
-const CHARS_MAX: usize = 128;
+pub const PASSWORD_CHARS_MAX: usize = 128;
 /// Memory of one hash, in KiB: 19 MiB, as OWASP recommends for argon2id with two passes.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
@@ -36,8 +36,8 @@ static COMMON: LazyLock<HashSet<&'static str>> = LazyLock::new(|| include_str!("
 /// Checks a new password against the rules.
 pub fn check_password(password: &str, email: &str) -> Result<(), PasswordProblem> {
     match password.chars().count() {
-        count if count < CHARS_MIN => Err(PasswordProblem::TooShort),
-        count if count > CHARS_MAX => Err(PasswordProblem::TooLong),
+        count if count < PASSWORD_CHARS_MIN => Err(PasswordProblem::TooShort),
+        count if count > PASSWORD_CHARS_MAX => Err(PasswordProblem::TooLong),
         _ if password.trim().eq_ignore_ascii_case(email) => Err(PasswordProblem::IsEmail),
         _ if COMMON.contains(password.to_lowercase().as_str()) => Err(PasswordProblem::IsCommon),
         _ => Ok(()),

@@ -4,6 +4,7 @@
 //! share a view, with its schema and the documents that passed validation.
 
 pub(crate) mod documents;
+pub(crate) mod leaves;
 pub(crate) mod root;
 pub(crate) mod schema;
 pub(crate) mod types;

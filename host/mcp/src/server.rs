@@ -108,7 +108,7 @@ impl ServerHandler for Server {
             Err(Refusal::UnknownTool(name)) => {
                 let message = format!("Unknown tool: {}", excerpt(&name));
                 let text = format!("There is no tool {}. It may have been removed.", quoted(&name));
-                let data = json!({ "error": "not_found", "message": text });
+                let data = json!({ "error": Code::NotFound.as_str(), "message": text });
                 return Err(ErrorData::new(ErrorCode(INVALID_PARAMS), message, Some(data)));
             }
             Err(Refusal::Failed(error)) => {

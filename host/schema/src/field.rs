@@ -1,6 +1,6 @@
 //! The definition of one field, as the schema API reads and returns it.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
@@ -8,6 +8,7 @@ use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::name::NAME_PATTERN;
 use crate::number::{ExactJson, ExactNumber};
+use crate::optional::optional;
 
 /// One of the nineteen field types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -116,12 +117,6 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-// The schema of a bound. Bounds keep the digits that their author wrote.
-fn number(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "number" })
-}
-
-// A field without a value is left out of the JSON, so its schema is its type without null. `with` sets this.
 /// The definition of a field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -132,10 +127,10 @@ pub struct Field {
     #[serde(rename = "type")]
     pub kind: FieldType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "optional::<String>")]
     pub label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "optional::<String>")]
     pub description: Option<String>,
     /// Whether each record needs a value.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -152,23 +147,23 @@ pub struct Field {
     pub default: Option<ExactJson>,
     /// The smallest value of a number, or the shortest length of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "number")]
+    #[schemars(schema_with = "optional::<ExactNumber>")]
     pub min: Option<ExactNumber>,
     /// The greatest value of a number, or the longest length of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "number")]
+    #[schemars(schema_with = "optional::<ExactNumber>")]
     pub max: Option<ExactNumber>,
     /// A regular expression of Rust's `regex` crate that matches somewhere in the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "optional::<String>")]
     pub pattern: Option<String>,
     /// The values of enum and multi_enum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<String>")]
+    #[schemars(schema_with = "optional::<Vec<String>>")]
     pub options: Option<Vec<String>>,
     /// Digits after the decimal point, for decimal, currency and percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u8", extend("maximum" = SCALE_MAX))]
+    #[schemars(schema_with = "optional::<u8>", extend("maximum" = SCALE_MAX))]
     pub scale: Option<u8>,
 }
 

@@ -3,9 +3,11 @@
 mod compact;
 mod strict;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -32,6 +34,20 @@ impl Members {
     /// Bytes of all values.
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|(_, value)| value.get().len()).sum()
+    }
+}
+
+impl JsonSchema for Members {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Members".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "maxProperties": MEMBERS_MAX, "additionalProperties": true })
     }
 }
 

@@ -15,6 +15,7 @@ mod listed;
 mod name;
 mod number;
 mod object;
+mod optional;
 mod quote;
 mod registry;
 mod relationship;

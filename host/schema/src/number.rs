@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use rust_decimal::Decimal;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -166,6 +167,20 @@ impl ExactNumber {
     /// The number as a decimal of at most 28 digits. `None` if it has more.
     pub(crate) fn to_decimal(&self) -> Option<Decimal> {
         NumberText::parse(&self.0)?.to_decimal()
+    }
+}
+
+impl JsonSchema for ExactNumber {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ExactNumber".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number" })
     }
 }
 

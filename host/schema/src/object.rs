@@ -10,6 +10,7 @@ use crate::column::{Column, INDEX_BYTES_MAX, system};
 use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
 use crate::name::{NAME_PATTERN, check_field_name, check_object_name};
+use crate::optional::optional;
 use crate::relationship::{Reference, Relationship, RelationshipKind};
 
 /// Rules between the records of an object.
@@ -36,10 +37,10 @@ pub struct ObjectDefinition {
     #[schemars(extend("pattern" = NAME_PATTERN))]
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "optional::<String>")]
     pub label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "optional::<String>")]
     pub description: Option<String>,
     #[serde(default)]
     pub fields: Vec<Field>,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::name::{NAME_PATTERN, check_field_name};
+use crate::optional::optional;
 
 /// How many records each side can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +42,7 @@ fn with_on_delete(schema: &mut Schema) {
 /// The definition of a relationship.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline, transform = with_on_delete)]
+#[schemars(inline)]
 pub struct RelationshipDefinition {
     #[schemars(extend("pattern" = NAME_PATTERN))]
     pub name: String,
@@ -51,13 +52,13 @@ pub struct RelationshipDefinition {
     #[serde(default)]
     pub required: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OnDelete")]
+    #[schemars(schema_with = "optional::<OnDelete>")]
     pub on_delete: Option<OnDelete>,
 }
 
 /// A relationship of the live schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "SvcRelationship", deny_unknown_fields)]
+#[schemars(rename = "SvcRelationship", deny_unknown_fields, transform = with_on_delete)]
 pub struct Relationship {
     /// Number in the catalogue.
     // Names of constraints and of the link table contain it.

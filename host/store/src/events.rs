@@ -7,6 +7,7 @@ use std::sync::Arc;
 use blockbase_query::{Dialect, Param, Statement, TopicFilter};
 use blockbase_schema::{json, time};
 use bytes::Bytes;
+use schemars::JsonSchema;
 use uuid::Uuid;
 
 use crate::connection::{Connection, Inner};
@@ -117,30 +118,44 @@ impl CommittedEvent {
     }
 }
 
-/// The parts of an envelope.
-#[derive(Clone, Copy, Debug)]
+// Schema of an event's payload. (A doc comment would be the member's description.)
+#[derive(JsonSchema)]
+#[schemars(inline)]
+struct Payload {}
+
+// The one home of an event's form: `write_envelope` writes its members, and the OpenAPI document describes them.
+/// An event, as answers, streams and webhooks show it.
+#[derive(Clone, Copy, Debug, JsonSchema)]
+#[schemars(rename = "SvcEvent", rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventText<'a> {
+    #[schemars(extend("format" = "uuid"))]
     pub id: &'a str,
+    /// What happened, such as `data.task.created`.
     pub topic: &'a str,
-    /// JSON text.
+    /// What the event says. Its members depend on the topic.
+    // JSON text.
+    #[schemars(with = "Payload")]
     pub payload: &'a str,
-    /// Milliseconds since the epoch.
+    // Milliseconds since the epoch; RFC 3339 in the envelope.
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub occurred_at: i64,
 }
 
 impl EventText<'_> {
     /// Appends `{ id, topic, payload, occurredAt }`, and returns the payload's range in it.
+    // Not by serde, which would read the payload again to make sure that it is JSON.
     pub fn write_envelope(&self, out: &mut Vec<u8>) -> Range<usize> {
+        let EventText { id, topic, payload, occurred_at } = self;
         out.extend_from_slice(b"{\"id\":");
-        json::write_string(out, self.id);
+        json::write_string(out, id);
         out.extend_from_slice(b",\"topic\":");
-        json::write_string(out, self.topic);
+        json::write_string(out, topic);
         out.extend_from_slice(b",\"payload\":");
         let start = out.len();
-        out.extend_from_slice(self.payload.as_bytes());
+        out.extend_from_slice(payload.as_bytes());
         let payload = start..out.len();
         out.extend_from_slice(b",\"occurredAt\":\"");
-        time::write_datetime(out, self.occurred_at);
+        time::write_datetime(out, *occurred_at);
         out.extend_from_slice(b"\"}");
         payload
     }
@@ -607,5 +622,27 @@ impl Connection {
         )
         .await
         .map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    #[test]
+    fn an_event_has_the_members_that_its_schema_has() {
+        let text = EventText { id: "1", topic: "data.task.created", payload: "{}", occurred_at: 0 };
+        let event = CommittedEvent::new(1, &text, None, None, 0);
+        let written: Map<String, Value> = serde_json::from_str(event.envelope()).expect("JSON");
+        let mut described = schemars::schema_for!(EventText<'_>);
+        let members = described.remove("properties").expect("members");
+        assert_eq!(written.keys().collect::<Vec<_>>(), members.as_object().expect("an object").keys().collect::<Vec<_>>());
+        assert_eq!(described.remove("required").expect("all of them"), written.keys().cloned().collect::<Value>());
+        for (name, value) in &written {
+            let kind = if value.is_object() { "object" } else { "string" };
+            assert_eq!(members[name]["type"], kind, "{name}");
+        }
     }
 }

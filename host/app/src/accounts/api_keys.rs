@@ -18,9 +18,9 @@ use crate::caller::Caller;
 use crate::state::acts_later::{ActsLater, Kept};
 
 /// Longest name of a key in characters.
-const NAME_CHARS_MAX: usize = 200;
+pub const NAME_CHARS_MAX: usize = 200;
 /// Most keys that act as one user.
-const KEYS_OF_USER_MAX: i64 = 1000;
+pub const KEYS_OF_USER_MAX: i64 = 1000;
 
 /// What making a key takes.
 #[derive(Clone, Debug)]

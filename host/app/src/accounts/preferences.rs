@@ -3,10 +3,11 @@
 //! Preferences are a JSON object that the service does not interpret: the console keeps its saved views in it. They belong to a
 //! person. An API key acts for a program with the rights of one role, so it neither reads nor changes them.
 
-use blockbase_query::Permissions;
+use blockbase_query::Grant;
 use blockbase_schema::json::{Members, compact, malformed, parse_members};
 use blockbase_schema::{Code, Error, Result};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::App;
 use crate::accounts::roles::shown_grants;
@@ -18,7 +19,16 @@ pub const PREFERENCES_BYTES_MAX: usize = 64 * 1024;
 /// Most bytes of a guest's preferences. Anybody can become any number of guests, so each may store only a little.
 pub const GUEST_PREFERENCES_BYTES_MAX: usize = 4 * 1024;
 /// Most keys at the top level.
-const KEYS_MAX: usize = 1000;
+pub const PREFERENCES_KEYS_MAX: usize = 1000;
+
+/// What the caller may do.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct OwnPermissions {
+    /// Whether permissions are enforced at all.
+    enforced: bool,
+    permissions: Vec<Grant>,
+}
 
 impl App {
     /// The id of the person who calls.
@@ -74,19 +84,16 @@ impl App {
         .await
     }
 
-    /// What the caller may do: `{ enforced, permissions: [{ resource, actions, rowPolicy? }] }`.
+    /// What the caller may do.
     ///
     /// # Errors
     /// `unauthorized` for callers that nobody knows, under enforcement.
-    pub fn own_permissions(&self, caller: &Caller) -> Result<Value> {
+    pub fn own_permissions(&self, caller: &Caller) -> Result<OwnPermissions> {
         if self.settings.require_auth && !caller.is_known() {
             return Err(Error::unauthenticated());
         }
-        let rights: &Permissions = caller.rights();
-        Ok({
-            let permissions = shown_grants(&self.registry(), rights.effective());
-            json!({ "enforced": self.settings.require_auth, "permissions": permissions })
-        })
+        let permissions = shown_grants(&self.registry(), caller.rights().effective());
+        Ok(OwnPermissions { enforced: self.settings.require_auth, permissions })
     }
 }
 
@@ -116,8 +123,8 @@ fn merged(stored: &str, changes: Vec<(String, Option<String>)>, is_guest: bool) 
         }
     }
     let too_large = |what: String| Err(Error::new(Code::PayloadTooLarge, what));
-    if members.len() > KEYS_MAX {
-        return too_large(format!("Preferences have {KEYS_MAX} keys at most. Remove some by setting them to null."));
+    if members.len() > PREFERENCES_KEYS_MAX {
+        return too_large(format!("Preferences have {PREFERENCES_KEYS_MAX} keys at most. Remove some by setting them to null."));
     }
     let text = Members(members).text();
     let (whose, bytes_max) = match is_guest {
@@ -163,7 +170,7 @@ mod tests {
             let keys: Vec<String> = (from..to).map(|number| format!("\"k{number}\":0")).collect();
             format!("{{{}}}", keys.join(","))
         };
-        let many = change("{}", &keys(0, KEYS_MAX)).expect("as many as there may be");
+        let many = change("{}", &keys(0, PREFERENCES_KEYS_MAX)).expect("as many as there may be");
         assert_eq!(change(&many, r#"{"one":1}"#).expect_err("one more").code, Code::PayloadTooLarge);
         let deep = format!(r#"{{"a":{}1{}}}"#, "[".repeat(1000), "]".repeat(1000));
         assert_eq!(change("{}", &deep).expect_err("too deep").code, Code::InvalidRequest);

@@ -14,7 +14,7 @@ use crate::caller::judged::Judged;
 use crate::caller::{Caller, Credentials};
 
 /// Most sessions of one user. A further sign-in ends those that were used least recently.
-pub(crate) const SESSIONS_OF_USER_MAX: i64 = 100;
+pub const SESSIONS_OF_USER_MAX: i64 = 100;
 /// Expired sessions deleted in one transaction.
 const PURGED_AT_ONCE: i64 = 500;
 

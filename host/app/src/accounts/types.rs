@@ -183,9 +183,9 @@ pub(crate) fn normal_email(email: &str) -> Option<String> {
 }
 
 /// Longest display name in characters.
-pub(crate) const NAME_CHARS_MAX: usize = 200;
+pub const NAME_CHARS_MAX: usize = 200;
 /// Longest reference to an image in characters.
-pub(crate) const IMAGE_CHARS_MAX: usize = 2000;
+pub const IMAGE_CHARS_MAX: usize = 2000;
 /// Longest user agent kept, in characters.
 pub(crate) const USER_AGENT_CHARS_MAX: usize = 500;
 

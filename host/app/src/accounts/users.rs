@@ -23,7 +23,7 @@ pub use sessions::UserSessionAnswer;
 /// What a caller needs a right for; it stands before the message if they lack it.
 const HANDING_OVER: &str = "Handing over what the user made";
 /// Most roles of one user.
-const ROLES_OF_USER_MAX: i64 = 100;
+pub const ROLES_OF_USER_MAX: i64 = 100;
 
 /// Changes of a user. A member that is left out stays as it is.
 #[derive(Clone, Debug, Default)]

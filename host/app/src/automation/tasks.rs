@@ -24,7 +24,7 @@ pub use kind::{ActionConfig, ErasureConfig, MADE as TASK_TYPES_MADE};
 use schedule::next_run;
 
 /// Longest name in characters.
-const NAME_CHARS_MAX: usize = 64;
+pub const NAME_CHARS_MAX: usize = 64;
 /// Most tasks, including those of the service.
 const TASKS_MAX: i64 = 1000;
 /// Longest configuration as JSON text, in bytes.

@@ -32,7 +32,7 @@ const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// Bytes of payloads claimed at once. The first event is claimed even if it is larger.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 /// Dead deliveries that one call makes due again, at most.
-const RESETS_MAX: u64 = 1_000_000;
+pub const RESETS_MAX: u64 = 1_000_000;
 /// Dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
 /// Longest error text kept, in characters.

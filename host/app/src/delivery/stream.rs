@@ -29,9 +29,9 @@ const FRAMES_AHEAD: usize = 16;
 /// The longest time without the client taking a frame.
 const STALLED_MAX: Duration = Duration::from_secs(30);
 /// The topics of a stream that names none.
-const TOPICS_DEFAULT: &str = "data.#";
+pub const TOPICS_DEFAULT: &str = "data.#";
 /// Most patterns of one stream.
-const PATTERNS_MAX: usize = 50;
+pub const PATTERNS_MAX: usize = 50;
 
 /// The contents and the form of a stream.
 pub struct StreamRequest {

@@ -23,7 +23,7 @@ use crate::state::routing::{
 };
 
 /// Longest name of a consumer group in bytes.
-const CONSUMER_BYTES_MAX: usize = 100;
+pub const CONSUMER_BYTES_MAX: usize = 100;
 /// Most subscriptions that can be created over the API.
 const SUBSCRIPTIONS_MAX: usize = 1000;
 

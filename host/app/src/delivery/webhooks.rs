@@ -32,10 +32,10 @@ use crate::state::routing::{WEBHOOK_CONSUMER, may_change_stored, may_subscribe, 
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
 const WEBHOOKS_MAX: i64 = 1000;
 /// Longest name in characters.
-const NAME_CHARS_MAX: usize = 200;
+pub const NAME_CHARS_MAX: usize = 200;
 const URL_BYTES_MAX: usize = 2048;
 /// Most topic patterns of one webhook.
-const TOPICS_MAX: usize = 50;
+pub const TOPICS_MAX: usize = 50;
 
 /// The members of a new webhook.
 #[derive(Clone, Debug)]

@@ -9,11 +9,12 @@ use std::collections::HashSet;
 use async_graphql::parser::types::{ExecutableDocument, Field, OperationDefinition, OperationType, Selection, SelectionSet};
 use async_graphql::{Name, Pos, Positioned};
 use blockbase_app::schema::{Code, Error, Object, Resource, pascal_case};
-use blockbase_app::{Action, Caller, PaginationAnswer};
+use blockbase_app::{Action, Caller};
 
 use crate::document::coerce::{Arguments, Variables, write_literal};
 use crate::error::GraphqlError;
 use crate::view::View;
+use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 use crate::view::types::{Input, InputField, Scalar, page_name, upserted_name};
 
@@ -88,17 +89,13 @@ enum Of<'d> {
     Page(&'d Object),
     Upserted(&'d Object),
     Record(&'d Object),
-    /// A type of leaves that every schema has, with their names.
-    Leaves(&'static [&'static str]),
+    /// A type of leaves that every schema has.
+    Leaves(LeafType),
     /// A leaf. Nothing can be selected of it.
     Leaf,
     /// Introspection, which async-graphql checks.
     Introspection,
 }
-
-const AGGREGATE: [&str; 4] = ["fn", "field", "value", "filteredCount"];
-const WRITTEN: [&str; 2] = ["count", "ids"];
-const EVENT: [&str; 4] = ["id", "topic", "occurredAt", "payload"];
 
 impl<'d> Check<'d> {
     fn operation(&mut self, operation: &'d OperationDefinition) {
@@ -173,9 +170,9 @@ impl<'d> Check<'d> {
             Of::Introspection => self.selections(set, Of::Introspection),
             _ if name == "__typename" => self.below(field, Of::Leaf),
             Of::Page(object) | Of::Upserted(object) if name == "data" => self.below(field, Of::Record(object)),
-            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(&PaginationAnswer::MEMBERS)),
+            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(LeafType::Pagination)),
             Of::Upserted(_) if name == "created" => self.below(field, Of::Leaf),
-            Of::Leaves(names) if names.contains(&name) => self.below(field, Of::Leaf),
+            Of::Leaves(ty) if ty.fields().iter().any(|(field, _)| *field == name) => self.below(field, Of::Leaf),
             Of::Page(_) | Of::Upserted(_) | Of::Leaves(_) | Of::Leaf => {
                 let error = Error::new(Code::UnknownField, format!("There is no field `{name}` here.")).with_field(name);
                 self.tell(error, field.pos);
@@ -213,9 +210,9 @@ impl<'d> Check<'d> {
             Root::List(list) => object(list).map(Of::Page),
             Root::Upsert(upserted) => object(upserted).map(Of::Upserted),
             Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Of::Record),
-            Root::Aggregate(_) => Some(Of::Leaves(&AGGREGATE)),
-            Root::UpdateMany(_) => Some(Of::Leaves(&WRITTEN)),
-            Root::Events => Some(Of::Leaves(&EVENT)),
+            Root::Aggregate(_) => Some(Of::Leaves(LeafType::Aggregate)),
+            Root::UpdateMany(_) => Some(Of::Leaves(LeafType::Written)),
+            Root::Events => Some(Of::Leaves(LeafType::Event)),
             Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Of::Leaf),
         };
         if let Some(below) = below {

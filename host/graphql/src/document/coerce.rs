@@ -249,14 +249,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
             let name: String = serde_json::from_str(text).map_err(|_| mismatch(input))?;
             write_option(&name, values, input, out)
         }
-        Input::Filter
-        | Input::Sort
-        | Input::Where(_)
-        | Input::WhereMany(_)
-        | Input::Test(_)
-        | Input::Create(_)
-        | Input::Update(_)
-        | Input::Increment(_) => {
+        input_object => {
             if !text.starts_with('{') {
                 return Err(mismatch(input));
             }
@@ -267,7 +260,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
             let members: Vec<_> = members.0.iter().map(|(name, raw)| (name.as_str(), raw.as_ref())).collect();
             let write =
                 |raw: &&RawValue, input: &Input, _: bool, out: &mut Vec<u8>| write_json(raw.get(), input, out).map(|()| true);
-            write_object(input, &members, |_| false, out, write)
+            write_object(input_object, &members, |_| false, out, write)
         }
     }
 }
@@ -304,23 +297,13 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
             write_scalar(&text, *scalar, input, out).map(|()| true)
         }
         (Value::Enum(name), Input::Enum(_, values)) => write_option(name, values, input, out).map(|()| true),
-        (
-            Value::Object(members),
-            Input::Filter
-            | Input::Sort
-            | Input::Where(_)
-            | Input::WhereMany(_)
-            | Input::Test(_)
-            | Input::Create(_)
-            | Input::Update(_)
-            | Input::Increment(_),
-        ) => {
+        (Value::Object(members), input_object) => {
             let members: Vec<_> = members.iter().map(|(name, value)| (name.as_str(), value)).collect();
             let write = |value: &&Value, input: &Input, has_default: bool, out: &mut Vec<u8>| match value {
                 Value::Variable(name) => variables.write(name, input, has_default, out),
                 value => write_literal(value, input, variables, out),
             };
-            write_object(input, &members, |value| variables.leaves_out(value), out, write)?;
+            write_object(input_object, &members, |value| variables.leaves_out(value), out, write)?;
             Ok(true)
         }
         _ => Err(mismatch(input)),
@@ -404,7 +387,7 @@ fn write_object<T>(
     out: &mut Vec<u8>,
     write: impl Fn(&T, &Input, bool, &mut Vec<u8>) -> Result<bool>,
 ) -> Result<()> {
-    let fields = input.fields().unwrap_or_default();
+    let fields = input.fields().ok_or_else(|| mismatch(input))?;
     let is_record = matches!(input, Input::Create(_) | Input::Update(_) | Input::Increment(_));
     // A record reports everything that does not fit, any other value only the first fault.
     let mut problems = Vec::new();

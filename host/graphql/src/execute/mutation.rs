@@ -12,7 +12,7 @@ use super::{Execution, id_of, missing_record, upserted_name, write_record};
 use crate::document::coerce::Arguments;
 use crate::document::collect::Selected;
 use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
-use crate::view::types::WRITTEN_NAME;
+use crate::view::leaves::LeafType;
 
 impl<'d> Execution<'d> {
     pub(super) async fn create(
@@ -98,12 +98,12 @@ impl<'d> Execution<'d> {
         let written = self.app.update_many(self.caller, object.name(), &Chosen::Ids(ids), &changes).await?;
         let begun = answer.json.len();
         answer.json.push(b'{');
-        for field in self.context().collect(&selected.sets, WRITTEN_NAME) {
+        for field in self.context().collect(&selected.sets, LeafType::Written.name()) {
             answer.key(begun, field.key);
             match field.field.name.node.as_str() {
                 "count" => answer.json.extend_from_slice(written.ids.len().to_string().as_bytes()),
                 "ids" => answer.json.extend_from_slice(written.ids_json().as_bytes()),
-                _ => answer.string(WRITTEN_NAME),
+                _ => answer.string(LeafType::Written.name()),
             }
         }
         answer.json.push(b'}');

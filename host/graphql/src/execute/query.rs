@@ -16,6 +16,7 @@ use super::{Execution, id_of, page_name, write_record};
 use crate::document::coerce::{Arguments, nested};
 use crate::document::collect::Selected;
 use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
+use crate::view::leaves::LeafType;
 
 /// Keys of a sort order.
 const SORT_KEYS_MAX: usize = 100;
@@ -64,7 +65,7 @@ impl<'d> Execution<'d> {
             let shown = match field.field.name.node.as_str() {
                 "data" => PageField::Data(RecordShape::of(self.context(), self.view, object, &field.sets, &mut wanted)?),
                 "pagination" => {
-                    let meta = self.context().collect(&field.sets, "PaginationMeta");
+                    let meta = self.context().collect(&field.sets, LeafType::Pagination.name());
                     counts |= meta.iter().any(|field| matches!(field.field.name.node.as_str(), "totalCount" | "totalPages"));
                     PageField::Pagination(meta)
                 }
@@ -138,10 +139,10 @@ impl<'d> Execution<'d> {
         let result: std::collections::HashMap<&str, &RawValue> = serde_json::from_slice(&result).map_err(Error::internal)?;
         let begun = answer.json.len();
         answer.json.push(b'{');
-        for field in self.context().collect(&selected.sets, "AggregateResult") {
+        for field in self.context().collect(&selected.sets, LeafType::Aggregate.name()) {
             answer.key(begun, field.key);
             match (field.field.name.node.as_str(), result.get(field.field.name.node.as_str())) {
-                ("__typename", _) => answer.string("AggregateResult"),
+                ("__typename", _) => answer.string(LeafType::Aggregate.name()),
                 (_, value) => answer.json.extend_from_slice(value.map_or("null", |value| value.get()).as_bytes()),
             }
         }
@@ -211,7 +212,7 @@ fn write_pagination(answer: &mut Answer, page: &ListAnswer, fields: &[Selected<'
             "totalPages" => page.total_pages.unwrap_or_default().to_string(),
             "hasNextPage" => page.has_next_page.to_string(),
             "hasPreviousPage" => page.has_previous_page.to_string(),
-            _ => r#""PaginationMeta""#.to_owned(),
+            _ => format!(r#""{}""#, LeafType::Pagination.name()),
         };
         answer.json.extend_from_slice(text.as_bytes());
     }

@@ -20,6 +20,7 @@ use crate::document::coerce::Arguments;
 use crate::error::{GraphqlError, refused};
 use crate::http::accept::{Form, Refusal};
 use crate::http::{Body, Operation, refuse};
+use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 
 pub(crate) use single::Connections;
@@ -121,7 +122,7 @@ impl Graphql {
         }
         let arguments = Arguments::of(Root::Events.arguments(execution.view), &root.field.arguments, execution.variables);
         let arguments = arguments.map_err(|(error, _)| error)?;
-        let selected = execution.context().collect(&root.sets, "Event");
+        let selected = execution.context().collect(&root.sets, LeafType::Event.name());
         let selected = selected.iter().map(|field| (field.key.to_owned(), field.field.name.node.to_string())).collect();
         let shown = EventShape { key: root.key.to_owned(), selected };
         let framing = framing.clone();

@@ -14,10 +14,11 @@ use blockbase_app::schema::{Error, FieldType, Object, Relation, RelationShape, R
 use blockbase_app::{AggregateFunction, LinkChange, Operator};
 
 use crate::view::View;
+use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 use crate::view::types::{
-    Input, InputField, SORT_DIRECTIONS, Scalar, Test, WRITTEN_NAME, description_of, enum_name, enum_values, is_numeric,
-    page_name, scalar_of, upserted_name,
+    Input, InputField, SORT_DIRECTIONS, Scalar, Test, description_of, enum_name, enum_values, is_numeric, page_name, scalar_of,
+    upserted_name,
 };
 
 /// How deep async-graphql looks into selection sets. A document within our own bounds nests less.
@@ -89,12 +90,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     }
     builder = shared_types(builder, view);
     if !objects.is_empty() {
-        builder = builder.register(
-            ObjectType::new(WRITTEN_NAME)
-                .description("The records that a call for many records wrote.")
-                .field(leaf("count", TypeRef::named_nn(TypeRef::INT)))
-                .field(leaf("ids", TypeRef::named_nn_list_nn(TypeRef::ID))),
-        );
+        builder = builder.register(leaf_type(LeafType::Written).description("The records that a call for many records wrote."));
     }
     for object in objects {
         builder = object_types(builder, view, object, includes);
@@ -107,19 +103,23 @@ fn result_name(root: &Root) -> String {
     match root {
         Root::List(object) => page_name(object),
         Root::ById(object) | Root::Create(object) | Root::Update(object) => pascal_case(object.name()),
-        Root::Aggregate(_) => "AggregateResult".to_owned(),
+        Root::Aggregate(_) => LeafType::Aggregate.name().to_owned(),
         Root::Upsert(object) => upserted_name(object),
         Root::Delete(_) => TypeRef::BOOLEAN.to_owned(),
-        Root::UpdateMany(_) => WRITTEN_NAME.to_owned(),
+        Root::UpdateMany(_) => LeafType::Written.name().to_owned(),
         Root::Links(..) | Root::SchemaVersion => TypeRef::INT.to_owned(),
         Root::Action(..) => Scalar::Json.name().to_owned(),
         Root::Objects => TypeRef::STRING.to_owned(),
-        Root::Events => "Event".to_owned(),
+        Root::Events => LeafType::Event.name().to_owned(),
     }
 }
 
 fn leaf(name: &str, ty: TypeRef) -> Field {
     Field::new(name, ty, |_| FieldFuture::Value(None::<FieldValue<'_>>))
+}
+
+fn leaf_type(ty: LeafType) -> ObjectType {
+    ty.fields().iter().fold(ObjectType::new(ty.name()), |object, (name, input)| object.field(leaf(name, type_ref(input))))
 }
 
 fn root_field(view: &View, root: &Root, ty: TypeRef) -> Field {
@@ -160,7 +160,6 @@ fn input_object_with(input: &Input, includes: impl Fn(&str) -> bool) -> InputObj
 
 /// The types that every schema has.
 fn shared_types(builder: SchemaBuilder, view: &View) -> SchemaBuilder {
-    let non_null = |name: &'static str| TypeRef::named_nn(name);
     let fixed = |name: &str, values: &[&str]| Enum::new(name).items(values.iter().copied());
     let builder = builder
         .register(
@@ -174,34 +173,19 @@ fn shared_types(builder: SchemaBuilder, view: &View) -> SchemaBuilder {
         .register(fixed("AggregateFunction", &AggregateFunction::names()))
         .register(input_object(&Input::Filter))
         .register(input_object(&Input::Sort))
-        .register(
-            ["page", "pageSize", "totalCount", "totalPages"]
-                .iter()
-                .fold(ObjectType::new("PaginationMeta"), |meta, name| meta.field(leaf(name, non_null(TypeRef::INT))))
-                .field(leaf("hasNextPage", non_null(TypeRef::BOOLEAN)))
-                .field(leaf("hasPreviousPage", non_null(TypeRef::BOOLEAN))),
-        )
-        .register(
-            ObjectType::new("AggregateResult")
-                .field(leaf("fn", non_null("AggregateFunction")))
-                .field(leaf("field", TypeRef::named(TypeRef::STRING)))
-                .field(leaf("value", TypeRef::named(TypeRef::FLOAT)))
-                .field(leaf("filteredCount", non_null(TypeRef::INT))),
-        );
+        .register(leaf_type(LeafType::Pagination))
+        .register(leaf_type(LeafType::Aggregate));
     let builder = Test::ALL.into_iter().fold(builder, |builder, test| builder.register(input_object(&Input::Test(test))));
     if !view.has_events {
         return builder;
     }
-    let event = ObjectType::new("Event")
-        .field(leaf("id", non_null(TypeRef::ID)))
-        .field(leaf("topic", non_null(TypeRef::STRING)))
-        .field(leaf("occurredAt", non_null(Scalar::DateTime.name())))
-        .field(leaf("payload", non_null(Scalar::Json.name())));
-    let events = SubscriptionField::new(Root::Events.name(), non_null("Event"), |_| {
+    let events = SubscriptionField::new(Root::Events.name(), TypeRef::named_nn(LeafType::Event.name()), |_| {
         SubscriptionFieldFuture::new(async { Ok(futures_util::stream::empty::<async_graphql::Result<FieldValue<'_>>>()) })
     });
     let events = Root::Events.arguments(view).iter().fold(events, |field, argument| field.argument(input_value(argument)));
-    builder.register(event).register(Subscription::new("Subscription").field(events.description(Root::Events.description())))
+    builder
+        .register(leaf_type(LeafType::Event))
+        .register(Subscription::new("Subscription").field(events.description(Root::Events.description())))
 }
 
 /// The types of one object: records, enums, pages, results, and input objects.
@@ -244,7 +228,7 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
     }
     let page = ObjectType::new(page_name(object))
         .field(leaf("data", TypeRef::named_nn_list_nn(&ty)))
-        .field(leaf("pagination", TypeRef::named_nn("PaginationMeta")));
+        .field(leaf("pagination", TypeRef::named_nn(LeafType::Pagination.name())));
     let upserted = ObjectType::new(upserted_name(object))
         .field(leaf("created", TypeRef::named_nn(TypeRef::BOOLEAN)))
         .field(leaf("data", TypeRef::named(&ty)));

@@ -342,9 +342,6 @@ pub(crate) fn upserted_name(object: &Object) -> String {
     format!("{}_Upserted", pascal_case(object.name()))
 }
 
-/// The type of the result of a bulk call. No object has a name that begins with `svc_`.
-pub(crate) const WRITTEN_NAME: &str = "SvcWritten";
-
 /// The input type of a column. Only the operation checks whether a value has to be sent, so a missing value gives the same error on every
 /// surface.
 pub(crate) fn input_of(object: &Object, column: &Column) -> Input {

@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::AuthProblem;
 use blockbase_app::schema::{Code, Error};
+use blockbase_app::{AuthProblem, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 use serde_json::json;
 
 use crate::answer::error::{ApiError, status};
@@ -57,8 +57,12 @@ impl IntoResponse for AuthError {
                 "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL",
                 "User already exists. Use another email.",
             ),
-            AuthProblem::PasswordTooShort => bad("PASSWORD_TOO_SHORT", "Password too short: 8 characters at least."),
-            AuthProblem::PasswordTooLong => bad("PASSWORD_TOO_LONG", "Password too long: 128 characters at most."),
+            AuthProblem::PasswordTooShort => {
+                bad("PASSWORD_TOO_SHORT", &format!("Password too short: {PASSWORD_CHARS_MIN} characters at least."))
+            }
+            AuthProblem::PasswordTooLong => {
+                bad("PASSWORD_TOO_LONG", &format!("Password too long: {PASSWORD_CHARS_MAX} characters at most."))
+            }
             AuthProblem::PasswordIsEmail => bad("PASSWORD_COMPROMISED", "The password must not be the address itself."),
             AuthProblem::PasswordIsCommon => {
                 bad("PASSWORD_COMPROMISED", "The password is among the commonest. Choose another one.")

@@ -3,9 +3,9 @@
 use blockbase_app::schema::{Constraints, Field, ObjectDefinition, Relationship};
 use blockbase_app::{
     ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, ChangePlan, DeclaredActions, DeliveryAnswer,
-    DeliveryCounts, DeliveryWithHistory, Dependent, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine, ListedSession,
-    ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, Replayed, RoleAnswer, RolePermissions,
-    SchemaHistoryAnswer, SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer,
+    DeliveryCounts, DeliveryWithHistory, Dependent, EventText, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine,
+    ListedSession, ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, Replayed, RoleAnswer,
+    RolePermissions, SchemaHistoryAnswer, SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer,
     UserSessionAnswer, WebhookAnswer, WrittenAnswer,
 };
 use schemars::generate::SchemaSettings;
@@ -26,6 +26,7 @@ pub(crate) fn schemas() -> Map<String, Value> {
         DeliveryWithHistory,
         AttemptAnswer,
         DeliveryCounts,
+        EventText<'_>,
         SubscriptionAnswer,
         WebhookAnswer,
         RoleAnswer,
@@ -65,7 +66,10 @@ pub(crate) fn schemas() -> Map<String, Value> {
 
 /// The schema of an answer: a reference to its component where it is one of [`schemas`].
 pub(crate) fn of<T: JsonSchema>() -> Value {
-    for_answers().subschema_for::<T>().into()
+    let mut schema = for_answers().subschema_for::<T>();
+    // No generator has translated what is no component.
+    plain(&mut schema);
+    schema.into()
 }
 
 fn for_answers() -> SchemaGenerator {

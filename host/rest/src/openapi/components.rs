@@ -2,7 +2,7 @@
 //!
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
-use blockbase_app::NewPermissions;
+use blockbase_app::{Made, NewPermissions};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::answers::of;
@@ -170,7 +170,7 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                     "type": "array",
                     "description": "With `owns_things`: the first hundred things that the user made.",
                     "items": exact_object(json!({
-                        "resource": { "type": "string", "enum": ["api_keys", "webhooks", "subscriptions", "tasks", "blocks"] },
+                        "resource": { "type": "string", "enum": Made::KEPT.map(Made::name) },
                         "id": { "type": "string" },
                         "name": { "type": ["string", "null"] },
                     })),

@@ -163,8 +163,8 @@ pub(crate) async fn delete_secret(
     Ok(StatusCode::NO_CONTENT)
 }
 
-const LOG_LINES_DEFAULT: i64 = 100;
-const LOG_LINES_MAX: i64 = 1000;
+pub(crate) const LOG_LINES_DEFAULT: i64 = 100;
+pub(crate) const LOG_LINES_MAX: i64 = 1000;
 
 pub(crate) async fn logs(
     State(state): State<AppState>,

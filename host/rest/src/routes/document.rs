@@ -63,7 +63,6 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
         schema::document::schemas(),
         auth::document::schemas(),
         accounts::document::schemas(),
-        events::document::schemas(),
     ] {
         components.schemas.extend(of_area.as_object().cloned().unwrap_or_default());
     }

@@ -5,9 +5,9 @@ pub(crate) mod document;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::run_sized;
 use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{holds_nul, parse_members};
+use blockbase_app::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, USER_NAME_CHARS_MAX, run_sized};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -40,9 +40,9 @@ pub(crate) async fn verdict(State(state): State<AppState>, Presented(credentials
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ClaimBody {
-    #[schemars(length(min = 1, max = 200))]
+    #[schemars(length(min = 1, max = USER_NAME_CHARS_MAX))]
     name: String,
-    #[schemars(length(min = 8, max = 128))]
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_CHARS_MAX))]
     new_password: String,
 }
 

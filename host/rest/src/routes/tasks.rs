@@ -5,7 +5,7 @@ pub(crate) mod document;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::{ActionConfig, ErasureConfig, NewTask, TASK_TYPES_MADE, TaskChanges};
+use blockbase_app::{ActionConfig, ErasureConfig, NewTask, TASK_NAME_CHARS_MAX, TASK_TYPES_MADE, TaskChanges};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Routes {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewBody {
-    #[schemars(length(max = 64), extend("pattern" = "^[a-z][a-z0-9_\\-]*$"))]
+    #[schemars(length(max = TASK_NAME_CHARS_MAX), extend("pattern" = "^[a-z][a-z0-9_\\-]*$"))]
     name: String,
     #[serde(rename = "type")]
     #[schemars(extend("enum" = TASK_TYPES_MADE))]

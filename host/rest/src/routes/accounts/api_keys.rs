@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use blockbase_app::NewKey;
 use blockbase_app::schema::{Code, Error, time};
+use blockbase_app::{KEY_NAME_CHARS_MAX, NewKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::request::extract::PathParts;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct KeyBody {
-    #[schemars(length(min = 1, max = 200))]
+    #[schemars(length(min = 1, max = KEY_NAME_CHARS_MAX))]
     name: String,
     /// The id or the name of the role whose rights the key has.
     role_id: String,

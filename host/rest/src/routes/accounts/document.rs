@@ -1,7 +1,10 @@
 //! Roles, users, API keys.
 
 use blockbase_app::schema::Resource;
-use blockbase_app::{ApiKeyAnswer, ManagedUserAnswer, RoleAnswer, RolePermissions, UserSessionAnswer};
+use blockbase_app::{
+    ApiKeyAnswer, KEYS_OF_USER_MAX, ManagedUserAnswer, ROLES_OF_USER_MAX, RoleAnswer, RolePermissions, SESSIONS_OF_USER_MAX,
+    UserSessionAnswer,
+};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
@@ -130,7 +133,7 @@ fn users(paths: &mut Paths) {
         .parameters(paging_parameters())
         .problems(&[400, 404])
         .answers_page(
-            "A page of the sessions that have not expired. A user has at most 100 sessions.",
+            &format!("A page of the sessions that have not expired. A user has at most {SESSIONS_OF_USER_MAX} sessions."),
             of::<UserSessionAnswer>(),
         );
     paths.add("get", sessions, list);
@@ -157,10 +160,10 @@ fn users(paths: &mut Paths) {
         .answers_nothing(204, "The session has ended.");
     paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
     let give = operation("giveRole", "Give a user a role")
-        .describe(
+        .describe(format!(
             "Needs update on `users`, every right that the role gives, and every right that the user holds. The response \
-            is 409 if the user has 100 roles already.",
-        )
+            is 409 if the user has {ROLES_OF_USER_MAX} roles already.",
+        ))
         .parameter(user())
         .json_body(body_of::<users::RoleBody>())
         .problems(&[404, 409])
@@ -185,12 +188,12 @@ fn api_keys(paths: &mut Paths) {
         "key": { "type": "string", "description": "The key. Only this response shows it.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
     }));
     let create = operation("create", "Make an API key")
-        .describe(
+        .describe(format!(
             "The key acts as its user with the rights of its role alone. At each use these rights are limited to those of its \
                 maker, the caller. The response is 403 if the role gives more than the caller holds. A key for another user \
-                needs update on `users`, and every right that the user holds. The response is 409 if the user has 1000 keys \
-                already.",
-        )
+                needs update on `users`, and every right that the user holds. The response is 409 if the user has \
+                {KEYS_OF_USER_MAX} keys already.",
+        ))
         .json_body(body_of::<api_keys::KeyBody>())
         .problems(&[409])
         .answers(201, "The new key.", made);

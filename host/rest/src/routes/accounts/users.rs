@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{OnDeletion, UserChanges, UserSearch};
+use blockbase_app::{OnDeletion, USER_NAME_CHARS_MAX, UserChanges, UserSearch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ use crate::request::extract::{PathParts, QueryPairs};
 #[serde(deny_unknown_fields)]
 pub(crate) struct UserBody {
     #[serde(default, deserialize_with = "given")]
-    #[schemars(with = "String", length(max = 200))]
+    #[schemars(with = "String", length(max = USER_NAME_CHARS_MAX))]
     name: Option<String>,
     /// A ban ends the user's sessions. The user's API keys are invalid while the ban lasts.
     #[serde(default, deserialize_with = "given")]

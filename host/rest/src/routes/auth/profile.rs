@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{AuthProblem, ProfileChanges};
+use blockbase_app::{AuthProblem, IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, ProfileChanges, USER_NAME_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::request::extract::RequestInfo;
 #[serde(rename_all = "camelCase")]
 pub(super) struct PasswordBody {
     current_password: String,
-    #[schemars(length(min = 8, max = 128))]
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_CHARS_MAX))]
     new_password: String,
     /// Whether all sessions end and a new one begins.
     revoke_other_sessions: Option<bool>,
@@ -31,10 +31,10 @@ pub(super) struct UserBody {
     /// Read only to refuse it.
     #[schemars(skip)]
     email: Option<Value>,
-    #[schemars(length(max = 200))]
+    #[schemars(length(max = USER_NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    #[schemars(with = "Option<String>", length(max = 2000))]
+    #[schemars(with = "Option<String>", length(max = IMAGE_CHARS_MAX))]
     image: Option<Option<String>>,
 }
 

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use blockbase_app::{SignIn, SignUp};
+use blockbase_app::{IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, SignIn, SignUp, USER_NAME_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -18,14 +18,14 @@ use crate::request::extract::RequestInfo;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SignUpBody {
-    #[schemars(length(max = 200))]
+    #[schemars(length(max = USER_NAME_CHARS_MAX))]
     name: String,
     #[schemars(extend("format" = "email"))]
     email: String,
-    #[schemars(length(min = 8, max = 128))]
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_CHARS_MAX))]
     password: String,
     /// The URL of a picture.
-    #[schemars(length(max = 2000))]
+    #[schemars(length(max = IMAGE_CHARS_MAX))]
     image: Option<String>,
     /// Whether the session outlives the browser. The default is true.
     remember_me: Option<bool>,

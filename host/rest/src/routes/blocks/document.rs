@@ -10,7 +10,7 @@ use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of};
 use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
-use crate::routes::blocks::{Changes, NewSecret, ReplayBody};
+use crate::routes::blocks::{Changes, LOG_LINES_DEFAULT, LOG_LINES_MAX, NewSecret, ReplayBody};
 
 fn operation(verb: &str, summary: &str) -> Operation {
     Operation::gated(Resource::Blocks, "blocks", verb, summary)
@@ -153,7 +153,9 @@ pub(crate) fn describe(paths: &mut Paths) {
     ];
     let limit = query_parameter(
         "limit",
-        "The maximum number of lines. The default is 100, and the response never has more than 1000.",
+        &format!(
+            "The maximum number of lines. The default is {LOG_LINES_DEFAULT}, and the response never has more than {LOG_LINES_MAX}."
+        ),
         json!({ "type": "integer", "format": "int64", "minimum": 1 }),
     );
     let logs = operation("listLogs", "List what a block logged, newest first")

@@ -4,10 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::{Code, Error, time};
-use blockbase_app::{EventsRequest, LedgerRequest, NewSubscription, TopicFilter};
+use blockbase_app::{CONSUMER_BYTES_MAX, EventsRequest, LedgerRequest, NewSubscription, RESETS_MAX, TopicFilter};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -16,10 +16,13 @@ use crate::request::admission::{Create, Delete, Events, Granted, Read, Update};
 use crate::request::body::JsonBody;
 use crate::request::extract::{PathParts, QueryPairs};
 
-const EVENTS_DEFAULT: usize = 50;
-const EVENTS_MAX: usize = 500;
+pub(crate) const EVENTS_DEFAULT: usize = 50;
+pub(crate) const EVENTS_MAX: usize = 500;
 
-/// One delivery, by `eventId` and `consumer`. With `dead`, all dead deliveries that the other members match.
+/// What the parameter `topic` and the member `topic` of a body mean.
+pub(crate) const TOPIC: &str = "All topics that begin with this text. If it holds `*` or `#`, it is a pattern.";
+
+/// The members of [`RetryOne`] and [`RetryDead`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RetryBody {
@@ -31,13 +34,63 @@ pub(crate) struct RetryBody {
     until: Option<String>,
 }
 
+/// What a body asks for.
+enum Retry {
+    One(RetryOne),
+    Dead(RetryDead),
+}
+
+#[derive(JsonSchema)]
+#[schemars(title = "One delivery", rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RetryOne {
+    event_id: String,
+    consumer: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(title = "All dead deliveries that match", deny_unknown_fields)]
+pub(crate) struct RetryDead {
+    #[schemars(extend("const" = true))]
+    dead: bool,
+    /// Only deliveries of this consumer group.
+    consumer: Option<String>,
+    #[schemars(description = TOPIC)]
+    topic: Option<String>,
+    /// Only deliveries of events from this instant on.
+    #[schemars(extend("format" = "date-time"))]
+    since: Option<String>,
+    /// Only deliveries of events before this instant.
+    #[schemars(extend("format" = "date-time"))]
+    until: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct RetriedAnswer {
+    #[schemars(range(max = RESETS_MAX))]
+    count: u64,
+}
+
+impl RetryBody {
+    /// `None` if the members do not fit together.
+    fn asked(self) -> Option<Retry> {
+        let RetryBody { event_id, consumer, dead, topic, since, until } = self;
+        let narrows = topic.is_some() || since.is_some() || until.is_some();
+        match (event_id, consumer, dead) {
+            (Some(event_id), Some(consumer), None) if !narrows => Some(Retry::One(RetryOne { event_id, consumer })),
+            (None, consumer, Some(true)) => Some(Retry::Dead(RetryDead { dead: true, consumer, topic, since, until })),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct SubscriptionBody {
     /// Topic pattern.
     #[schemars(extend("examples" = ["data.order.#"]))]
     event: String,
-    #[schemars(length(max = 100), extend("pattern" = "^[a-z][a-z0-9_:.\\-]*$"))]
+    #[schemars(length(max = CONSUMER_BYTES_MAX), extend("pattern" = "^[a-z][a-z0-9_:.\\-]*$"))]
     consumer: String,
     #[schemars(extend("enum" = ["log_event", "persist_event"]))]
     handler: String,
@@ -122,15 +175,14 @@ pub(crate) async fn retry(
     Granted(caller, ..): Granted<(Events, Update)>,
     JsonBody(body): JsonBody<RetryBody>,
 ) -> Result<Response, ApiError> {
-    let RetryBody { event_id, consumer, dead, topic, since, until } = body;
-    if dead.is_none() && topic.is_none() && since.is_none() && until.is_none() {
-        let (Some(event_id), Some(consumer)) = (event_id, consumer) else { return Err(no_retry()) };
-        return Ok(render::data(StatusCode::OK, &state.app.retry_delivery(&caller, &event_id, &consumer).await?));
-    }
-    if dead != Some(true) || event_id.is_some() {
-        return Err(no_retry());
-    }
+    let RetryDead { dead, consumer, topic, since, until } = match body.asked().ok_or_else(no_retry)? {
+        Retry::One(RetryOne { event_id, consumer }) => {
+            return Ok(render::data(StatusCode::OK, &state.app.retry_delivery(&caller, &event_id, &consumer).await?));
+        }
+        Retry::Dead(dead) => dead,
+    };
     let request = LedgerRequest {
+        is_dead: Some(dead),
         consumer: without_nul("consumer", consumer)?,
         topic: without_nul("topic", topic)?.as_deref().map(TopicFilter::parse).transpose()?,
         since: since.as_deref().map(|text| instant("since", text)).transpose()?,
@@ -138,7 +190,7 @@ pub(crate) async fn retry(
         ..LedgerRequest::default()
     };
     let count = state.app.retry_dead_deliveries(&caller, request).await?;
-    Ok(render::data(StatusCode::ACCEPTED, &json!({ "count": count })))
+    Ok(render::data(StatusCode::ACCEPTED, &RetriedAnswer { count }))
 }
 
 fn no_retry() -> ApiError {

@@ -1,31 +1,23 @@
 //! The stream, recent events, deliveries, subscriptions, webhooks.
 
 use blockbase_app::schema::Resource;
-use blockbase_app::{DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, SubscriptionAnswer, WebhookAnswer};
-use serde_json::{Value, json};
+use blockbase_app::{
+    DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, EventText, PATTERNS_MAX, SubscriptionAnswer,
+    TOPICS_DEFAULT, WebhookAnswer,
+};
+use serde_json::json;
 
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
-use crate::openapi::components::{exact_object, instant, list_of, schema};
+use crate::openapi::components::{instant, list_of, schema};
 use crate::openapi::operation::{
     Operation, Paths, data_with_warnings, headers as response_headers, path_parameter, query_parameter,
 };
 use crate::routes::data::filters_document::paging_parameters;
-use crate::routes::events::deliveries::SubscriptionBody;
+use crate::routes::events::deliveries::{
+    EVENTS_DEFAULT, EVENTS_MAX, RetriedAnswer, RetryDead, RetryOne, SubscriptionBody, TOPIC,
+};
 use crate::routes::events::webhooks;
-
-pub(crate) fn schemas() -> Value {
-    let text = json!({ "type": "string" });
-    let id = json!({ "type": "string", "format": "uuid" });
-    json!({
-        "SvcEvent": exact_object(json!({
-            "id": id,
-            "topic": text,
-            "payload": { "type": "object" },
-            "occurredAt": instant(),
-        })),
-    })
-}
 
 pub(crate) fn describe(paths: &mut Paths) {
     stream(paths);
@@ -35,8 +27,10 @@ pub(crate) fn describe(paths: &mut Paths) {
 }
 
 fn stream(paths: &mut Paths) {
-    let topics =
-        "Topic patterns, separated by commas. `*` stands for one segment, `#` any number. At most 50. The default is `data.#`.";
+    let topics = format!(
+        "Topic patterns, separated by commas. `*` stands for one segment, `#` any number. At most {PATTERNS_MAX}. The default is \
+            `{TOPICS_DEFAULT}`."
+    );
     let patterns = json!({ "type": "string", "examples": ["data.task.#"] });
     let since = "The id of an event. The stream first sends the later events that the outbox holds, then new events, without a \
         gap.";
@@ -48,7 +42,7 @@ fn stream(paths: &mut Paths) {
             "Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, and `data` is its envelope as \
             JSON. Events that the caller may not read are left out.",
         )
-        .parameter(query_parameter("topics", topics, patterns))
+        .parameter(query_parameter("topics", &topics, patterns))
         .parameter(query_parameter("since", since, json!({ "type": "string", "format": "uuid" })))
         .problems(&[400, 404])
         .response(200, json!({ "description": "The stream.", "headers": response_headers(&[]), "content": frames }));
@@ -60,16 +54,15 @@ fn operation(verb: &str, summary: &str) -> Operation {
 }
 
 fn events(paths: &mut Paths) {
-    let topic = "All topics that begin with this text. If it holds `*` or `#`, it is a pattern.";
-    let limit = json!({ "type": "integer", "minimum": 1, "default": 50 });
+    let limit = json!({ "type": "integer", "minimum": 1, "default": EVENTS_DEFAULT });
     let recent = operation("list", "List recent events, newest first")
-        .describe(
+        .describe(format!(
             "Needs read on `events`. Events that the caller may not read are left out. Looks through 100,000 events: only \
-            those of the object or the record if one is named, and only those older than `before`. `limit` is at most 500. The \
-            response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Ask again with a \
-            smaller `limit`. The response is 404 if the outbox does not hold the event of `before`.",
-        )
-        .parameter(query_parameter("topic", topic, json!({ "type": "string" })))
+            those of the object or the record if one is named, and only those older than `before`. `limit` is at most \
+            {EVENTS_MAX}. The response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Ask \
+            again with a smaller `limit`. The response is 404 if the outbox does not hold the event of `before`.",
+        ))
+        .parameter(query_parameter("topic", TOPIC, json!({ "type": "string" })))
         .parameter(query_parameter("object", "Only events of this object's records.", json!({ "type": "string" })))
         .parameter(query_parameter("record", "Only events of the record with this id.", json!({ "type": "string" })))
         .parameter(query_parameter(
@@ -80,7 +73,7 @@ fn events(paths: &mut Paths) {
         ))
         .parameter(query_parameter("limit", "The maximum number of events.", limit))
         .problems(&[400, 404])
-        .answers_data(200, "The events.", list_of(schema("SvcEvent")));
+        .answers_data(200, "The events.", list_of(of::<EventText<'_>>()));
     paths.add("get", "/api/v1/events", recent);
     let one = operation("get", "Get an event")
         .describe(
@@ -89,11 +82,10 @@ fn events(paths: &mut Paths) {
         )
         .parameter(path_parameter("id", "The event's id.", json!({ "type": "string" })))
         .problems(&[400, 404])
-        .answers_data(200, "The event.", schema("SvcEvent"));
+        .answers_data(200, "The event.", of::<EventText<'_>>());
     paths.add("get", "/api/v1/events/{id}", one);
 
     let filters = || {
-        let instant = || json!({ "type": "string", "format": "date-time" });
         [
             query_parameter(
                 "status",
@@ -103,7 +95,7 @@ fn events(paths: &mut Paths) {
             query_parameter("consumer", "Only deliveries of this consumer group.", json!({ "type": "string" })),
             query_parameter("dead", "True shows only dead deliveries, false only the others.", json!({ "type": "boolean" })),
             query_parameter("eventId", "Only deliveries of this event.", json!({ "type": "string" })),
-            query_parameter("topic", topic, json!({ "type": "string" })),
+            query_parameter("topic", TOPIC, json!({ "type": "string" })),
             query_parameter("since", "Only deliveries of events from this instant on.", instant()),
             query_parameter("until", "Only deliveries of events before this instant.", instant()),
         ]
@@ -131,31 +123,6 @@ fn events(paths: &mut Paths) {
         .problems(&[400])
         .answers_data(200, "The groups, ordered by name.", list_of(of::<DeliveryCounts>()));
     paths.add("get", "/api/v1/events/deliveries/counts", counts);
-    let one = json!({
-        "type": "object",
-        "title": "One delivery",
-        "properties": { "eventId": { "type": "string" }, "consumer": { "type": "string" } },
-        "required": ["eventId", "consumer"],
-        "additionalProperties": false,
-    });
-    let maybe = |mut schema: Value| {
-        schema["type"] = json!(["string", "null"]);
-        schema
-    };
-    let all = json!({
-        "type": "object",
-        "title": "All dead deliveries that match",
-        "properties": {
-            "dead": { "type": "boolean", "const": true },
-            "consumer": maybe(json!({ "description": "Only deliveries of this consumer group." })),
-            "topic": maybe(json!({ "description": topic })),
-            "since": maybe(json!({ "format": "date-time", "description": "Only deliveries of events from this instant on." })),
-            "until": maybe(json!({ "format": "date-time", "description": "Only deliveries of events before this instant." })),
-        },
-        "required": ["dead"],
-        "additionalProperties": false,
-    });
-    let count = exact_object(json!({ "count": { "type": "integer", "minimum": 0, "maximum": 1_000_000 } }));
     let retry = operation("retryDelivery", "Try deliveries again that failed")
         .describe(
             "The deliveries are due at once and have all their attempts again. Needs read and update on `events`, read on \
@@ -165,10 +132,10 @@ fn events(paths: &mut Paths) {
             caller does not hold are skipped too, unless `consumer` names the group. The deliveries happen in order, at the \
             ordinary pace.",
         )
-        .json_body(json!({ "oneOf": [one, all] }))
+        .json_body(json!({ "oneOf": [body_of::<RetryOne>(), body_of::<RetryDead>()] }))
         .problems(&[404, 409])
         .answers_data(200, "The one delivery.", of::<DeliveryAnswer>())
-        .answers_data(202, "How many dead deliveries are due again.", count);
+        .answers_data(202, "How many dead deliveries are due again.", of::<RetriedAnswer>());
     paths.add("post", "/api/v1/events/deliveries/retry", retry);
 }
 
@@ -218,10 +185,13 @@ fn webhooks(paths: &mut Paths) {
         base,
         operation("list", "List webhooks, newest first").answers_data(200, "The webhooks.", list_of(of::<WebhookAnswer>())),
     );
-    let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "It is shown only in this response." });
     let made = json!({
         "type": "object",
-        "properties": { "data": of::<WebhookAnswer>(), "secret": secret, "warnings": schema("SvcWarnings") },
+        "properties": {
+            "data": of::<WebhookAnswer>(),
+            "secret": of::<webhooks::SecretAnswer>()["properties"]["secret"],
+            "warnings": schema("SvcWarnings"),
+        },
         "required": ["data", "secret"],
         "additionalProperties": false,
     });
@@ -266,12 +236,6 @@ fn webhooks(paths: &mut Paths) {
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The webhook is deleted.");
     paths.add("delete", base, delete);
-    let sent = json!({
-        "type": "object",
-        "properties": { "eventId": { "type": "string", "format": "uuid" } },
-        "required": ["eventId"],
-        "additionalProperties": false,
-    });
     let test = operation("test", "Send a test event to a webhook")
         .describe(
             "An event `webhook.test.<id>` goes through the whole pipeline. The response is 409 if the webhook is disabled \
@@ -279,14 +243,8 @@ fn webhooks(paths: &mut Paths) {
         )
         .parameter(webhook())
         .problems(&[400, 404, 409])
-        .answers_data(202, "The event is on its way.", sent);
+        .answers_data(202, "The event is on its way.", of::<webhooks::SentAnswer>());
     paths.add("post", "/api/v1/webhooks/{id}/test", test);
-    let rotated = json!({
-        "type": "object",
-        "properties": { "secret": secret },
-        "required": ["secret"],
-        "additionalProperties": false,
-    });
     let rotate = operation("rotateSecret", "Give a webhook a new secret")
         .describe(
             "The previous secret also signs for 24 hours. During that time the signature header has two `v1` values. Needs \
@@ -294,6 +252,6 @@ fn webhooks(paths: &mut Paths) {
         )
         .parameter(webhook())
         .problems(&[400, 404])
-        .answers(200, "The new secret.", rotated);
+        .answers(200, "The new secret.", of::<webhooks::SecretAnswer>());
     paths.add("post", "/api/v1/webhooks/{id}/rotate-secret", rotate);
 }

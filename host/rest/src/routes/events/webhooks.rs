@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{Answered, NewWebhook, WebhookChanges};
+use blockbase_app::{Answered, NewWebhook, TOPICS_MAX, WEBHOOK_NAME_CHARS_MAX, WebhookChanges};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::AppState;
@@ -20,11 +20,11 @@ use crate::request::extract::PathParts;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewBody {
-    #[schemars(length(min = 1, max = 200))]
+    #[schemars(length(min = 1, max = WEBHOOK_NAME_CHARS_MAX))]
     name: Option<String>,
     #[schemars(extend("format" = "uri", "examples" = ["https://example.com/hook"]))]
     url: String,
-    #[schemars(length(min = 1, max = 50), extend("examples" = [["data.#"]]))]
+    #[schemars(length(min = 1, max = TOPICS_MAX), extend("examples" = [["data.#"]]))]
     topics: Vec<String>,
     #[schemars(with = "Option<BTreeMap<String, String>>")]
     headers: Option<Map<String, Value>>,
@@ -35,13 +35,13 @@ pub(crate) struct NewBody {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangesBody {
     #[serde(default, deserialize_with = "present")]
-    #[schemars(with = "Option<String>", length(min = 1, max = 200))]
+    #[schemars(with = "Option<String>", length(min = 1, max = WEBHOOK_NAME_CHARS_MAX))]
     name: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String", extend("format" = "uri"))]
     url: Option<String>,
     #[serde(default, deserialize_with = "given")]
-    #[schemars(with = "Vec<String>", length(min = 1, max = 50))]
+    #[schemars(with = "Vec<String>", length(min = 1, max = TOPICS_MAX))]
     topics: Option<Vec<String>>,
     /// All headers. The value `***` keeps the stored value. A change of `url` drops the stored values.
     #[serde(default, deserialize_with = "given")]
@@ -50,6 +50,23 @@ pub(crate) struct ChangesBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "bool")]
     enabled: Option<bool>,
+}
+
+/// The test event that is on its way.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct SentAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    event_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct SecretAnswer {
+    /// It is shown only in this response.
+    #[schemars(extend("pattern" = "^whsec_"))]
+    secret: String,
 }
 
 pub(crate) async fn list(
@@ -106,7 +123,7 @@ pub(crate) async fn test(
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     let event_id = state.app.test_webhook(&caller, &id).await?;
-    Ok(render::data(StatusCode::ACCEPTED, &json!({ "eventId": event_id })))
+    Ok(render::data(StatusCode::ACCEPTED, &SentAnswer { event_id }))
 }
 
 pub(crate) async fn rotate_secret(
@@ -115,7 +132,7 @@ pub(crate) async fn rotate_secret(
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     let secret = state.app.rotate_webhook_secret(&caller, &id).await?;
-    Ok(axum::Json(json!({ "secret": secret })).into_response())
+    Ok(render::json(StatusCode::OK, &SecretAnswer { secret }))
 }
 
 pub(crate) async fn adopt(

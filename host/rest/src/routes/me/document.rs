@@ -1,10 +1,11 @@
 //! What belongs to the caller: permissions, preferences.
 
-use blockbase_app::Grant;
+use blockbase_app::schema::json::Members;
+use blockbase_app::{GUEST_PREFERENCES_BYTES_MAX, OwnPermissions, PREFERENCES_BYTES_MAX, PREFERENCES_KEYS_MAX};
 use serde_json::json;
 
 use crate::openapi::answers::of;
-use crate::openapi::components::exact_object;
+use crate::openapi::bodies::body_of;
 use crate::openapi::operation::{Caller, Operation, Paths};
 
 pub(crate) fn describe(paths: &mut Paths) {
@@ -14,14 +15,7 @@ pub(crate) fn describe(paths: &mut Paths) {
                 resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not \
                 listed. For an API key the grants are limited to the rights of its maker.",
         )
-        .answers_data(
-            200,
-            "The rights.",
-            exact_object(json!({
-                "enforced": { "type": "boolean", "description": "Whether permissions are enforced at all." },
-                "permissions": { "type": "array", "items": of::<Grant>() },
-            })),
-        );
+        .answers_data(200, "The rights.", of::<OwnPermissions>());
     paths.add("get", "/api/v1/me/permissions", permissions);
 
     let preferences = || {
@@ -36,18 +30,16 @@ pub(crate) fn describe(paths: &mut Paths) {
         .called_by(Caller::Session)
         .answers_data(200, "The preferences.", preferences());
     paths.add("get", "/api/v1/me/preferences", read);
-    let changes = json!({
-        "type": "object",
-        "maxProperties": 1000,
-        "additionalProperties": true,
-        "description": "Members to set. Each value replaces the whole member, and null removes it.",
-    });
+    let mut changes = body_of::<Members>();
+    changes["description"] = json!("Members to set. Each value replaces the whole member, and null removes it.");
     let change = Operation::new("auth.updatePreferences", "auth", "Change the user's preferences")
-        .describe(
-            "Replaces the top-level members that the body names. The others stay. All preferences together have at most 1,000 \
-                members and 64 KiB as JSON without spaces, or 4 KiB for a guest. Beyond that the response is 413, and nothing \
-                changes. Preferences are deleted with the user. A guest who signs up keeps them.",
-        )
+        .describe(format!(
+            "Replaces the top-level members that the body names. The others stay. All preferences together have at most \
+                {PREFERENCES_KEYS_MAX} members and {} KiB as JSON without spaces, or {} KiB for a guest. Beyond that the response \
+                is 413, and nothing changes. Preferences are deleted with the user. A guest who signs up keeps them.",
+            PREFERENCES_BYTES_MAX / 1024,
+            GUEST_PREFERENCES_BYTES_MAX / 1024,
+        ))
         .called_by(Caller::Session)
         .json_body(changes)
         .answers_data(200, "All preferences after the change.", preferences());

@@ -1,82 +1,26 @@
 //! The paths under which objects, fields and relationships are defined.
 
-use blockbase_app::schema::{
-    Constraints, Field, FieldType, NAME_PATTERN, ObjectDefinition, OnDelete, Relationship, RelationshipKind, Resource,
-};
-use blockbase_app::{ChangePlan, Dependent, SchemaHistoryAnswer};
+use blockbase_app::schema::{Field, NAME_PATTERN, ObjectDefinition, Relationship, RelationshipDefinition, Resource};
+use blockbase_app::{ChangePlan, OBJECT_MEMBERS_FIXED, SchemaDocument, SchemaHistoryAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
-use crate::openapi::components::{exact_object, list_of, members, schema};
+use crate::openapi::bodies::{body_of, changes_of};
+use crate::openapi::components::{exact_object, list_of, schema};
 use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
+use crate::routes::schema::objects::{CHANGES_MAX, DependentsAnswer};
 
 fn name() -> Value {
     json!({ "type": "string", "pattern": NAME_PATTERN })
 }
 
-fn groups() -> Value {
-    json!({ "type": "array", "items": { "type": "array", "items": { "type": "string" } } })
-}
-
-/// The keys of a field in a body. Keys that answers may leave out may be null in a body.
-fn field_keys() -> Value {
-    let optional = |kind: &str| json!([kind, "null"]);
-    json!({
-        "name": name(),
-        "type": { "type": "string", "enum": FieldType::ALL.map(FieldType::name) },
-        "label": { "type": optional("string") },
-        "description": { "type": optional("string") },
-        "required": { "type": "boolean", "description": "Whether each record needs a value." },
-        "isUnique": { "type": "boolean", "description": "Whether no two records may have the same value." },
-        "indexed": { "type": "boolean", "description": "Whether an index helps filters and sorting." },
-        "default": { "description": "The value of records that are created without one." },
-        "min": { "type": optional("number"), "description": "The smallest value of a number, or the shortest length of a text." },
-        "max": { "type": optional("number"), "description": "The greatest value of a number, or the longest length of a text." },
-        "pattern": { "type": optional("string"), "description": "A regular expression of Rust's `regex` crate that matches somewhere in the text." },
-        "options": { "type": optional("array"), "items": { "type": "string" }, "description": "The values of enum and multi_enum." },
-        "scale": { "type": optional("integer"), "minimum": 0, "maximum": 12, "description": "Digits after the decimal point, for decimal, currency and percentage." },
-    })
-}
-
-/// The same keys for a change of a field. Each may be null, which removes it.
-fn changes(mut keys: Value) -> Value {
-    for key in ["required", "isUnique", "indexed"] {
-        keys[key]["type"] = json!(["boolean", "null"]);
-    }
-    members(&[], keys)
-}
-
 pub(crate) fn schemas() -> Value {
-    let mut on_delete = of::<Option<OnDelete>>();
-    remove_description(&mut on_delete);
-    let mut kind = of::<RelationshipKind>();
-    remove_description(&mut kind);
-    let nullable = |value: Value| json!({ "anyOf": [value, { "type": "null" }] });
     json!({
-        "SvcFieldInput": members(&["name", "type"], field_keys()),
-        "SvcFieldChanges": changes(field_keys()),
-        "SvcObjectInput": members(&["name"], json!({
-            "name": name(),
-            "label": { "type": ["string", "null"] },
-            "description": { "type": ["string", "null"] },
-            "fields": { "type": "array", "items": schema("SvcFieldInput") },
-            "constraints": of::<Constraints>(),
-            "indexes": groups(),
-        })),
-        "SvcObjectChanges": members(&[], json!({
-            "label": { "type": ["string", "null"] },
-            "description": { "type": ["string", "null"] },
-            "constraints": nullable(of::<Constraints>()),
-            "indexes": nullable(groups()),
-        })),
-        "SvcRelationshipInput": members(&["name", "kind", "source", "target"], json!({
-            "name": name(),
-            "kind": kind,
-            "source": { "type": "string" },
-            "target": { "type": "string" },
-            "required": { "type": "boolean" },
-            "onDelete": on_delete,
-        })),
+        "SvcFieldInput": body_of::<Field>(),
+        "SvcFieldChanges": changes_of::<Field>(&[]),
+        "SvcObjectInput": body_of::<ObjectDefinition>(),
+        "SvcObjectChanges": changes_of::<ObjectDefinition>(&OBJECT_MEMBERS_FIXED),
+        "SvcRelationshipInput": body_of::<RelationshipDefinition>(),
         "SvcSchemaChange": { "description": "`op` and what it changed.", "oneOf": [
             change("create_object", json!({ "object": of::<ObjectDefinition>() })),
             change("update_object", json!({ "object": name(), "before": of::<ObjectDefinition>(), "after": of::<ObjectDefinition>() })),
@@ -92,20 +36,9 @@ pub(crate) fn schemas() -> Value {
     })
 }
 
-/// Removes a description that answers have. A part of a body does not need it.
-fn remove_description(schema: &mut Value) {
-    if let Some(schema) = schema.as_object_mut() {
-        schema.remove("description");
-    }
-}
-
 fn change(op: &str, mut about: Value) -> Value {
     about["op"] = json!({ "type": "string", "enum": [op] });
     exact_object(about)
-}
-
-fn hidden() -> Value {
-    json!({ "type": "integer", "minimum": 0, "description": "The number of dependents that the caller may not read." })
 }
 
 fn dry_run() -> Value {
@@ -132,12 +65,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     objects(paths);
     fields(paths);
     relationships(paths);
-    let whole = exact_object(json!({
-        "version": { "type": "integer", "format": "int64" },
-        "objects": list_of(of::<ObjectDefinition>()),
-        "relationships": list_of(of::<Relationship>()),
-    }));
-    let get = operation("get", "Get the whole schema").answers_data(200, "The schema at one version.", whole);
+    let get = operation("get", "Get the whole schema").answers_data(200, "The schema at one version.", of::<SchemaDocument>());
     paths.add("get", "/api/v1/schema", get);
     let migrations = operation("listMigrations", "List the schema's changes, newest first")
         .parameters([
@@ -149,8 +77,10 @@ pub(crate) fn describe(paths: &mut Paths) {
             ),
             query_parameter(
                 "limit",
-                "The maximum number of changes. Without it the response has all changes. With it the response never has more \
-                    than 1000.",
+                &format!(
+                    "The maximum number of changes. Without it the response has all changes. With it the response never has more \
+                        than {CHANGES_MAX}."
+                ),
                 json!({ "type": "integer", "format": "int64", "minimum": 1 }),
             ),
         ])
@@ -218,7 +148,7 @@ fn objects(paths: &mut Paths) {
         )
         .parameters([object(), field])
         .problems(&[400, 404])
-        .answers(200, "The dependents.", exact_object(json!({ "data": list_of(of::<Dependent>()), "hidden": hidden() })));
+        .answers(200, "The dependents.", of::<DependentsAnswer>());
     paths.add("get", "/api/v1/objects/{name}/dependents", dependents);
 }
 

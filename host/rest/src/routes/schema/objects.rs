@@ -3,8 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::HistoryRequest;
 use blockbase_app::schema::{Code, Error, ObjectDefinition, json};
+use blockbase_app::{Dependent, HistoryRequest};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -13,6 +15,14 @@ use crate::request::admission::{Create, Delete, Granted, Objects, Read, Update};
 use crate::request::body::{JsonMembers, JsonText};
 use crate::request::extract::{PathParts, QueryPairs};
 use crate::routes::schema::change;
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct DependentsAnswer {
+    data: Vec<Dependent>,
+    /// The number of dependents that the caller may not read.
+    hidden: usize,
+}
 
 pub(crate) async fn list(
     State(state): State<AppState>,
@@ -74,8 +84,7 @@ pub(crate) async fn dependents(
 ) -> Result<Response, ApiError> {
     query.only(&["field"])?;
     let (dependents, hidden) = state.app.dependents(&caller, &name, query.get("field")).await?;
-    let answer = serde_json::json!({ "data": dependents, "hidden": hidden });
-    Ok(render::json_bytes(StatusCode::OK, answer.to_string().into_bytes()))
+    Ok(render::json(StatusCode::OK, &DependentsAnswer { data: dependents, hidden }))
 }
 
 /// One document of the live schema.
@@ -87,7 +96,7 @@ pub(crate) async fn schema(
 }
 
 /// Entries of the history at once, where a number is asked for.
-const CHANGES_MAX: i64 = 1000;
+pub(crate) const CHANGES_MAX: i64 = 1000;
 
 pub(crate) async fn migrations(
     State(state): State<AppState>,

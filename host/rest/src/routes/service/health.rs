@@ -1,11 +1,12 @@
 //! `/healthz` and `/readyz`.
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use blockbase_app::schema::Code;
 use serde_json::json;
 
 use crate::AppState;
+use crate::answer::error::status;
 
 /// 200 while the process lives.
 pub(crate) async fn alive() -> Response {
@@ -18,8 +19,9 @@ pub(crate) async fn ready(State(state): State<AppState>) -> Response {
     match !leaving && state.app.is_ready().await {
         true => axum::Json(json!({ "status": "ready" })).into_response(),
         false => {
-            let body = json!({ "error": "unavailable", "message": "The server cannot serve requests at the moment." });
-            (StatusCode::SERVICE_UNAVAILABLE, axum::Json(body)).into_response()
+            let body =
+                json!({ "error": Code::Unavailable.as_str(), "message": "The server cannot serve requests at the moment." });
+            (status(Code::Unavailable), axum::Json(body)).into_response()
         }
     }
 }

@@ -1,0 +1,49 @@
+//! Types of answers whose fields are all leaves. They are the same in every schema.
+
+use blockbase_app::PaginationAnswer;
+
+use crate::view::types::{Input, Scalar};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeafType {
+    Pagination,
+    Aggregate,
+    /// What a call for many records wrote.
+    Written,
+    Event,
+}
+
+impl LeafType {
+    /// No object has a name that begins with `svc_`.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            LeafType::Pagination => "PaginationMeta",
+            LeafType::Aggregate => "AggregateResult",
+            LeafType::Written => "SvcWritten",
+            LeafType::Event => "Event",
+        }
+    }
+
+    /// Its fields with their types, in the schema's order.
+    pub(crate) fn fields(self) -> Vec<(&'static str, Input)> {
+        let required = |scalar: Scalar| Input::Scalar(scalar).required();
+        match self {
+            LeafType::Pagination => PaginationAnswer::MEMBERS
+                .map(|name| (name, required(if name.starts_with("has") { Scalar::Boolean } else { Scalar::Int })))
+                .to_vec(),
+            LeafType::Aggregate => vec![
+                ("fn", Input::aggregate_function().required()),
+                ("field", Input::Scalar(Scalar::String)),
+                ("value", Input::Scalar(Scalar::Float)),
+                ("filteredCount", required(Scalar::Int)),
+            ],
+            LeafType::Written => vec![("count", required(Scalar::Int)), ("ids", required(Scalar::Id).list().required())],
+            LeafType::Event => vec![
+                ("id", required(Scalar::Id)),
+                ("topic", required(Scalar::String)),
+                ("occurredAt", required(Scalar::DateTime)),
+                ("payload", required(Scalar::Json)),
+            ],
+        }
+    }
+}
