@@ -1,5 +1,6 @@
 //! Conditions: what they mean, on which routes, and for whom.
 
+mod many;
 mod refused;
 
 use std::collections::BTreeSet;
