@@ -30,7 +30,7 @@ use crate::plan::{Comparison, ListPlan, SearchBy, Selection, Test};
 
 /// Rows that a probe finds at most. One more means that there are many. Two probes of so many rows stay within the steps that a
 /// read of SQLite may take on the calling thread.
-const PROBED_MAX: usize = 500;
+const PROBED_MAX: usize = 1000;
 /// Rows that are judged one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
 /// Rows that a page reads and skips at most. If there are more, a second sort of their places costs more than the probes save.

@@ -53,11 +53,12 @@ async fn fill(admin: &Admin<'_>) {
     for (name, kind, target) in [("project", "many_to_one", "project"), ("tags", "many_to_many", "label")] {
         admin.relate(json!({ "name": name, "kind": kind, "source": "task", "target": target })).await;
     }
-    let project = |number| json!({ "number": number, "code": format!("p{number}"), "kind": kind(number), "text": format!("{}", number % 2) });
-    let projects = make_all(admin, "project", (0..PROJECTS).map(project).collect()).await;
+    let record = |object: &str, number: usize| json!({ "number": number, "code": format!("{object}{number}"), "kind": number % 10, "text": format!("{}", number % 2) });
+    let projects = make_all(admin, "project", (0..PROJECTS).map(|number| record("p", number)).collect()).await;
     let task = |number: usize| {
-        let project = project_of(number).map(|project| &projects[project]);
-        json!({ "number": number, "code": format!("t{number}"), "kind": number % 10, "text": format!("{}", number % 2), "project_id": project })
+        let mut task = record("t", number);
+        task["project_id"] = json!(project_of(number).map(|project| &projects[project]));
+        task
     };
     let tasks = make_all(admin, "task", (0..TASKS).map(task).collect()).await;
     let labels = make_all(
