@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and one that cannot go on has failed")]
 
 mod blocks;
+mod conditions;
 mod events;
 mod identity;
 mod run;
@@ -90,6 +91,14 @@ enum Command {
         /// A `postgres://` URL, or SQLite's file
         database: String,
     },
+    /// The floor of conditions, as a process of its own
+    #[command(hide = true)]
+    ConditionsFloor {
+        /// A `postgres://` URL, or the server's file of SQLite
+        database: String,
+        /// The table of links
+        links: String,
+    },
     /// What knowing the caller costs: enforcement, sign-ins, the identity verdict
     Identity(identity::Options),
     /// What events cost and how soon they arrive: latency, throughput, streams, a backlog
@@ -98,6 +107,8 @@ enum Command {
     Blocks(blocks::Options),
     /// What GraphQL and MCP cost beside REST, and the GraphQL schema of many objects
     Surfaces(surfaces::Options),
+    /// What conditions through relations cost, beside SQL written by hand on the same database
+    Conditions(conditions::Options),
     /// What one caller can take from everybody else, before and now: memory, time, places
     Shares(shares::Options),
 }
@@ -106,10 +117,12 @@ fn main() {
     let arguments = Arguments::parse();
     match arguments.command {
         Some(Command::Floor { database }) => floor::serve(&database),
+        Some(Command::ConditionsFloor { database, links }) => conditions::floor::serve(&database, &links),
         Some(Command::Identity(options)) => identity::run(&options),
         Some(Command::Events(options)) => events::run(&options),
         Some(Command::Blocks(options)) => blocks::run(&options),
         Some(Command::Surfaces(options)) => surfaces::run(&options),
+        Some(Command::Conditions(options)) => conditions::run(&options),
         Some(Command::Shares(options)) => shares::run(&options),
         None => run::run(arguments.options),
     }

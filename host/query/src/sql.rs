@@ -2,6 +2,7 @@
 
 mod param;
 mod read;
+mod related;
 mod rows;
 mod search;
 mod write;

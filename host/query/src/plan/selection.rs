@@ -108,7 +108,7 @@ impl Selection {
         wheres: &[Where],
         reading: &Reading<'_>,
     ) -> Result<Selection> {
-        Selection::counted(object, access, search, filters, wheres, reading).map(|(selection, _)| selection)
+        Selection::counted(object, access, search, filters, wheres, reading).map(|(selection, _)| selection.with_policy())
     }
 
     /// The same, with how many tests were sent.
@@ -141,6 +141,19 @@ impl Selection {
         Ok((Selection { scope: access.scope().clone(), search, conditions, search_by: SearchBy::Index }, tests))
     }
 
+    /// The same with the condition of a row policy among the conditions, so that statements find rows by both alike.
+    fn with_policy(mut self) -> Selection {
+        if let Scope::Where(policy) = &self.scope {
+            let all = Condition::all(std::iter::once(policy.as_ref().clone()).chain(self.conditions).collect());
+            self.conditions = match all {
+                Condition::All(parts) => parts,
+                one => vec![one],
+            };
+            self.scope = Scope::All;
+        }
+        self
+    }
+
     /// The rows that a write is for.
     ///
     /// # Errors
@@ -148,7 +161,7 @@ impl Selection {
     pub fn to_write(object: &Object, access: &Access, wheres: &[Where], reading: &Reading<'_>) -> Result<Selection> {
         let (selection, tests) = Selection::counted(object, access, None, &[], wheres, reading)?;
         match (tests, selection.conditions.is_empty()) {
-            (1.., false) => Ok(selection),
+            (1.., false) => Ok(selection.with_policy()),
             (0, _) => Err(Error::invalid_request("The condition of a call for many records has to test a field.")),
             (_, true) => {
                 Err(Error::invalid_request("Every record meets the condition. A call for many records needs a narrower one."))

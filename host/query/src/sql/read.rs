@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
 
 use super::param::{Param, Statement};
+use super::related::{Page, is_in_order_of_index};
 use super::search::trigram_query;
 use super::write::link_sides;
 use super::writer::Writer;
@@ -51,7 +52,6 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
         writer.sql.push_str(" FROM (SELECT svc_rowid AS svc_place");
     }
     writer.sql.push_str(&format!(" FROM {table}"));
-    writer.selection(&plan.object, &plan.selection);
     let keys: Vec<String> = plan
         .order
         .iter()
@@ -60,15 +60,23 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
             dialect.order(column, &quote(&column.name), *descends)
         })
         .collect();
-    writer.sql.push_str(" ORDER BY ");
-    writer.sql.push_str(&keys.join(", "));
+    let keys = keys.join(", ");
+    let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
+    match limit {
+        Some(limit) if by_place && is_in_order_of_index(plan) => {
+            let tests = writer.page_tests(&plan.object, &plan.selection, &Page { keys: &keys, limit, offset });
+            writer.wherever(&tests);
+        }
+        _ => writer.selection(&plan.object, &plan.selection),
+    }
+    writer.sql.push_str(&format!(" ORDER BY {keys}"));
     // SQLite forgets the order of places that have no limit, and takes no offset without one.
     let limit = limit.or_else(|| (dialect == Dialect::Sqlite).then_some(i64::MAX));
     if let Some(limit) = limit {
         let limit = writer.bind(Param::from(limit));
         writer.sql.push_str(&format!(" LIMIT {limit}"));
     }
-    let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
+    let offset = writer.bind(Param::from(offset));
     writer.sql.push_str(&format!(" OFFSET {offset}"));
     if by_place {
         writer.sql.push_str(&rows_at_places(&table));
@@ -99,6 +107,7 @@ pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Opti
     if let Some(among) = among {
         let list = writer.bind(Param::UuidList(among));
         tests.push(dialect.among("\"id\"", &list));
+        writer.looks_at_few = true;
     }
     tests.extend(writer.selection_tests(object, selection));
     writer.wherever(&tests);

@@ -1,14 +1,14 @@
 //! Writes the parts of statements: columns, tests, the row policy, bound values.
 
-use blockbase_schema::{Column, ColumnType, Object, RelationShape, Value, system};
+use blockbase_schema::{Column, ColumnType, Object, Value, system};
 
 use super::param::{Param, Statement};
+use super::related::Way;
 use super::rows::is_long;
 use super::search::{like_pattern, trigram_query};
-use super::write::link_sides;
 use crate::access::Scope;
-use crate::condition::{Condition, Quantifier, Related};
-use crate::ddl::{VERSION_COLUMN, link_table, search_table};
+use crate::condition::Condition;
+use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
 use crate::plan::{Comparison, CreatePlan, NamePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
 
@@ -17,12 +17,18 @@ pub(super) struct Writer {
     pub(super) sql: String,
     pub(super) params: Vec<Param>,
     /// How many tables of related rows have a name in the statement.
-    related_tables: usize,
+    pub(super) related_tables: usize,
+    /// How conditions on related rows are written.
+    pub(super) way: Way,
+    /// Whether the statement looks at few rows, whatever the conditions leave.
+    pub(super) looks_at_few: bool,
+    /// Tables that the statement makes before it begins: a name and a SELECT each. Only on SQLite.
+    tables: Vec<(&'static str, String)>,
 }
 
 /// Whose columns a condition names, and how.
-struct Place<'a> {
-    object: &'a Object,
+pub(super) struct Place<'a> {
+    pub(super) object: &'a Object,
     /// The table's name in the statement.
     table: String,
     /// Whether columns need the table's name.
@@ -31,12 +37,12 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// The statement's own object.
-    fn of(object: &'a Object) -> Place<'a> {
+    pub(super) fn of(object: &'a Object) -> Place<'a> {
         Place { object, table: quote(object.name()), is_inside: false }
     }
 
     /// Related rows.
-    fn inside(object: &'a Object, alias: &str) -> Place<'a> {
+    pub(super) fn inside(object: &'a Object, alias: &str) -> Place<'a> {
         Place { object, table: alias.to_owned(), is_inside: true }
     }
 
@@ -49,7 +55,7 @@ impl<'a> Place<'a> {
     }
 
     /// A column as a subquery names it.
-    fn outside(&self, column: &str) -> String {
+    pub(super) fn outside(&self, column: &str) -> String {
         format!("{}.{}", self.table, quote(column))
     }
 }
@@ -62,7 +68,7 @@ impl Writer {
         if dialect == Dialect::Postgres {
             sql.push_str(&format!("/* {}.{} */ ", object.id, object.revision));
         }
-        Writer { dialect, sql, params: Vec::new(), related_tables: 0 }
+        Writer { dialect, sql, params: Vec::new(), related_tables: 0, way: Way::ByRow, looks_at_few: false, tables: Vec::new() }
     }
 
     pub(super) fn bind(&mut self, param: Param) -> String {
@@ -77,7 +83,16 @@ impl Writer {
     }
 
     pub(super) fn finish(self) -> Statement {
-        Statement { sql: self.sql, params: self.params }
+        if self.tables.is_empty() {
+            return Statement { sql: self.sql, params: self.params };
+        }
+        let tables: Vec<String> = self.tables.iter().map(|(name, select)| format!("{name} AS MATERIALIZED ({select})")).collect();
+        Statement { sql: format!("WITH {} {}", tables.join(", "), self.sql), params: self.params }
+    }
+
+    /// Adds a table that the statement makes before it begins.
+    pub(super) fn add_table(&mut self, name: &'static str, select: String) {
+        self.tables.push((name, select));
     }
 
     /// Writes all columns, then the row's version.
@@ -148,10 +163,7 @@ impl Writer {
 
     pub(super) fn selection_tests(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let mut tests = self.scope(object, &selection.scope);
-        for condition in &selection.conditions {
-            let test = self.condition(&Place::of(object), condition);
-            tests.push(test);
-        }
+        tests.extend(self.conditions(object, selection));
         if let Some(term) = &selection.search {
             tests.push(self.search(object, term));
         }
@@ -199,7 +211,7 @@ impl Writer {
         self.scope_at(&Place { is_inside: true, ..Place::of(object) }, scope)
     }
 
-    fn scope_at(&mut self, place: &Place<'_>, scope: &Scope) -> Vec<String> {
+    pub(super) fn scope_at(&mut self, place: &Place<'_>, scope: &Scope) -> Vec<String> {
         match scope {
             Scope::All => Vec::new(),
             Scope::Own(actor) => {
@@ -261,7 +273,7 @@ impl Writer {
     }
 
     /// A condition, in parentheses where it is more than one test.
-    fn condition(&mut self, place: &Place<'_>, condition: &Condition) -> String {
+    pub(super) fn condition(&mut self, place: &Place<'_>, condition: &Condition) -> String {
         match condition {
             Condition::Test(predicate) => self.predicate(place, predicate),
             // A test of a null value is unknown to SQL. It is false, so its complement is true.
@@ -275,79 +287,6 @@ impl Writer {
     fn joined(&mut self, place: &Place<'_>, parts: &[Condition], by: &str, none: &str) -> String {
         let tests: Vec<String> = parts.iter().map(|part| self.condition(place, part)).collect();
         if tests.is_empty() { none.to_owned() } else { format!("({})", tests.join(by)) }
-    }
-
-    /// Whether a relation leads to a row that meets a condition, or to none.
-    ///
-    /// A to-one relation without a row is judged on nulls. A condition that nulls do not meet needs a row that meets it. One that they
-    /// meet fails only for a row that does not meet it.
-    fn related(&mut self, place: &Place<'_>, related: &Related) -> String {
-        match related.quantifier {
-            Quantifier::One if related.condition.holds_on_nothing() => {
-                let failing = related.condition.clone().complement();
-                format!("NOT {}", self.exists(place, related, &failing))
-            }
-            Quantifier::One => self.found(place, related),
-            Quantifier::Some => self.exists(place, related, &related.condition),
-            Quantifier::None => format!("NOT {}", self.exists(place, related, &related.condition)),
-        }
-    }
-
-    /// Whether the row of a to-one relation meets the condition.
-    ///
-    /// SQLite looks for the rows that meet it first, so that it can use the index of the foreign key. Postgres does so by itself.
-    fn found(&mut self, place: &Place<'_>, related: &Related) -> String {
-        let RelationShape::Forward { column } = related.shape else { return self.exists(place, related, &related.condition) };
-        if self.dialect == Dialect::Postgres {
-            return self.exists(place, related, &related.condition);
-        }
-        let key = place.outside(&place.object.columns[column].name);
-        let (table, alias, revision) = self.related_table(related);
-        let inside = Place::inside(&related.object, &alias);
-        let mut tests = self.scope_at(&inside, &related.scope);
-        tests.push(self.condition(&inside, &related.condition));
-        format!("{key} IN (SELECT{revision} {alias}.\"id\" FROM {table} AS {alias} WHERE {})", tests.join(" AND "))
-    }
-
-    fn exists(&mut self, place: &Place<'_>, related: &Related, condition: &Condition) -> String {
-        let (table, alias, revision) = self.related_table(related);
-        let id = place.outside(system::ID);
-        let (from, link) = match related.shape {
-            RelationShape::Forward { column } => {
-                let key = place.outside(&place.object.columns[column].name);
-                (format!("{table} AS {alias}"), format!("{alias}.\"id\" = {key}"))
-            }
-            RelationShape::Reverse { column, .. } => {
-                let key = quote(&related.object.columns[column].name);
-                (format!("{table} AS {alias}"), format!("{alias}.{key} = {id}"))
-            }
-            RelationShape::Linked { relationship_id, is_source } => {
-                let (near, far) = link_sides(is_source);
-                let (links, link_alias) = (link_table(relationship_id), format!("{alias}_link"));
-                (
-                    format!("{links} AS {link_alias} JOIN {table} AS {alias} ON {alias}.\"id\" = {link_alias}.{far}"),
-                    format!("{link_alias}.{near} = {id}"),
-                )
-            }
-        };
-        let mut tests = vec![link];
-        let inside = Place::inside(&related.object, &alias);
-        tests.extend(self.scope_at(&inside, &related.scope));
-        if !condition.is_true() {
-            tests.push(self.condition(&inside, condition));
-        }
-        format!("EXISTS (SELECT{revision} 1 FROM {from} WHERE {})", tests.join(" AND "))
-    }
-
-    /// The table of related rows, the name that it has in this place, and on Postgres its number and revision as [`Writer::new`]
-    /// writes them.
-    fn related_table(&mut self, related: &Related) -> (String, String, String) {
-        self.related_tables += 1;
-        let revision = match self.dialect {
-            Dialect::Sqlite => String::new(),
-            Dialect::Postgres => format!(" /* {}.{} */", related.object.id, related.object.revision),
-        };
-        (quote(related.object.name()), format!("svc_related_{}", self.related_tables), revision)
     }
 
     fn predicate(&mut self, place: &Place<'_>, predicate: &Predicate) -> String {

@@ -1,5 +1,6 @@
 //! Conditions: their meaning, the routes that take them, and the rights that they need.
 
+mod many;
 mod refused;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,436 @@
+//! How conditions on related rows are written.
+//!
+//! There are two ways. *By row*: each row of the object looks for its own related rows, with EXISTS and the index of the key. That
+//! is right for few rows, and for a page that is soon full. *By list*: the keys of all related rows that meet the condition are
+//! found once, and each row is looked up among them. That is right for many rows, and for few related rows.
+//!
+//! Postgres knows from its statistics how many rows there are, and makes lists of EXISTS by itself. SQLite does neither: it takes
+//! an EXISTS by row, and makes the whole list of an IN before the first row. So the statements for SQLite contain both ways and
+//! small probes, and decide while they run:
+//!
+//! - A statement that needs all rows makes lists. The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by
+//!   row before that, so no list is made for a statement whose other tests leave few rows.
+//! - A page in the order of an index first looks for the related rows that meet one of its conditions. If there are few, they lead
+//!   to the rows of the page. Otherwise rows are judged in their order until the page is full.
+//!
+//! A condition that only one related row can meet, because it compares a unique column, needs no choice: its key is compared.
+
+use std::borrow::Cow;
+
+use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
+
+use super::param::Param;
+use super::write::link_sides;
+use super::writer::{Place, Writer};
+use crate::access::Scope;
+use crate::condition::{Condition, Quantifier, Related};
+use crate::ddl::link_table;
+use crate::dialect::{Dialect, quote};
+use crate::plan::{Comparison, ListPlan, SearchBy, Selection, Test};
+
+/// Rows that a probe finds at most. One more means that there are many. Two probes of so many rows stay within the steps that a
+/// read of SQLite may take on the calling thread.
+const PROBED_MAX: usize = 1000;
+/// Rows that are judged one by one before a list is made.
+const ROWS_FIRST_MAX: usize = 250;
+/// Rows that a page reads and skips at most. If there are more, a second sort of their places costs more than the probes save.
+const PAGE_ROWS_MAX: i64 = 5000;
+/// Values that conditions may bind in a statement that contains them several times.
+const REPEATED_VALUES_MAX: usize = 1000;
+
+/// The way in which conditions on related rows are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    ByRow,
+    ByList,
+    /// The rows of the probe `svc_first` by row, all others by list.
+    FirstByRow,
+    /// The same for a page. A foreign key is judged by row, since one row is as soon found as a place in a list.
+    Page,
+}
+
+/// A page in the order of an index: its order as SQL, and how many rows it reads and skips.
+pub(super) struct Page<'a> {
+    pub(super) keys: &'a str,
+    pub(super) limit: i64,
+    pub(super) offset: i64,
+}
+
+/// Whether SQLite can read the rows of a list in its order, by an index, and stop when the page is full.
+pub(super) fn is_in_order_of_index(plan: &ListPlan) -> bool {
+    let column = |index: usize| plan.object.columns[index].name.as_str();
+    let is_indexed = |name: &str| {
+        name == system::CREATED_AT || plan.object.definition.fields.iter().any(|field| field.name == name && field.indexed)
+    };
+    match plan.order.as_slice() {
+        [(only, _)] => column(*only) == system::ID,
+        [(first, descends), (second, also_descends)] => {
+            is_indexed(column(*first)) && column(*second) == system::ID && descends == also_descends
+        }
+        _ => false,
+    }
+}
+
+impl Writer {
+    /// The tests of the conditions, in a statement that needs all rows.
+    pub(super) fn conditions(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
+        let parts = &selection.conditions;
+        if self.dialect == Dialect::Postgres || self.looks_at_few || parts.iter().all(is_plain) {
+            return self.conditions_by(object, parts, Way::ByRow);
+        }
+        if selection.search.is_some() || selection.indexed_term(object).is_some() {
+            // A search leaves few rows, unless it is known to leave many.
+            let leaves_many = matches!(selection.search_by, SearchBy::Index);
+            return self.conditions_by(object, parts, if leaves_many { Way::ByList } else { Way::ByRow });
+        }
+        let is_narrowed = selection.scope != Scope::All || parts.iter().any(is_plain);
+        if !is_narrowed || values(parts) > REPEATED_VALUES_MAX {
+            return self.conditions_by(object, parts, Way::ByList);
+        }
+        self.first_rows(object, selection, None);
+        // One of the lists leads to the rows, unless another index does. The row policy has one.
+        let is_led = selection.scope != Scope::All || parts.iter().any(|part| is_indexed(object, part));
+        let lead = if is_led { None } else { leading(parts) };
+        let by = |place: usize| if lead == Some(place) { Way::ByList } else { Way::FirstByRow };
+        parts
+            .iter()
+            .enumerate()
+            .flat_map(|(place, part)| self.conditions_by(object, std::slice::from_ref(part), by(place)))
+            .collect()
+    }
+
+    /// The tests of a page of SQLite in the order of an index.
+    pub(super) fn page_tests(&mut self, object: &Object, selection: &Selection, page: &Page<'_>) -> Vec<String> {
+        let parts = &selection.conditions;
+        let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
+        let rows = page.limit.saturating_add(page.offset);
+        if is_searched || rows > PAGE_ROWS_MAX || parts.iter().all(is_plain) || values(parts) > REPEATED_VALUES_MAX {
+            return self.selection_tests(object, selection);
+        }
+        let probe = match parts.iter().any(|part| is_single(object, part)) {
+            // They leave one row at most, or those of one key, which its index has in their order.
+            true => None,
+            false => self.probe(object, selection),
+        };
+        self.first_rows(object, selection, Some(page.keys));
+        let mut tests = self.scope(object, &selection.scope);
+        tests.extend(self.conditions_by(object, parts, Way::Page));
+        let Some(has_few) = probe else { return tests };
+        let rows = self.bind(Param::from(rows));
+        vec![format!(
+            "svc_rowid IN (SELECT svc_place FROM svc_few WHERE {has_few} UNION ALL SELECT svc_place FROM (SELECT svc_rowid AS svc_place \
+             FROM {} WHERE {} ORDER BY {} LIMIT CASE WHEN {has_few} THEN 0 ELSE {rows} END))",
+            quote(object.name()),
+            tests.join(" AND "),
+            page.keys
+        )]
+    }
+
+    /// Adds `svc_few`: the rows of the selection, if a condition on related rows leads to few of them. Returns the test whether it has
+    /// all of them; `None` if no condition leads anywhere.
+    fn probe(&mut self, object: &Object, selection: &Selection) -> Option<String> {
+        let parts = &selection.conditions;
+        let most = PROBED_MAX + 1;
+        let (lead, found) = match leading(parts).map(|place| (place, &parts[place])) {
+            Some((lead, Condition::Related(related))) => {
+                let mut list = self.by(Way::ByList, |writer| writer.keys(related, &related.condition));
+                list.push_str(&format!(" LIMIT {most}"));
+                self.add_table("svc_found", list);
+                let key = key_of(object, related);
+                let has_few = format!("(SELECT count(*) FROM svc_found) <= {PROBED_MAX}");
+                (lead, Some((format!("{key} IN (SELECT svc_key FROM svc_found WHERE {has_few})"), has_few)))
+            }
+            _ => (parts.iter().position(|part| leads(object, part) && !is_plain(part))?, None),
+        };
+        let mut tests = self.scope(object, &selection.scope);
+        for (place, part) in parts.iter().enumerate() {
+            match &found {
+                Some((test, _)) if place == lead => tests.push(test.clone()),
+                _ if place == lead => tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByList)),
+                _ => tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow)),
+            }
+        }
+        let table = quote(object.name());
+        self.add_table(
+            "svc_few",
+            format!("SELECT svc_rowid AS svc_place FROM {table} WHERE {} LIMIT {most}", tests.join(" AND ")),
+        );
+        let has_few = format!("(SELECT count(*) FROM svc_few) <= {PROBED_MAX}");
+        Some(match found {
+            Some((_, found_few)) => format!("({found_few} AND {has_few})"),
+            None => has_few,
+        })
+    }
+
+    /// Adds `svc_first`: the first rows that the tests of the object's own columns leave.
+    fn first_rows(&mut self, object: &Object, selection: &Selection, keys: Option<&str>) {
+        let mut tests = self.scope(object, &selection.scope);
+        for part in selection.conditions.iter().filter(|part| is_plain(part)) {
+            tests.extend(self.conditions_by(object, std::slice::from_ref(part), Way::ByRow));
+        }
+        let mut sql = format!("SELECT svc_rowid AS svc_place FROM {}", quote(object.name()));
+        if !tests.is_empty() {
+            sql.push_str(&format!(" WHERE {}", tests.join(" AND ")));
+        }
+        if let Some(keys) = keys {
+            sql.push_str(&format!(" ORDER BY {keys}"));
+        }
+        sql.push_str(&format!(" LIMIT {ROWS_FIRST_MAX}"));
+        self.add_table("svc_first", sql);
+    }
+
+    fn conditions_by(&mut self, object: &Object, parts: &[Condition], way: Way) -> Vec<String> {
+        self.by(way, |writer| parts.iter().map(|part| writer.condition(&Place::of(object), part)).collect())
+    }
+
+    /// Writes something in another way.
+    fn by<T>(&mut self, way: Way, write: impl FnOnce(&mut Writer) -> T) -> T {
+        let before = std::mem::replace(&mut self.way, way);
+        let written = write(self);
+        self.way = before;
+        written
+    }
+
+    /// Whether a relation leads to a row that meets a condition, or to none.
+    ///
+    /// A to-one relation without a row is judged on nulls. A condition that nulls do not meet needs a row that meets it. One that they
+    /// meet fails only for a row that does not meet it.
+    pub(super) fn related(&mut self, place: &Place<'_>, related: &Related) -> String {
+        let (condition, negated) = sought(related);
+        if is_of_one(related, &condition) {
+            return self.compared(place, related, &condition, negated);
+        }
+        let by_row = |writer: &mut Writer| writer.by(Way::ByRow, |writer| writer.exists(place, related, &condition, negated));
+        let by_list = |writer: &mut Writer| writer.by(Way::ByList, |writer| writer.listed(place, related, &condition, negated));
+        match (self.way, related.shape) {
+            (Way::ByRow, _) | (Way::Page, RelationShape::Forward { .. }) => by_row(self),
+            (Way::ByList, _) => by_list(self),
+            (Way::FirstByRow | Way::Page, _) => {
+                let (by_row, by_list) = (by_row(self), by_list(self));
+                format!("CASE WHEN svc_rowid IN (SELECT svc_place FROM svc_first) THEN {by_row} ELSE {by_list} END")
+            }
+        }
+    }
+
+    /// The same for a condition that one related row can meet at most.
+    ///
+    /// The subquery has no row or one: it compares a unique column with a value, and all other tests, the row policy among them, only
+    /// take rows away. Without a row it is null, as it is if the row has no key. Nothing is equal to null, and every key is distinct
+    /// from it. A foreign key that is null leads to no row, so it meets what is negated.
+    fn compared(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
+        let key = outer_key(place, related);
+        let found = self.by(Way::ByRow, |writer| writer.keys(related, condition));
+        match (negated, related.shape) {
+            (false, _) => format!("{key} = ({found})"),
+            (true, RelationShape::Forward { .. }) => {
+                format!("({key} IS NULL OR {key} {} ({found}))", self.dialect.is_distinct())
+            }
+            (true, _) => format!("{key} {} ({found})", self.dialect.is_distinct()),
+        }
+    }
+
+    /// By list. A list that is looked through for absence must not contain null, which is neither equal to a key nor unequal.
+    fn listed(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
+        let key = outer_key(place, related);
+        let list = self.keys(related, condition);
+        match (negated, related.shape) {
+            (false, _) => format!("{key} IN ({list})"),
+            (true, RelationShape::Forward { .. }) => format!("({key} IS NULL OR {key} NOT IN ({list}))"),
+            // The plus keeps SQLite from going through the index of the key for this test.
+            (true, RelationShape::Reverse { column, .. }) if !related.object.columns[column].required => {
+                format!("{key} NOT IN (SELECT svc_key FROM ({list}) WHERE +svc_key IS NOT NULL)")
+            }
+            (true, _) => format!("{key} NOT IN ({list})"),
+        }
+    }
+
+    /// `SELECT …`: the keys, called `svc_key`, of the related rows that meet a condition. They are what [`outer_key`] is compared with.
+    fn keys(&mut self, related: &Related, condition: &Condition) -> String {
+        let (table, alias, revision) = self.related_table(related);
+        let (key, from) = match related.shape {
+            RelationShape::Forward { .. } => (format!("{alias}.\"id\""), format!("{table} AS {alias}")),
+            RelationShape::Reverse { column, .. } => {
+                (format!("{alias}.{}", quote(&related.object.columns[column].name)), format!("{table} AS {alias}"))
+            }
+            RelationShape::Linked { relationship_id, is_source } => {
+                let (near, far) = link_sides(is_source);
+                let (links, link_alias) = (link_table(relationship_id), format!("{alias}_link"));
+                let from = match takes_all(related, condition) {
+                    true => format!("{links} AS {link_alias}"),
+                    // In this order: an index of the links leads from a related row to its links.
+                    false => {
+                        format!("{table} AS {alias} CROSS JOIN {links} AS {link_alias} ON {link_alias}.{far} = {alias}.\"id\"")
+                    }
+                };
+                (format!("{link_alias}.{near}"), from)
+            }
+        };
+        let inside = Place::inside(&related.object, &alias);
+        let mut tests = self.scope_at(&inside, &related.scope);
+        if !condition.is_true() {
+            tests.push(self.condition(&inside, condition));
+        }
+        let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
+        format!("SELECT{revision} {key} AS svc_key FROM {from}{tests}")
+    }
+
+    /// By row.
+    fn exists(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
+        let (table, alias, revision) = self.related_table(related);
+        let key = outer_key(place, related);
+        let (from, link) = match related.shape {
+            RelationShape::Forward { .. } => (format!("{table} AS {alias}"), format!("{alias}.\"id\" = {key}")),
+            RelationShape::Reverse { column, .. } => {
+                let column = quote(&related.object.columns[column].name);
+                (format!("{table} AS {alias}"), format!("{alias}.{column} = {key}"))
+            }
+            RelationShape::Linked { relationship_id, is_source } => {
+                let (near, far) = link_sides(is_source);
+                let (links, link_alias) = (link_table(relationship_id), format!("{alias}_link"));
+                let join = if self.dialect == Dialect::Sqlite { "CROSS JOIN" } else { "JOIN" };
+                let from = match takes_all(related, condition) {
+                    true => format!("{links} AS {link_alias}"),
+                    false => format!("{links} AS {link_alias} {join} {table} AS {alias} ON {alias}.\"id\" = {link_alias}.{far}"),
+                };
+                (from, format!("{link_alias}.{near} = {key}"))
+            }
+        };
+        let inside = Place::inside(&related.object, &alias);
+        let mut tests = self.scope_at(&inside, &related.scope);
+        if !condition.is_true() {
+            tests.push(self.condition(&inside, condition));
+        }
+        let tests = match (self.dialect, tests.is_empty()) {
+            (_, true) => String::new(),
+            (Dialect::Postgres, false) => format!(" AND {}", tests.join(" AND ")),
+            // The plus keeps SQLite from an index of these tests. It would go through all related rows that meet them, for each row.
+            (Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
+        };
+        let not = if negated { "NOT " } else { "" };
+        format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests})")
+    }
+
+    /// The table of related rows, the name that it has in this place, and on Postgres its number and revision as [`Writer::new`]
+    /// writes them.
+    fn related_table(&mut self, related: &Related) -> (String, String, String) {
+        self.related_tables += 1;
+        let revision = match self.dialect {
+            Dialect::Sqlite => String::new(),
+            Dialect::Postgres => format!(" /* {}.{} */", related.object.id, related.object.revision),
+        };
+        (quote(related.object.name()), format!("svc_related_{}", self.related_tables), revision)
+    }
+}
+
+/// What related rows are looked for, and whether there has to be none.
+fn sought(related: &Related) -> (Cow<'_, Condition>, bool) {
+    match related.quantifier {
+        Quantifier::One if related.condition.holds_on_nothing() => (Cow::Owned(related.condition.clone().complement()), true),
+        Quantifier::One | Quantifier::Some => (Cow::Borrowed(&related.condition), false),
+        Quantifier::None => (Cow::Borrowed(&related.condition), true),
+    }
+}
+
+/// Whether rows without related rows, or with none that is looked for, meet it.
+fn is_negated(related: &Related) -> bool {
+    related.quantifier == Quantifier::None || (related.quantifier == Quantifier::One && related.condition.holds_on_nothing())
+}
+
+/// The column of the object that leads to the related rows.
+fn key_of(object: &Object, related: &Related) -> String {
+    match related.shape {
+        RelationShape::Forward { column } => quote(&object.columns[column].name),
+        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => quote(system::ID),
+    }
+}
+
+/// The same as a subquery names it.
+fn outer_key(place: &Place<'_>, related: &Related) -> String {
+    match related.shape {
+        RelationShape::Forward { column } => place.outside(&place.object.columns[column].name),
+        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => place.outside(system::ID),
+    }
+}
+
+/// Whether every related row takes part and meets the condition, so that links need no look at the rows behind them.
+fn takes_all(related: &Related, condition: &Condition) -> bool {
+    related.scope == Scope::All && condition.is_true()
+}
+
+/// Whether only one row can meet a condition, because it compares a unique column with a value.
+fn is_of_one_row(object: &Object, condition: &Condition) -> bool {
+    match condition {
+        Condition::Test(predicate) => {
+            let column = &object.columns[predicate.column];
+            // A list is equal to each of its elements.
+            let is_equal = matches!(&predicate.test, Test::Compare(Comparison::Equal, value) if *value != Value::Null);
+            is_equal && column.unique && column.ty != ColumnType::TextList
+        }
+        Condition::All(parts) => parts.iter().any(|part| is_of_one_row(object, part)),
+        Condition::Not(_) | Condition::Any(_) | Condition::Related(_) => false,
+    }
+}
+
+/// Whether only one related row can meet a condition, so that it leads to one key. A row has any number of links.
+fn is_of_one(related: &Related, condition: &Condition) -> bool {
+    !matches!(related.shape, RelationShape::Linked { .. }) && is_of_one_row(&related.object, condition)
+}
+
+/// Whether a condition looks at no related rows, or at one.
+fn is_plain(condition: &Condition) -> bool {
+    match condition {
+        Condition::Test(_) | Condition::Not(_) => true,
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().all(is_plain),
+        Condition::Related(related) => is_of_one(related, &sought(related).0),
+    }
+}
+
+/// Whether an index leads to the rows that meet a condition, and whether these are one row, or rows of one key.
+fn is_single(object: &Object, condition: &Condition) -> bool {
+    match condition {
+        Condition::Related(related) => !is_negated(related) && is_of_one(related, &related.condition),
+        condition => is_of_one_row(object, condition),
+    }
+}
+
+/// Whether an index leads to the rows that meet a condition of their own columns.
+fn is_indexed(object: &Object, condition: &Condition) -> bool {
+    match condition {
+        Condition::Test(predicate) => {
+            let column = &object.columns[predicate.column];
+            let is_sought = matches!(&predicate.test, Test::Compare(Comparison::Equal, _) | Test::In { negated: false, .. });
+            is_sought && (column.is_sorted || column.unique || column.reference.is_some())
+        }
+        condition => is_single(object, condition),
+    }
+}
+
+/// Whether an index leads to the rows that meet a condition, of their own columns or of related rows.
+fn leads(object: &Object, condition: &Condition) -> bool {
+    match condition {
+        Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| leads(object, part)),
+        Condition::Related(related) => !is_negated(related),
+        condition => is_indexed(object, condition),
+    }
+}
+
+/// The place of the condition on related rows that best leads to rows: one that an index of the related object answers, or the first.
+fn leading(parts: &[Condition]) -> Option<usize> {
+    let is_leading = |part: &&Condition| matches!(part, Condition::Related(related) if !is_negated(related)) && !is_plain(part);
+    let by_index = |part: &Condition| match part {
+        Condition::Related(related) => match &related.condition {
+            Condition::All(parts) => parts.iter().any(|part| is_indexed(&related.object, part)),
+            condition => is_indexed(&related.object, condition),
+        },
+        _ => false,
+    };
+    let places = || parts.iter().enumerate().filter(|(_, part)| is_leading(part));
+    places().find(|(_, part)| by_index(part)).or_else(|| places().next()).map(|(place, _)| place)
+}
+
+fn values(parts: &[Condition]) -> usize {
+    parts.iter().map(Condition::values).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+use std::sync::Arc;
+
+use blockbase_schema::{Registry, Relationship, StoredObject};
+use serde_json::{Value, json};
+
+use crate::access::{Action, Decision, Permissions};
+use crate::condition::{Bounds, Variables};
+use crate::{Dialect, ListRequest, Reading, sql};
+
+fn registry() -> Registry {
+    let fields = json!([
+        { "name": "code", "type": "text", "isUnique": true },
+        { "name": "kind", "type": "integer", "indexed": true },
+        { "name": "state", "type": "text" },
+    ]);
+    let object = |id: i64, name: &str| StoredObject {
+        id,
+        revision: 1,
+        keys: vec![1, 2, 3],
+        definition: serde_json::from_value(json!({ "name": name, "fields": fields })).expect("a definition"),
+    };
+    let relationship = |id, name: &str, kind: &str, target: &str| Relationship {
+        id,
+        definition: serde_json::from_value(json!({ "name": name, "kind": kind, "source": "task", "target": target }))
+            .expect("a definition"),
+    };
+    let objects = vec![object(1, "task"), object(2, "project"), object(3, "label")];
+    let relationships =
+        vec![relationship(1, "project", "many_to_one", "project"), relationship(2, "tags", "many_to_many", "label")];
+    Registry::new(1, objects, relationships).expect("a registry")
+}
+
+/// The statements of a list and of its total. Both bind as many values as they name.
+fn written(dialect: Dialect, object: &str, condition: Value, sort: &str) -> [String; 2] {
+    let registry = registry();
+    let access = Permissions::unrestricted().decide("any", Action::Read).and_then(Decision::plain).expect("a right");
+    let condition = condition.to_string();
+    let request = ListRequest::from_parameters([("where", condition.as_str()), ("sort", sort)]).expect("a request");
+    let reading = Reading { registry: &registry, decide: &|_| Ok(access.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
+    let object = Arc::clone(registry.object(object).expect("an object"));
+    let plan = crate::plan::ListPlan::new(&object, &access, &request, &reading, Vec::new()).expect("a plan");
+    [sql::list(dialect, &plan), sql::count(dialect, &object, &plan.selection)].map(|statement| {
+        for number in 1..=statement.params.len() {
+            assert!(statement.sql.contains(&dialect.placeholder(number)), "{number} of {}", statement.sql);
+        }
+        assert!(!statement.sql.contains(&dialect.placeholder(statement.params.len() + 1)), "{}", statement.sql);
+        statement.sql
+    })
+}
+
+#[test]
+fn one_related_row_is_compared_by_its_key() {
+    for (object, condition, sqlite) in [
+        ("task", json!({ "project.code": "x" }), r#""task"."project_id" = (SELECT svc_related_1."id""#),
+        ("task", json!({ "project": { "code": "x", "kind": 1 } }), r#""task"."project_id" = (SELECT svc_related_1."id""#),
+        ("task", json!({ "project.id": "20000000-0000-4000-8000-00000000000a" }), r#""task"."project_id" = (SELECT"#),
+        (
+            "task",
+            json!({ "project.code": { "neq": "x" } }),
+            r#"("task"."project_id" IS NULL OR "task"."project_id" IS NOT (SELECT"#,
+        ),
+        (
+            "project",
+            json!({ "task_by_project": { "some": { "code": "x" } } }),
+            r#""project"."id" = (SELECT svc_related_1."project_id""#,
+        ),
+        ("project", json!({ "task_by_project": { "none": { "code": "x" } } }), r#""project"."id" IS NOT (SELECT"#),
+    ] {
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            let expected = match dialect {
+                Dialect::Sqlite => sqlite.to_owned(),
+                Dialect::Postgres => sqlite.replace("IS NOT (", "IS DISTINCT FROM (").replace("(SELECT", "(SELECT /* "),
+            };
+            let expected = expected.split("/* ").next().expect("a part");
+            for statement in written(dialect, object, condition.clone(), "") {
+                assert!(statement.contains(expected) && !statement.contains("WITH"), "{expected}: {statement}");
+            }
+        }
+    }
+    // A row has many links, and many rows are equal to what is not unique, or not compared with one value.
+    for condition in [
+        json!({ "tags": { "some": { "code": "x" } } }),
+        json!({ "project": { "kind": 1 } }),
+        json!({ "project": { "code": { "in": ["x", "y"] } } }),
+        json!({ "project": { "_or": [{ "code": "x" }, { "code": "y" }] } }),
+        json!({ "project": { "code": { "gt": "x" } } }),
+    ] {
+        for statement in written(Dialect::Sqlite, "task", condition, "") {
+            assert!(!statement.contains("= (SELECT"), "{statement}");
+        }
+    }
+}
+
+#[test]
+fn postgres_has_no_lists_and_no_probes() {
+    for condition in [
+        json!({ "project": { "kind": 1 } }),
+        json!({ "project": { "kind": { "neq": 1 } } }),
+        json!({ "kind": 1, "tags": { "some": { "kind": 1 }, "none": { "kind": 2 } } }),
+    ] {
+        for statement in written(Dialect::Postgres, "task", condition, "") {
+            assert!(statement.contains("EXISTS (SELECT /* ") && !statement.contains(" IN ("), "{statement}");
+            assert!(!statement.contains("svc_f") && !statement.contains("+("), "{statement}");
+        }
+    }
+}
+
+#[test]
+fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
+    let some = json!({ "task_by_project": { "some": { "state": "x" } } });
+    let list = r#""project"."id" IN (SELECT svc_related_1."project_id""#;
+    let [page, total] = written(Dialect::Sqlite, "project", some.clone(), "");
+    assert!(total.contains(list) && !total.contains("EXISTS") && !total.contains("WITH"), "{total}");
+    for probe in ["svc_found AS MATERIALIZED", "svc_few AS MATERIALIZED", "svc_first AS MATERIALIZED", "EXISTS", " IN (SELECT"] {
+        assert!(page.contains(probe), "{probe}: {page}");
+    }
+    // All rows are sorted, so the page is no shorter than the total.
+    let [sorted, _] = written(Dialect::Sqlite, "project", some, "state");
+    assert!(sorted.contains(list) && !sorted.contains("WITH"), "{sorted}");
+
+    // Other tests may leave few rows, which are judged one by one.
+    let beside = json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } });
+    let [_, total] = written(Dialect::Sqlite, "project", beside, "");
+    assert!(total.contains("CASE WHEN svc_rowid IN (SELECT svc_place FROM svc_first) THEN EXISTS"), "{total}");
+
+    // What no row is sought for has no probe of such rows.
+    let none = json!({ "task_by_project": { "none": { "state": "x" } } });
+    let [page, total] = written(Dialect::Sqlite, "project", none, "");
+    assert!(page.contains("svc_first") && !page.contains("svc_few"), "{page}");
+    assert!(total.contains("NOT IN (SELECT svc_key FROM ") && total.contains("+svc_key IS NOT NULL"), "{total}");
+
+    // Conditions with very many values are written once.
+    let values: Vec<u32> = (0..1000).collect();
+    let many = json!({ "project": { "_or": [{ "kind": { "in": values } }, { "kind": { "gt": 5000 } }] } });
+    let [page, _] = written(Dialect::Sqlite, "task", many, "");
+    assert!(!page.contains("WITH"), "{page}");
+}

@@ -1,0 +1,240 @@
+//! Conditions on related rows that are so many that the statements for SQLite take another way.
+
+use std::collections::BTreeSet;
+
+use blockbase_tests::{Admin, on_both_engines};
+use serde_json::{Value, json};
+
+use crate::data::conditions::encoded;
+
+const PROJECTS: usize = 1_200;
+const TASKS: usize = 6_000;
+const LABELS: usize = 12;
+
+/// Three in four tasks have a project. The older the task, the older its project.
+fn project_of(task: usize) -> Option<usize> {
+    (task % 4 != 3).then_some(task * PROJECTS / TASKS)
+}
+
+fn is_labeled(task: usize, label: usize) -> bool {
+    // The last label is on few tasks, the others on hundreds to thousands.
+    task.is_multiple_of(if label + 1 == LABELS { 1_500 } else { label + 1 })
+}
+
+fn kind(project: usize) -> usize {
+    project % 10
+}
+
+/// Whether a project has such a task.
+fn has_task(project: usize, test: impl Fn(usize) -> bool) -> bool {
+    let first = project * TASKS / PROJECTS;
+    (first..first + TASKS / PROJECTS).any(|task| project_of(task) == Some(project) && test(task))
+}
+
+async fn make_all(admin: &Admin<'_>, object: &str, records: Vec<Value>) -> Vec<String> {
+    let mut ids = Vec::new();
+    for chunk in records.chunks(1000) {
+        let made = admin.post(&format!("/api/v1/data/{object}/bulk"), json!({ "data": chunk })).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        ids.extend(made.json()["ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()));
+    }
+    ids
+}
+
+/// `task` (project, tags) with numbers from 0 on, and so for `project` and `label`.
+async fn fill(admin: &Admin<'_>) {
+    let number = json!({ "name": "number", "type": "integer", "required": true, "indexed": true });
+    let code = json!({ "name": "code", "type": "text", "isUnique": true });
+    let kind_of = json!({ "name": "kind", "type": "integer", "indexed": true });
+    let text = json!({ "name": "text", "type": "text" });
+    admin.define("task", json!([number, code, kind_of, text])).await;
+    admin.define("project", json!([number, code, kind_of, text])).await;
+    admin.define("label", json!([number, text])).await;
+    for (name, kind, target) in [("project", "many_to_one", "project"), ("tags", "many_to_many", "label")] {
+        admin.relate(json!({ "name": name, "kind": kind, "source": "task", "target": target })).await;
+    }
+    let record = |object: &str, number: usize| json!({ "number": number, "code": format!("{object}{number}"), "kind": number % 10, "text": format!("{}", number % 2) });
+    let projects = make_all(admin, "project", (0..PROJECTS).map(|number| record("p", number)).collect()).await;
+    let task = |number: usize| {
+        let mut task = record("t", number);
+        task["project_id"] = json!(project_of(number).map(|project| &projects[project]));
+        task
+    };
+    let tasks = make_all(admin, "task", (0..TASKS).map(task).collect()).await;
+    let labels = make_all(
+        admin,
+        "label",
+        (0..LABELS).map(|number| json!({ "number": number, "text": format!("{}", number % 2) })).collect(),
+    )
+    .await;
+    for (label, id) in labels.iter().enumerate() {
+        let linked: Vec<&String> = (0..TASKS).filter(|task| is_labeled(*task, label)).map(|task| &tasks[task]).collect();
+        for chunk in linked.chunks(500) {
+            let answer = admin.post(&format!("/api/v1/data/label/{id}/links/tags"), json!({ "ids": chunk })).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+        }
+    }
+}
+
+/// What is wrong with the answers for a condition that these rows meet: totals, and pages in several orders.
+async fn problem(admin: &Admin<'_>, object: &str, condition: &Value, expected: &BTreeSet<usize>) -> Option<String> {
+    let path = format!("/api/v1/data/{object}?select=number&where={}", encoded(&condition.to_string()));
+    let aggregate = format!("/api/v1/data/{object}/aggregate?fn=count&where={}", encoded(&condition.to_string()));
+    let counted = admin.get(&aggregate).await;
+    if counted.status != 200 || counted.data()["value"] != expected.len() {
+        return Some(format!("\n  {object} {condition}: {} expected, counted {}", expected.len(), counted.text));
+    }
+    let ascending: Vec<usize> = expected.iter().copied().collect();
+    for (query, offset) in
+        [("count=none&sort=number", 0), ("sort=number", 40), ("sort=number", 5_400), ("count=none&sort=text,number", 0)]
+    {
+        let answer = admin.get(&format!("{path}&{query}&limit=25&offset={offset}")).await;
+        let found: Vec<usize> = numbers(&answer.json());
+        let mut ordered = ascending.clone();
+        if query.contains("text") {
+            ordered.sort_by_key(|number| (number % 2, *number));
+        }
+        let page: Vec<usize> = ordered.iter().copied().skip(offset).take(25).collect();
+        let total = &answer.json()["pagination"]["totalCount"];
+        let has_next = answer.json()["pagination"]["hasNextPage"] == (offset + 25 < ordered.len());
+        if found != page || !has_next || !(total.is_null() || *total == ordered.len()) {
+            return Some(format!("\n  {object} {condition}, {query} from {offset}: {page:?} expected, not {}", answer.text));
+        }
+    }
+    // All pages in the usual order, which is by the time of creation.
+    let newest = admin.get(&format!("{path}&count=none&limit=100")).await;
+    let found = numbers(&newest.json());
+    let is_full = found.len() == expected.len().min(100) && found.iter().all(|number| expected.contains(number));
+    (!is_full).then(|| format!("\n  {object} {condition}: not {}", newest.text))
+}
+
+fn numbers(list: &Value) -> Vec<usize> {
+    let rows = list["data"].as_array().map_or(&[][..], Vec::as_slice);
+    rows.iter().filter_map(|row| row["number"].as_u64()).map(|number| number as usize).collect()
+}
+
+type Expected = Box<dyn Fn(usize) -> bool>;
+
+/// Conditions on projects, and whether one of a number meets each.
+fn of_projects() -> Vec<(Value, Expected)> {
+    let tasks = |condition: Value| json!({ "task_by_project": condition });
+    let row = |condition: Value, meets: fn(usize) -> bool| (condition, Box::new(meets) as Expected);
+    vec![
+        row(tasks(json!({ "some": {} })), |project| has_task(project, |_| true)),
+        row(tasks(json!({ "none": {} })), |project| !has_task(project, |_| true)),
+        // Rare, frequent, unique; and only of the oldest projects.
+        row(tasks(json!({ "some": { "number": { "in": [0, 17, 2000, 5999] } } })), |project| {
+            has_task(project, |task| [0, 17, 2000, 5999].contains(&task))
+        }),
+        row(tasks(json!({ "some": { "text": "0" } })), |project| has_task(project, |task| task % 2 == 0)),
+        row(tasks(json!({ "none": { "text": "0" } })), |project| !has_task(project, |task| task % 2 == 0)),
+        row(tasks(json!({ "some": { "code": "t4000" } })), |project| has_task(project, |task| task == 4000)),
+        row(tasks(json!({ "none": { "code": "t4000" } })), |project| !has_task(project, |task| task == 4000)),
+        row(tasks(json!({ "some": { "code": "t3" } })), |_| false),
+        row(tasks(json!({ "none": { "code": "t3" } })), |_| true),
+        row(tasks(json!({ "none": { "code": "nothing" } })), |_| true),
+        row(tasks(json!({ "some": { "number": { "lt": 3000 } } })), |project| has_task(project, |task| task < 3000)),
+        row(tasks(json!({ "some": { "number": { "gte": 3000 } } })), |project| has_task(project, |task| task >= 3000)),
+        row(tasks(json!({ "none": { "number": { "gte": 3000 } } })), |project| !has_task(project, |task| task >= 3000)),
+        row(tasks(json!({ "every": { "text": "0" } })), |project| !has_task(project, |task| task % 2 != 0)),
+        // Beside tests that leave few rows, and many.
+        row(json!({ "code": "p7", "task_by_project": { "some": { "text": "0" } } }), |project| project == 7),
+        row(json!({ "kind": 3, "task_by_project": { "some": { "kind": 2 } } }), |project| {
+            kind(project) == 3 && has_task(project, |task| task % 10 == 2)
+        }),
+        row(json!({ "text": "1", "task_by_project": { "some": { "kind": { "gte": 4 } } } }), |project| {
+            project % 2 == 1 && has_task(project, |task| task % 10 >= 4)
+        }),
+        row(json!({ "text": "1", "task_by_project": { "none": { "kind": { "gte": 8 } } } }), |project| {
+            project % 2 == 1 && !has_task(project, |task| task % 10 >= 8)
+        }),
+        row(json!({ "text": "1", "task_by_project": { "some": { "kind": 8 }, "none": { "text": "1" } } }), |project| {
+            project % 2 == 1 && has_task(project, |task| task % 10 == 8) && !has_task(project, |task| task % 2 == 1)
+        }),
+        row(json!({ "_or": [{ "kind": 1 }, { "task_by_project": { "some": { "kind": 2 } } }] }), |project| {
+            kind(project) == 1 || has_task(project, |task| task % 10 == 2)
+        }),
+        row(json!({ "_or": [{ "text": "1" }, { "task_by_project": { "none": { "kind": { "lt": 5 } } } }] }), |project| {
+            project % 2 == 1 || !has_task(project, |task| task % 10 < 5)
+        }),
+        // Through two relations.
+        row(tasks(json!({ "some": { "tags": { "some": { "number": 11 } } } })), |project| {
+            has_task(project, |task| is_labeled(task, 11))
+        }),
+        row(tasks(json!({ "some": { "tags": { "some": { "number": { "lt": 5 } } } } })), |project| has_task(project, |_| true)),
+        row(tasks(json!({ "none": { "tags": { "none": { "number": 1 } } } })), |project| {
+            !has_task(project, |task| !is_labeled(task, 1))
+        }),
+    ]
+}
+
+/// The same for tasks.
+fn of_tasks() -> Vec<(Value, Expected)> {
+    let row = |condition: Value, meets: fn(usize) -> bool| (condition, Box::new(meets) as Expected);
+    let is_in = |task: usize, test: fn(usize) -> bool| project_of(task).is_some_and(test);
+    let in_kind = move |task| is_in(task, |project| kind(project) == 3);
+    vec![
+        (json!({ "project": { "kind": 3 } }), Box::new(in_kind) as Expected),
+        (json!({ "project": { "kind": { "neq": 3 } } }), Box::new(move |task| !in_kind(task))),
+        row(json!({ "project": { "code": "p77" } }), |task| project_of(task) == Some(77)),
+        row(json!({ "project": { "code": { "neq": "p77" } } }), |task| project_of(task) != Some(77)),
+        row(json!({ "project": { "code": "nothing" } }), |_| false),
+        row(json!({ "project": { "code": { "neq": "nothing" } } }), |_| true),
+        row(json!({ "project": { "number": { "lt": 600 } } }), |task| project_of(task).is_some_and(|project| project < 600)),
+        row(json!({ "project": { "number": { "gte": 3 } } }), |task| project_of(task).is_some_and(|project| project >= 3)),
+        row(json!({ "project": { "number": null } }), |task| project_of(task).is_none()),
+        row(json!({ "text": "1", "project": { "kind": { "neq": 3 } } }), |task| {
+            task % 2 == 1 && project_of(task).is_none_or(|project| kind(project) != 3)
+        }),
+        row(json!({ "code": "t8", "project": { "kind": { "lt": 9 } } }), |task| task == 8),
+        row(json!({ "project": { "kind": 3, "code": "p13" } }), |task| project_of(task) == Some(13)),
+        row(json!({ "project": { "kind": { "lte": 5 } }, "tags": { "some": { "number": { "gte": 10 } } } }), |task| {
+            project_of(task).is_some_and(|project| kind(project) <= 5) && (is_labeled(task, 10) || is_labeled(task, 11))
+        }),
+        row(json!({ "_or": [{ "number": 5 }, { "project": { "number": { "in": [5, 6] } } }] }), |task| {
+            task == 5 || matches!(project_of(task), Some(5 | 6))
+        }),
+        row(json!({ "_or": [{ "kind": 5 }, { "project": { "number": { "gt": 7 } } }] }), |task| {
+            task % 10 == 5 || project_of(task).is_some_and(|project| project > 7)
+        }),
+        row(json!({ "tags": { "some": {} } }), |_| true),
+        row(json!({ "tags": { "some": { "number": 11 } } }), |task| is_labeled(task, 11)),
+        row(json!({ "tags": { "none": { "number": 11 } } }), |task| !is_labeled(task, 11)),
+        row(json!({ "tags": { "some": { "number": { "in": [1, 2] } } } }), |task| is_labeled(task, 1) || is_labeled(task, 2)),
+        row(json!({ "tags": { "none": { "number": { "in": [1, 2] } } } }), |task| !is_labeled(task, 1) && !is_labeled(task, 2)),
+        row(json!({ "tags": { "every": { "number": { "neq": 4 } } } }), |task| !is_labeled(task, 4)),
+        row(json!({ "project.task_by_project": { "some": { "kind": 0 } } }), |task| {
+            project_of(task).is_some_and(|project| has_task(project, |task| task % 10 == 0))
+        }),
+        row(json!({ "project.task_by_project": { "none": { "kind": 0 } } }), |task| {
+            project_of(task).is_none_or(|project| !has_task(project, |task| task % 10 == 0))
+        }),
+    ]
+}
+
+/// The same for labels.
+fn of_labels() -> Vec<(Value, Expected)> {
+    let row = |condition: Value, meets: fn(usize) -> bool| (condition, Box::new(meets) as Expected);
+    vec![
+        row(json!({ "tags": { "some": { "kind": 1 } } }), |label| {
+            (0..TASKS).any(|task| task % 10 == 1 && is_labeled(task, label))
+        }),
+        row(json!({ "tags": { "none": { "code": "t4500" } } }), |label| !is_labeled(4500, label)),
+    ]
+}
+
+on_both_engines! {
+    async fn conditions_on_many_related_rows_find_what_they_mean(server: Server) {
+        let admin = server.admin().await;
+        fill(&admin).await;
+        let mut wrong = Vec::new();
+        let all = [("project", PROJECTS, of_projects()), ("task", TASKS, of_tasks()), ("label", LABELS, of_labels())];
+        for (object, rows, conditions) in all {
+            for (condition, meets) in conditions {
+                let expected: BTreeSet<usize> = (0..rows).filter(|number| meets(*number)).collect();
+                wrong.extend(problem(&admin, object, &condition, &expected).await);
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.concat());
+    }
+}
