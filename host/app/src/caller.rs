@@ -192,7 +192,7 @@ impl Caller {
     pub(crate) fn access_to(&self, ground: &Ground<'_>, object: &str, action: Action) -> Result<Access> {
         let decision = self.decide(object, action).ok_or_else(|| self.denied(object, action))?;
         let known = ground.registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
-        Ok(decision.on(ground, known))
+        Ok(self.on(decision, ground, known, action))
     }
 
     /// The decision to read records of an object, before conditions are looked at.
@@ -297,8 +297,16 @@ impl Caller {
     /// callers who may read `objects`.
     pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
         let (object, decision) = self.admit_to(ground.registry, name, action)?;
-        let access = decision.on(ground, &object);
+        let access = self.on(decision, ground, &object, action);
         Ok((object, access))
+    }
+
+    /// What a decision means for the rows of an object.
+    fn on(&self, decision: Decision, ground: &Ground<'_>, object: &Object, action: Action) -> Access {
+        match &self.authority {
+            Authority::Own(permissions) => permissions.decided_on(decision, ground, object, action),
+            Authority::Block { .. } => decision.on(ground, object),
+        }
     }
 
     /// The same before conditions are looked at.

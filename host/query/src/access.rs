@@ -1,18 +1,20 @@
 //! Grants, and the decision that every plan needs.
 
 mod clause;
+mod compiled;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use blockbase_schema::Resource;
+use blockbase_schema::{Object, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Variables;
 pub use clause::Clause;
 pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope};
+use compiled::Compiled;
 use rules::{Part, Policy};
 
 /// An action that a grant allows. `manage` includes all actions.
@@ -202,6 +204,8 @@ pub struct Permissions {
     unrestricted: bool,
     /// What somebody else has to hold as well: whoever made the key that these rights come from.
     limit: Option<Arc<Permissions>>,
+    /// What the conditions of the grants came to.
+    compiled: Arc<Compiled>,
 }
 
 impl Permissions {
@@ -211,17 +215,30 @@ impl Permissions {
 
     /// The rights of a caller of whom more than the id is known.
     pub fn of_subject(grants: Vec<Grant>, subject: Variables) -> Permissions {
-        Permissions { grants: Arc::new(Grants::of(grants)), subject: Arc::new(subject), unrestricted: false, limit: None }
+        Permissions {
+            grants: Arc::new(Grants::of(grants)),
+            subject: Arc::new(subject),
+            unrestricted: false,
+            limit: None,
+            compiled: Arc::default(),
+        }
     }
 
     /// No check at all: enforcement is off, or the service itself acts.
     pub fn unrestricted() -> Permissions {
-        Permissions { grants: Arc::default(), subject: Arc::default(), unrestricted: true, limit: None }
+        Permissions {
+            grants: Arc::default(),
+            subject: Arc::default(),
+            unrestricted: true,
+            limit: None,
+            compiled: Arc::default(),
+        }
     }
 
     /// The same rights with `own` and the variables of conditions meaning another caller.
     pub fn with_subject(mut self, subject: Variables) -> Permissions {
         self.subject = Arc::new(subject);
+        self.compiled = Arc::default();
         self
     }
 
@@ -233,6 +250,7 @@ impl Permissions {
     /// The same rights, cut to those that `limit` holds as well.
     pub fn limited_to(mut self, limit: Arc<Permissions>) -> Permissions {
         self.limit = Some(limit);
+        self.compiled = Arc::default();
         self
     }
 
@@ -254,6 +272,11 @@ impl Permissions {
             Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.subject.user_id.as_ref() != Some(owner) => None,
             _ => Some(shared),
         }
+    }
+
+    /// What a decision of these rights means for the rows of an object. Conditions are read once for each version of the schema.
+    pub fn decided_on(&self, decision: Decision, ground: &Ground<'_>, object: &Object, action: Action) -> Access {
+        self.compiled.access(decision, ground, object, action)
     }
 
     /// Whether the grants alone would allow what the limit takes away.

@@ -1,6 +1,7 @@
 //! Roles: named lists of grants.
 
 mod effective;
+mod explain;
 
 use blockbase_query::condition::read;
 use blockbase_query::{Action, Bounds, Clause, Grant, Ground, Permissions, Reading, Scope, Variables};
@@ -16,6 +17,7 @@ use crate::accounts::types::{ADMIN, ANONYMOUS};
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 pub use effective::RolePermissions;
+pub use explain::{ExplainRequest, Explanation};
 
 /// Longest name of a role in characters.
 const NAME_CHARS_MAX: usize = 64;

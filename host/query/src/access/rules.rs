@@ -144,11 +144,15 @@ impl Access {
 pub(super) struct Policy {
     clause: Clause,
     conjuncts: BTreeSet<String>,
+    /// Whether it depends on the moment of the call.
+    is_of_moment: bool,
 }
 
 impl Policy {
     pub(super) fn of(clause: Clause) -> Policy {
-        Policy { conjuncts: clause.conjuncts(), clause }
+        let conjuncts = clause.conjuncts();
+        let names = |conjunct: &String| ["\"$now\"", "\"$today\""].iter().any(|variable| conjunct.contains(variable));
+        Policy { is_of_moment: conjuncts.iter().any(names), conjuncts, clause }
     }
 }
 
@@ -317,6 +321,15 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// Whether it has conditions whose meaning stays the same until the schema changes.
+    pub(super) fn is_kept(&self) -> bool {
+        let is_of_moment = |part: &Bound| matches!(part, Bound::Clause(policy, _) if policy.is_of_moment);
+        match self {
+            Decision::Rows(_) => false,
+            Decision::Rules(rules) => !rules.iter().any(|rule| rule.rows.iter().chain(&rule.check).any(is_of_moment)),
+        }
+    }
+
     /// Whether it reaches every row, with no condition on what it leaves.
     pub fn is_all(&self) -> bool {
         *self == Decision::Rows(Scope::All)

@@ -15,6 +15,7 @@ pub(crate) fn routes() -> Routes {
         .patch("/api/v1/roles/{id}", roles::update)
         .delete("/api/v1/roles/{id}", roles::delete)
         .get("/api/v1/roles/{id}/permissions", roles::permissions)
+        .post("/api/v1/roles/{id}/explain", roles::explain)
         .get("/api/v1/users", users::list)
         .get("/api/v1/users/{id}", users::get)
         .patch("/api/v1/users/{id}", users::update)

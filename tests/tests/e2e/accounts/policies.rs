@@ -2,6 +2,7 @@
 
 mod deliveries;
 mod events;
+mod explain;
 mod given;
 mod schema;
 

@@ -227,6 +227,9 @@ fn routes() -> Vec<Route> {
     guarded("post /api/v1/roles", "", json!({ "name": "<word>", "permissions": [] }), &[create], 403);
     guarded("get /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[read], 403);
     guarded("get /api/v1/roles/{id}/permissions", "/api/v1/roles/<role>/permissions", Value::Null, &[read], 403);
+    let explain = json!({ "object": "task", "action": "read" });
+    let needs = [read, ("users", "read"), ("task", "read")];
+    guarded("post /api/v1/roles/{id}/explain", "/api/v1/roles/<role>/explain", explain, &needs, 403);
     guarded("patch /api/v1/roles/{id}", "/api/v1/roles/<role>", json!({ "description": "d" }), &[update], 403);
     guarded("delete /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[delete], 403);
 

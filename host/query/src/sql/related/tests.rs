@@ -36,7 +36,12 @@ fn written(dialect: Dialect, object: &str, condition: Value, sort: &str) -> [Str
     let access = Permissions::unrestricted().decide("any", Action::Read).and_then(Decision::plain).expect("a right");
     let condition = condition.to_string();
     let request = ListRequest::from_parameters([("where", condition.as_str()), ("sort", sort)]).expect("a request");
-    let reading = Reading { registry: &registry, decide: &|_| Ok(access.clone()), variables: &Variables::default, bounds: Bounds::of_request() };
+    let reading = Reading {
+        registry: &registry,
+        decide: &|_| Ok(access.clone()),
+        variables: &Variables::default,
+        bounds: Bounds::of_request(),
+    };
     let object = Arc::clone(registry.object(object).expect("an object"));
     let plan = crate::plan::ListPlan::new(&object, &access, &request, &reading, Vec::new()).expect("a plan");
     [sql::list(dialect, &plan), sql::count(dialect, &object, &plan.selection)].map(|statement| {

@@ -2,8 +2,8 @@
 
 use blockbase_app::schema::Resource;
 use blockbase_app::{
-    ApiKeyAnswer, KEYS_OF_USER_MAX, ManagedUserAnswer, ROLES_OF_USER_MAX, RoleAnswer, RolePermissions, SESSIONS_OF_USER_MAX,
-    UserSessionAnswer,
+    ApiKeyAnswer, Explanation, KEYS_OF_USER_MAX, ManagedUserAnswer, ROLES_OF_USER_MAX, RoleAnswer, RolePermissions,
+    SESSIONS_OF_USER_MAX, UserSessionAnswer,
 };
 use serde_json::{Value, json};
 
@@ -54,6 +54,17 @@ fn roles(paths: &mut Paths) {
         .problems(&[400, 404])
         .answers_data(200, "The rights by resource and action.", of::<RolePermissions>());
     paths.add("get", "/api/v1/roles/{id}/permissions", permissions);
+    let explain = operation("explain", "Explain what a role allows on records")
+        .describe(
+            "Shows the grants of the role and of `public` that allow the action on the object, and the condition that they come to \
+                with the values of one user's variables. With `id`, also whether the record meets it. Needs read on `roles`, on `users` \
+                and on all records of the object.",
+        )
+        .parameter(role())
+        .json_body(body_of::<roles::ExplainBody>())
+        .problems(&[404])
+        .answers_data(200, "The explanation.", of::<Explanation>());
+    paths.add("post", "/api/v1/roles/{id}/explain", explain);
     let update = operation("update", "Change a role")
         .describe(
             "`permissions` replaces the whole list. The caller must hold every right that the role gives before and after the \

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::{Grant, RoleChanges};
+use blockbase_app::{Action, ExplainRequest, Grant, RoleChanges};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -63,6 +63,32 @@ pub(crate) async fn permissions(
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.role_permissions(&caller, &id).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExplainBody {
+    /// The id of a user. Conditions are explained with this user's values of the variables, and without a user with none.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String")]
+    user_id: Option<String>,
+    object: String,
+    action: Action,
+    /// The id of a record.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String", extend("format" = "uuid"))]
+    id: Option<String>,
+}
+
+pub(crate) async fn explain(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Read)>,
+    PathParts(role): PathParts<String>,
+    JsonBody(body): JsonBody<ExplainBody>,
+) -> Result<Response, ApiError> {
+    let ExplainBody { user_id, object, action, id } = body;
+    let request = ExplainRequest { user_id, object, action, id };
+    Ok(render::data(StatusCode::OK, &state.app.explain_role(&caller, &role, request).await?))
 }
 
 pub(crate) async fn update(

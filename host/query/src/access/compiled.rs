@@ -1,0 +1,53 @@
+//! Conditions of grants that were read before, for the requests to come of the same caller.
+
+use std::collections::HashMap;
+
+use blockbase_schema::Object;
+use parking_lot::Mutex;
+
+use super::{Access, Action, Decision, Ground};
+
+/// What the conditions of one caller's grants came to, on one version of the schema.
+#[derive(Debug, Default)]
+pub(super) struct Compiled(Mutex<OnSchema>);
+
+#[derive(Debug, Default)]
+struct OnSchema {
+    version: i64,
+    /// By object and action. There are no more than the grants name.
+    accesses: HashMap<(i64, Action), Access>,
+}
+
+impl PartialEq for Compiled {
+    /// It holds nothing that the grants do not say.
+    fn eq(&self, _: &Compiled) -> bool {
+        true
+    }
+}
+
+impl Compiled {
+    /// The decision on the rows of `object`, as [`Decision::on`] gives it.
+    pub(super) fn access(&self, decision: Decision, ground: &Ground<'_>, object: &Object, action: Action) -> Access {
+        if !decision.is_kept() {
+            return decision.on(ground, object);
+        }
+        let key = (object.id, action);
+        {
+            let known = self.0.lock();
+            if known.version == ground.registry.version
+                && let Some(access) = known.accesses.get(&key)
+            {
+                return access.clone();
+            }
+        }
+        let access = decision.on(ground, object);
+        let mut known = self.0.lock();
+        if known.version < ground.registry.version {
+            *known = OnSchema { version: ground.registry.version, accesses: HashMap::new() };
+        }
+        if known.version == ground.registry.version {
+            known.accesses.insert(key, access.clone());
+        }
+        access
+    }
+}
