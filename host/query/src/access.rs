@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::Variables;
 pub use clause::Clause;
-pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope};
 use compiled::Compiled;
+pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope};
 use rules::{Part, Policy};
 
 /// An action that a grant allows. `manage` includes all actions.
@@ -93,11 +93,13 @@ impl Grant {
         self.rows.is_some() || self.check.is_some()
     }
 
-    /// What a giver has to hold if somebody else will use the grant: `own`, and what depends on the caller, would then mean other
-    /// rows.
+    /// What a giver has to hold if somebody else will use the grant. `own` and conditions that depend on the caller mean other rows for
+    /// somebody else, so the giver has to hold the grant without them.
     pub fn for_all(self) -> Grant {
-        let of_nobody = |clause: Option<Clause>| clause.filter(|clause| !clause.names_caller());
-        Grant { row_policy: None, rows: of_nobody(self.rows), check: of_nobody(self.check), ..self }
+        let rows = self.rows.filter(|rows| !rows.names_caller());
+        // Without its check, the grant may leave anything.
+        let check = self.check.map(|check| if check.names_caller() { Clause::new("{}") } else { check });
+        Grant { row_policy: None, rows, check, ..self }
     }
 
     /// Rows that it reaches, and what it leaves.
@@ -154,6 +156,12 @@ struct Conditional {
     actions: Actions,
     rows: Vec<Part>,
     check: Vec<Part>,
+}
+
+impl Conditional {
+    fn names(&self, variable: &str) -> bool {
+        self.rows.iter().chain(&self.check).any(|part| part.names(variable))
+    }
 }
 
 /// Grants by their resource, each right once: a decision is a look-up, whatever the number of grants.
@@ -226,13 +234,7 @@ impl Permissions {
 
     /// No check at all: enforcement is off, or the service itself acts.
     pub fn unrestricted() -> Permissions {
-        Permissions {
-            grants: Arc::default(),
-            subject: Arc::default(),
-            unrestricted: true,
-            limit: None,
-            compiled: Arc::default(),
-        }
+        Permissions { grants: Arc::default(), subject: Arc::default(), unrestricted: true, limit: None, compiled: Arc::default() }
     }
 
     /// The same rights with `own` and the variables of conditions meaning another caller.
@@ -272,6 +274,16 @@ impl Permissions {
             Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.subject.user_id.as_ref() != Some(owner) => None,
             _ => Some(shared),
         }
+    }
+
+    /// Whether the conditions of these grants mean the same for another subject. Variables that no condition names do not matter.
+    pub fn mean_the_same_for(&self, other: &Variables) -> bool {
+        let names = |variable: &str| {
+            let rights = std::iter::once(&self.grants.everywhere).chain(self.grants.named.values());
+            rights.flat_map(|rights| &rights.conditional).any(|conditional| conditional.names(variable))
+        };
+        (self.subject.email == other.email || !names("$user.email"))
+            && (self.subject.roles == other.roles || !names("$user.roles"))
     }
 
     /// What a decision of these rights means for the rows of an object. Conditions are read once for each version of the schema.

@@ -53,6 +53,8 @@ pub const STEPS_MAX: usize = 10;
 pub const POLICY_LEAVES_MAX: usize = 30;
 /// Most relation keys of the condition of a grant.
 pub const POLICY_STEPS_MAX: usize = 2;
+/// Most values of the condition of a grant.
+pub const POLICY_VALUES_MAX: usize = 200;
 /// Most relations inside each other.
 pub const DEPTH_MAX: usize = 3;
 /// Most conditions of one `_and` or `_or`.
@@ -235,7 +237,7 @@ impl Condition {
     }
 
     /// The relations that lead away from the object.
-    fn relations(&self) -> Box<dyn Iterator<Item = &Related> + '_> {
+    pub(crate) fn relations(&self) -> Box<dyn Iterator<Item = &Related> + '_> {
         match self {
             Condition::Test(_) | Condition::Not(_) => Box::new(std::iter::empty()),
             Condition::All(parts) | Condition::Any(parts) => Box::new(parts.iter().flat_map(Condition::relations)),

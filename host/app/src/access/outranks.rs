@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_query::{Action, Permissions};
+use blockbase_query::{Action, Grant, Permissions, Variables};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, KeyHolder, RoleRow, UserRow};
 
@@ -14,6 +14,11 @@ use crate::App;
 use crate::access::identity::grants;
 use crate::caller::Caller;
 use crate::caller::maker_rights::MakerRights;
+
+/// The rights of somebody with these grants. Nobody in particular has no own rows.
+fn of_somebody(grants: Vec<Grant>) -> Permissions {
+    Permissions::of_subject(grants, Variables::of_somebody(0))
+}
 
 impl Caller {
     /// Demands every right that somebody or something has.
@@ -80,13 +85,13 @@ impl App {
         if caller.is_as_strong_as_all() {
             return Ok(());
         }
-        caller.require_as_strong("This role", &Permissions::new(grants(&role.permissions)?, None))?;
+        caller.require_as_strong("This role", &of_somebody(grants(&role.permissions)?))?;
         let themselves = caller.actor_id().filter(|id| caller.is_session_of(id)).unwrap_or_default();
         let mut held = Vec::new();
         for role in connection.roles_beside(&role.id, themselves).await? {
             held.extend(grants(&role.permissions)?);
         }
-        caller.require_as_strong("A user who has this role", &Permissions::new(held, None))
+        caller.require_as_strong("A user who has this role", &of_somebody(held))
     }
 
     /// Demands what a key may do now. A user's session may always end a key that acts as them.

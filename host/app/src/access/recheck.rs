@@ -88,7 +88,10 @@ impl Judged {
                 MakerRights::Unlimited => {}
                 MakerRights::Held(maker) => {
                     let cut = Consent::cut(&consent.asked, maker.rights(), &consent.subject);
-                    if cut.iter().zip(&consent.cut).any(|(now, before)| now.first_not_held(before).is_some()) {
+                    let is_less = |(now, before): (&Arc<Permissions>, &Arc<Permissions>)| {
+                        now.first_not_held(before).is_some() || !before.mean_the_same_for(now.subject())
+                    };
+                    if cut.iter().zip(&consent.cut).any(is_less) {
                         let message =
                             "Whoever consented to the block no longer holds all that it may do. Somebody who does can adopt it.";
                         return Err(Error::new(Code::Forbidden, message));
@@ -122,16 +125,18 @@ impl Judged {
 
     /// Refuses somebody who had `before` and has `found` now.
     fn still_has(&self, before: &Permissions, found: &Permissions, stamp: &Stamp, (generation, now): (u64, i64)) -> Result<()> {
-        let has_all = found.first_not_held(before).is_none();
+        // A condition with another value of a variable reaches other rows.
+        let means_the_same = before.mean_the_same_for(found.subject());
+        let has_all = means_the_same && found.first_not_held(before).is_none();
         if has_all {
             stamp.renew(generation, now);
         }
         let Some(needs) = &self.needs else { return if has_all { Ok(()) } else { Err(lost_rights()) } };
         let is_lost = |(resource, action): &(String, Action)| {
             let found = found.decide(resource, *action);
-            before.decide(resource, *action).is_some_and(|before| found.is_none_or(|found| found.and(&before) != before))
+            before.decide(resource, *action).is_some_and(|before| found.is_none_or(|found| !found.has_all_of(&before)))
         };
-        match needs.rights.iter().any(is_lost) {
+        match !means_the_same || needs.rights.iter().any(is_lost) {
             true => Err(lost_rights()),
             false => {
                 needs.stamp.renew(generation, now);

@@ -3,6 +3,8 @@
 mod effective;
 mod explain;
 
+use std::collections::HashMap;
+
 use blockbase_query::condition::read;
 use blockbase_query::{Action, Bounds, Clause, Grant, Ground, Permissions, Reading, Scope, Variables};
 use blockbase_schema::{Code, Error, Registry, Relation, Resource, Result};
@@ -27,6 +29,8 @@ const DESCRIPTION_CHARS_MAX: usize = 1000;
 const RESOURCE_CHARS_MAX: usize = 128;
 /// Most grants of one role.
 const GRANTS_MAX: usize = 1000;
+/// Most grants of one role with conditions on one object.
+const CONDITIONAL_GRANTS_MAX: usize = 20;
 /// Most roles in all, the seeded ones among them.
 const ROLES_MAX: i64 = 1000;
 /// Roles that the service itself refers to by their names.
@@ -144,6 +148,15 @@ fn stored_grants(caller: &Caller, registry: &Registry, grants: Vec<Grant>, now: 
         });
         Ok(Grant { rows: rows?, check: check?, broken: false, ..grant })
     };
+    let mut conditional: HashMap<&str, usize> = HashMap::new();
+    for grant in grants.iter().filter(|grant| grant.is_conditional()) {
+        let number = conditional.entry(&grant.resource).or_default();
+        *number += 1;
+        if *number > CONDITIONAL_GRANTS_MAX {
+            let message = format!("A role has {CONDITIONAL_GRANTS_MAX} grants with conditions on one object at most.");
+            return Err(Error::invalid_request(message).with_field("permissions"));
+        }
+    }
     grants.into_iter().enumerate().map(stored).collect()
 }
 
@@ -302,7 +315,7 @@ impl App {
                         role.name = name;
                     }
                     if let Some(permissions) = changes.permissions {
-                        let present = Permissions::new(grants(&role.permissions)?, None);
+                        let present = Permissions::of_subject(grants(&role.permissions)?, Variables::of_somebody(now));
                         let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
                         caller.covers(&added)?;
                         let own = caller.actor_id().unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::caller::Caller;
 use crate::delivery::ledger::Unknown;
-use crate::delivery::shown::{Glance, glance};
+use crate::delivery::shown::{Glance, glance, is_of_links};
 use crate::records::read::record_id;
 use crate::state::feed::{BEHIND_MAX, Feed};
 
@@ -86,7 +86,7 @@ impl Drop for Replay {
 }
 
 impl FeedReader {
-    /// The next event that `caller` may see something of, as far as [`glance`] tells; `None` when the reader fell too far behind, or the service ends.
+    /// The next event of which `caller` may be shown something. `None` if the reader fell too far behind, or the service ends.
     ///
     /// Dropping the future loses no event.
     pub async fn next(&mut self, caller: &Caller) -> Option<Arc<CommittedEvent>> {
@@ -213,8 +213,18 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
 const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
 /// Events of the outbox that one response looks at, at most.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
+/// Events whose payloads one response reads to decide about them, at most.
+const JUDGED_MAX: usize = 2_000;
 /// Events that one statement looks at.
 const HEADS_AT_ONCE: i64 = 2_000;
+
+/// What is known of an event before its payload is read. Events of links list what can be read of them.
+fn glance_at(caller: &Caller, head: &EventHead) -> Glance {
+    match glance(caller, head.object.as_deref(), head.owner.as_deref()) {
+        Glance::Whole if is_of_links(&head.topic) && !caller.holds("*", Action::Read) => Glance::Unknown,
+        glance => glance,
+    }
+}
 
 impl App {
     /// Starts the feed after the last event of the outbox, if only this process writes. On Postgres, the task that follows the outbox
@@ -300,9 +310,9 @@ impl App {
             None => i64::MAX,
         };
         let filter = HeadFilter { object, record_id };
-        let mut looked_through = 0;
+        let (mut looked_through, mut judged) = (0, 0);
         let mut found: Vec<EventHead> = Vec::new();
-        while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
+        while found.len() < limit && looked_through < LOOKED_THROUGH_MAX && judged < JUDGED_MAX {
             let filter = filter.clone();
             let heads = self
                 .scan_in(caller, Arc::clone(&permit), move |connection| {
@@ -314,7 +324,11 @@ impl App {
             looked_through += HEADS_AT_ONCE;
             let matching = heads.iter().filter(|head| topic.as_ref().is_none_or(|topic| topic.matches(&head.topic)));
             for head in matching {
-                if found.len() < limit && self.shows(caller, &permit, head).await? {
+                if found.len() >= limit || judged >= JUDGED_MAX {
+                    break;
+                }
+                judged += usize::from(glance_at(caller, head) == Glance::Unknown);
+                if self.shows(caller, &permit, head).await? {
                     found.push(head.clone());
                 }
             }
@@ -344,7 +358,7 @@ impl App {
 
     /// Whether `caller` is shown something of an event. Its payload is read only if the rest does not decide that.
     async fn shows(&self, caller: &Caller, permit: &Arc<ScanPermit>, head: &EventHead) -> Result<bool> {
-        match glance(caller, head.object.as_deref(), head.owner.as_deref()) {
+        match glance_at(caller, head) {
             Glance::Whole => Ok(true),
             Glance::Nothing => Ok(false),
             Glance::Unknown => match self.event_in(caller, permit, head.seq).await? {

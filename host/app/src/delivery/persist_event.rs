@@ -101,8 +101,9 @@ impl App {
                             unwritten.push(ended(Attempt::Skipped(why)));
                             continue;
                         }
-                        Err(_) => {
-                            unwritten.push(ended(Attempt::Released));
+                        Err(error) => {
+                            let is_certain = error.code != Code::Unavailable;
+                            unwritten.push(ended(if is_certain { Attempt::Failed(error.message) } else { Attempt::Released }));
                             continue;
                         }
                     };

@@ -11,14 +11,13 @@ use blockbase_query::condition::{Image, Related, RelatedRows, image};
 use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
 use blockbase_schema::{Error, Object, Registry, Resource, Result};
-use blockbase_store::{ClaimedEvent, CommittedEvent, EventText};
+use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::App;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
-use crate::outbox::checks::within;
 use crate::records::read::record_id;
 
 /// What is known before a payload is read.
@@ -62,11 +61,12 @@ impl<'a> EventView<'a> {
     pub(crate) fn of_claimed(event: &'a ClaimedEvent) -> EventView<'a> {
         EventView { topic: &event.topic, payload: &event.payload, object: event.object.as_deref(), owner: event.owner.as_deref() }
     }
+}
 
-    /// Whether it says that links were made or removed.
-    fn is_of_links(&self) -> bool {
-        [RecordOp::Linked, RecordOp::Unlinked].iter().any(|op| self.topic.rsplit('.').next() == Some(op.name()))
-    }
+/// Whether an event says that links were made or removed.
+pub(crate) fn is_of_links(topic: &str) -> bool {
+    topic.starts_with("data.")
+        && [RecordOp::Linked, RecordOp::Unlinked].iter().any(|op| topic.rsplit('.').next() == Some(op.name()))
 }
 
 /// What `caller` may see of an event, as far as its object and the creator of its record tell. `data.<object>.…` needs read on the
@@ -84,15 +84,22 @@ pub(crate) fn glance(caller: &Caller, object: Option<&str>, owner: Option<&str>)
     }
 }
 
+/// Whether an event is shown whole to `caller`, as far as can be told without its payload.
+pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
+    glance(caller, event.object.as_deref(), event.owner.as_deref()) == Glance::Whole
+        && (!is_of_links(&event.topic) || caller.holds("*", Action::Read))
+}
+
 impl App {
     /// What `caller` is shown of an event.
     ///
     /// # Errors
     /// The database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<Shown> {
-        match glance(caller, event.object, event.owner) {
+        let glance = glance(caller, event.object, event.owner);
+        match glance {
             Glance::Nothing => return Ok(Shown::Nothing),
-            Glance::Whole if !event.is_of_links() || caller.holds("*", Action::Read) => return Ok(Shown::Whole),
+            Glance::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => return Ok(Shown::Whole),
             Glance::Whole | Glance::Unknown => {}
         }
         let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(Shown::Nothing) };
@@ -100,7 +107,8 @@ impl App {
         self.on_schema(caller, |registry| async move {
             let Some(object) = registry.object(name) else { return Ok(Shown::Nothing) };
             let access = caller.access_to(&self.ground(&registry), name, Action::Read)?;
-            match event.is_of_links() {
+            match is_of_links(event.topic) {
+                true if glance == Glance::Whole => self.shown_targets(caller, &registry, payload).await,
                 true => self.shown_links(caller, &registry, object, &access, payload).await,
                 false => self.shown_images(caller, &registry, object, &access, payload).await,
             }
@@ -133,13 +141,16 @@ impl App {
         access: &Access,
         payload: &Members,
     ) -> Result<Shown> {
-        if let Scope::Where(_) = access.scope() {
-            let id: Option<String> = member(payload, "id");
-            let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(Shown::Nothing) };
-            if self.seen(caller, registry, object, access.scope(), vec![id]).await?.is_empty() {
-                return Ok(Shown::Nothing);
-            }
+        let id: Option<String> = member(payload, "id");
+        let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(Shown::Nothing) };
+        match self.seen(caller, registry, object, access.scope(), vec![id]).await?.is_empty() {
+            true => Ok(Shown::Nothing),
+            false => self.shown_targets(caller, registry, payload).await,
         }
+    }
+
+    /// The targets that can be read now, of an event of links whose record can be read.
+    async fn shown_targets(&self, caller: &Caller, registry: &Registry, payload: &Members) -> Result<Shown> {
         let (target, texts): (Option<String>, Option<Vec<String>>) =
             (member(payload, "targetObject"), member(payload, "targetIds"));
         let (Some(target), Some(texts)) = (target, texts) else { return Ok(Shown::Nothing) };
@@ -153,22 +164,6 @@ impl App {
             some if some == texts.len() => Shown::Whole,
             _ => Shown::Cut(with(payload, &[("targetIds", &serde_json::to_string(&shown).map_err(Error::internal)?)])),
         })
-    }
-
-    /// Those of the rows that are there now and within a scope.
-    async fn seen(
-        &self,
-        caller: &Caller,
-        registry: &Registry,
-        object: &Arc<Object>,
-        scope: &Scope,
-        ids: Vec<Uuid>,
-    ) -> Result<BTreeSet<Uuid>> {
-        let (object, scope) = (Arc::clone(object), scope.clone());
-        let seen = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
-            Box::pin(async move { within(connection, &object, &scope, ids).await })
-        });
-        Ok(seen.await?.into_iter().collect())
     }
 
     async fn shown_images(
@@ -225,11 +220,15 @@ impl App {
         if related.is_empty() {
             return condition.holds(&image, &mut NoRelatedRows);
         }
-        let (object, condition) = (Arc::clone(object), condition.clone());
-        let found = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
+        let cost = if condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
+        let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
+        let asked = Arc::new((Arc::clone(object), condition.clone(), image));
+        let found = self.read_metered(caller, read, move |connection| {
+            let asked = Arc::clone(&asked);
             Box::pin(async move {
-                let statement = sql::image_meets(connection.dialect(), &object, &condition, &image);
-                let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?;
+                let (object, condition, image) = &*asked;
+                let statement = sql::image_meets(connection.dialect(), object, condition, image);
+                let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
                 Ok(!rows.is_empty())
             })
         });

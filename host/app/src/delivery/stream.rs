@@ -10,6 +10,7 @@ use blockbase_schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
 use blockbase_store::CommittedEvent;
 use bytes::Bytes;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::App;
@@ -17,6 +18,7 @@ use crate::access::session_recheck::Standing;
 use crate::base::frames::{FrameSender, Frames, shared_frames};
 use crate::caller::{Caller, Credentials};
 use crate::delivery::feed::FeedReader;
+use crate::delivery::shown::is_shown_whole;
 
 /// How often a comment shows that the stream is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -24,6 +26,8 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 const STREAMS_MAX: usize = 10_000;
 /// How often the caller is checked again, so that an ended session ends its streams.
 const RECHECK: Duration = Duration::from_secs(1);
+/// Pause before an event is looked at again that could not be decided.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Frames that are prepared before the client has taken them.
 const FRAMES_AHEAD: usize = 16;
 /// The longest time without the client taking a frame.
@@ -162,6 +166,7 @@ impl App {
             draining: request.draining,
             form: request.form,
             judging: None,
+            renewed_for: 0,
             _place: place,
         };
         // A separate task notices if the reader falls behind, its session ends or the server drains, even while the client reads
@@ -182,7 +187,9 @@ struct OpenStream {
     draining: watch::Receiver<bool>,
     form: StreamForm,
     /// The event that the stream is about to show, until it is known what of it.
-    judging: Option<Arc<CommittedEvent>>,
+    judging: Option<Judging>,
+    /// The number of the event for which the caller was looked at again.
+    renewed_for: i64,
     _place: StreamPlace,
 }
 
@@ -237,15 +244,29 @@ impl OpenStream {
                 biased;
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
-                event = next_shown(&mut self.reader, &mut self.judging, &self.app, self.standing.caller()) => {
-                    let event = event?;
+                next = next_shown(&mut self.reader, &mut self.judging, &self.app, self.standing.caller()) => {
+                    let (event, shown) = next?;
                     // The check comes before each event, so an event committed after the caller lost a right is never shown.
-                    if !self.standing.is_current() {
+                    if !self.standing.is_current() && self.renewed_for != event.seq {
                         Box::pin(self.look_again()).await?;
+                        self.renewed_for = event.seq;
+                        self.judging = Some(Judging::begin(&self.app, self.standing.caller(), event));
                         continue;
                     }
-                    self.judging = None;
-                    return Some((self.form.frame)(&event));
+                    match shown {
+                        Ok(Some(shown)) => return Some((self.form.frame)(&shown)),
+                        Ok(None) => {}
+                        // The caller's rights changed meanwhile, or too much is under way. The event is looked at again.
+                        Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
+                            tokio::time::sleep(LOOK_PAUSE).await;
+                            Box::pin(self.look_again()).await?;
+                            self.judging = Some(Judging::begin(&self.app, self.standing.caller(), event));
+                        }
+                        Err(error) => {
+                            tracing::warn!(error.cause = %error, "what a stream may show could not be decided; the stream ends");
+                            return None;
+                        }
+                    }
                 }
                 _ = self.heartbeat.tick() => {
                     if let Some(heartbeat) = &self.form.heartbeat {
@@ -257,28 +278,46 @@ impl OpenStream {
     }
 }
 
-/// The next event of which `caller` is shown something, as it is shown. It stays in `judging` until the caller takes it out, so that
-/// nothing is lost if the future is dropped. `None` ends the stream.
+/// What a stream is about to show: an event, and the look at what of it its reader may see. The look goes on while the stream does
+/// something else.
+struct Judging {
+    event: Arc<CommittedEvent>,
+    look: JoinHandle<Result<Option<Arc<CommittedEvent>>>>,
+}
+
+impl Judging {
+    fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>) -> Judging {
+        let (app, caller, judged) = (Arc::clone(app), caller.clone(), Arc::clone(&event));
+        Judging { event, look: tokio::spawn(async move { app.shown_event(&caller, &judged).await }) }
+    }
+}
+
+impl Drop for Judging {
+    fn drop(&mut self) {
+        self.look.abort();
+    }
+}
+
+/// The next event of which `caller` may be shown something, and what is shown of it. What is looked at stays in `judging` until the
+/// look has ended, so that nothing is lost if the future is dropped. `None` ends the stream.
 async fn next_shown(
     reader: &mut FeedReader,
-    judging: &mut Option<Arc<CommittedEvent>>,
-    app: &App,
+    judging: &mut Option<Judging>,
+    app: &Arc<App>,
     caller: &Caller,
-) -> Option<Arc<CommittedEvent>> {
-    loop {
-        let event = match judging {
-            Some(event) => event,
-            None => judging.insert(reader.next(caller).await?),
-        };
-        match app.shown_event(caller, event).await {
-            Ok(Some(event)) => return Some(event),
-            Ok(None) => *judging = None,
-            Err(error) => {
-                tracing::warn!(error.cause = %error, "what a stream may show could not be decided; the stream ends");
-                return None;
+) -> Option<(Arc<CommittedEvent>, Result<Option<Arc<CommittedEvent>>>)> {
+    let under_way = match judging {
+        Some(under_way) => under_way,
+        None => {
+            let event = reader.next(caller).await?;
+            if is_shown_whole(caller, &event) {
+                return Some((Arc::clone(&event), Ok(Some(event))));
             }
+            judging.insert(Judging::begin(app, caller, event))
         }
-    }
+    };
+    let shown = (&mut under_way.look).await.map_err(Error::internal).and_then(|shown| shown);
+    judging.take().map(|ended| (Arc::clone(&ended.event), shown))
 }
 
 /// Waits until the server drains, or is gone.

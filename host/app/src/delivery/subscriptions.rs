@@ -19,7 +19,7 @@ use crate::caller::Caller;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{
-    BUILT_IN_HANDLERS, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_change_stored, may_subscribe,
+    BUILT_IN_HANDLERS, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_act_on, may_change_stored, may_subscribe,
 };
 
 /// Longest name of a consumer group in bytes.
@@ -109,7 +109,7 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
 pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     // This server does not serve a pattern that it cannot read.
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
-        may_subscribe(caller, &pattern)?;
+        may_act_on(caller, &pattern, &row.maker)?;
     }
     if row.handler != PERSIST_EVENT {
         return Ok(());
@@ -135,8 +135,9 @@ impl StoredThing for SubscriptionRow {
         self.suspension
     }
 
+    /// Its maker needs it, or somebody who is about to be its maker.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
-        may_act(caller, self)
+        may_act(caller, &SubscriptionRow { maker: caller.maker(), ..self.clone() })
     }
 }
 
@@ -293,7 +294,7 @@ impl App {
                     connection.raise_version("subscriptions").await?;
                     let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
                     may_act(&caller, &row)?;
-                    may_change_stored(&caller, &row.topic)?;
+                    may_change_stored(&caller, &row.topic, &row.maker)?;
                     match connection.delete_subscription(&consumer).await? {
                         true => Ok(()),
                         false => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),

@@ -26,7 +26,7 @@ use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
 use crate::delivery::subscriptions::Answered;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
-use crate::state::routing::{WEBHOOK_CONSUMER, may_change_stored, may_subscribe, purpose};
+use crate::state::routing::{WEBHOOK_CONSUMER, may_act_on, may_change_stored, may_subscribe, purpose};
 
 /// How long a replaced secret still signs beside the new one.
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
@@ -132,7 +132,7 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     };
     // A newer server may have stored a pattern that this one cannot read. Such a pattern sends nothing here.
     let mut patterns = topics.iter().filter_map(|topic| TopicPattern::parse(topic).ok());
-    patterns.try_for_each(|pattern| may_subscribe(caller, &pattern))
+    patterns.try_for_each(|pattern| may_act_on(caller, &pattern, &row.maker))
 }
 
 /// Requires the rights that a change of a stored webhook needs.
@@ -141,7 +141,7 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
 /// `forbidden`, which names what the caller cannot read.
 fn may_change(caller: &Caller, row: &WebhookRow) -> Result<()> {
     match topics_place(row).found::<Vec<String>>(&row.topics) {
-        Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic)),
+        Some(topics) => topics.iter().try_for_each(|topic| may_change_stored(caller, topic, &row.maker)),
         // The topics cannot be read, so the caller needs the right to read everything.
         None => caller.require("*", Action::Read),
     }
@@ -160,8 +160,9 @@ impl StoredThing for WebhookRow {
         self.suspension
     }
 
+    /// Its maker needs it, or somebody who is about to be its maker.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
-        may_act(caller, self)
+        may_act(caller, &WebhookRow { maker: caller.maker(), ..self.clone() })
     }
 }
 

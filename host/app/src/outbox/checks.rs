@@ -21,16 +21,21 @@ pub(crate) struct Pending {
 }
 
 impl WriteContext {
-    /// Holds an object that is about to be written, and the objects whose rows decide about it.
+    /// Holds an object that is about to be written, and the objects whose rows decide about it, in one order for all writers.
     ///
     /// # Errors
     /// Those of [`WriteContext::hold`].
-    pub(crate) async fn hold_with(&mut self, connection: &mut Connection, object: &Object, access: &Access) -> Result<()> {
-        self.hold(connection, object).await?;
-        let mut objects = Vec::new();
-        access.objects_into(&mut objects);
-        for related in objects {
-            self.hold(connection, &related).await?;
+    pub(crate) async fn hold_with(
+        &mut self,
+        connection: &mut Connection,
+        object: &Arc<Object>,
+        access: &[&Access],
+    ) -> Result<()> {
+        let mut objects = vec![Arc::clone(object)];
+        access.iter().for_each(|access| access.objects_into(&mut objects));
+        objects.sort_unstable_by_key(|object| object.id);
+        for object in objects {
+            self.hold(connection, &object).await?;
         }
         Ok(())
     }
@@ -42,7 +47,7 @@ impl WriteContext {
         self.checks.push(Pending { object: Arc::clone(object), ids, leaves });
     }
 
-    /// Notes that rows, which the transaction holds, are about to be changed.
+    /// Notes that rows are about to be changed.
     ///
     /// # Errors
     /// Those of the statements that look at the rows.

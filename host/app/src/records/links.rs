@@ -100,7 +100,7 @@ async fn run(
     change: LinkChange,
 ) -> Result<Option<usize>> {
     let object = &plan.record.object;
-    context.hold_with(connection, object, access).await?;
+    context.hold_with(connection, object, &[access]).await?;
     context.hold(connection, &plan.target).await?;
     let dialect = connection.dialect();
     let record = connection.fetch_record(sql::get(dialect, &plan.record, false), &object.columns).await;

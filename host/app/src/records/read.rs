@@ -1,6 +1,7 @@
 //! Records read: list, get, aggregate, with their related records.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use blockbase_query::aggregate::AggregatePlan;
@@ -8,7 +9,7 @@ use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{
-    Action, AggregateRequest, Bounds, Ground, ListParameter, ListRequest, Paging, Reading, Related, Where, expand, sql,
+    Action, AggregateRequest, Bounds, Ground, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where, expand, sql,
 };
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
@@ -20,6 +21,7 @@ use crate::App;
 use crate::base::answer::text_of;
 use crate::base::offload::run_sized;
 use crate::caller::Caller;
+use crate::outbox::checks::within;
 use crate::records::expand::{Budget, expanded};
 use crate::records::versions::{RecordAnswer, version_of};
 
@@ -111,6 +113,30 @@ impl App {
         Ground { registry, now: self.clock.now() }
     }
 
+    /// Those of the records that are there now and within a scope of the caller's.
+    pub(crate) async fn seen(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: &Arc<Object>,
+        scope: &Scope,
+        ids: Vec<Uuid>,
+    ) -> Result<HashSet<Uuid>> {
+        let (object, scope) = (Arc::clone(object), scope.clone());
+        let Some(cost) = cost_of(&scope) else {
+            let seen = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
+                Box::pin(async move { within(connection, &object, &scope, ids).await })
+            });
+            return seen.await;
+        };
+        let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
+        let seen = self.read_metered(caller, read, move |connection| {
+            let (object, scope, ids) = (Arc::clone(&object), scope.clone(), ids.clone());
+            Box::pin(async move { within(connection, &object, &scope, ids).await })
+        });
+        seen.await
+    }
+
     pub async fn list(&self, caller: &Caller, object: &str, request: ListRequest) -> Result<ListAnswer> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
@@ -146,7 +172,7 @@ impl App {
             let expand = self.expand_plan(caller, &registry, object.name(), related)?;
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = RecordPlan::new(&object, &access, id);
-            if expand.is_empty() {
+            if expand.is_empty() && cost_of(&plan.scope).is_none() {
                 return self
                     .store
                     .read_rows(self.by(caller), Some(registry.version), move |connection| {
@@ -262,6 +288,17 @@ fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, relate
 /// The cost of a read, as far as its plan shows it. The length of a text is known only when it is read.
 pub(crate) fn cost(selection: &Selection) -> Cost {
     if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
+}
+
+/// The same for records that are found by their ids, within what a caller reaches. `None` if that takes a few rows by index.
+pub(crate) fn cost_of(scope: &Scope) -> Option<Cost> {
+    let mut related = Vec::new();
+    scope.objects_into(&mut related);
+    match (scope.reads_texts(), related.is_empty()) {
+        (true, _) => Some(Cost::Scan),
+        (false, false) => Some(Cost::Unknown),
+        (false, true) => None,
+    }
 }
 
 /// Lets a plan read conditions, of so many bytes, by the caller's rights and variables.

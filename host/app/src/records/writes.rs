@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_query::{Access, Action, Scope, sql};
+use blockbase_query::{Access, Action, Decision, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, system};
 use schemars::JsonSchema;
@@ -25,7 +25,6 @@ use crate::App;
 use crate::base::answer::text_of;
 use crate::base::offload::run_sized;
 use crate::caller::Caller;
-use crate::outbox::checks::within;
 use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::delete_records;
 use crate::records::read::record_id;
@@ -224,7 +223,7 @@ impl App {
             self.store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold_with(connection, &object, &access).await?;
+                        context.hold_with(connection, &object, &[&access]).await?;
                         let ids = insert_many(connection, &context, &object, plans).await?;
                         context.made(&object, &access, ids.clone());
                         context.judge(connection).await?;
@@ -250,7 +249,7 @@ impl App {
             self.store
                 .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold_with(connection, &object, &access).await?;
+                        context.hold_with(connection, &object, &[&access]).await?;
                         let ids = found.narrowed(connection, &mut context, &object).await?;
                         let gone = delete_records(connection, &mut context, &object, &scope, ids.clone(), None).await?;
                         Ok(BulkAnswer { ids: ids.into_iter().filter(|id| gone.contains(id)).collect() })
@@ -277,7 +276,7 @@ impl App {
             self.store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold_with(connection, &object, &access).await?;
+                        context.hold_with(connection, &object, &[&access]).await?;
                         let ids = found.narrowed(connection, &mut context, &object).await?;
                         let ids = change_many(connection, &mut context, &object, &access, (&change, bytes), ids).await?;
                         context.judge(connection).await?;
@@ -360,8 +359,7 @@ impl App {
                 .store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold_with(connection, &object, &may_create).await?;
-                        context.hold_with(connection, &object, &may_update).await?;
+                        context.hold_with(connection, &object, &[&may_create, &may_update]).await?;
                         let upserted = upsert(connection, plan, &mut context, (&may_create, &may_update)).await?;
                         context.judge(connection).await?;
                         Ok(upserted)
@@ -441,15 +439,13 @@ impl App {
         let is_seen = match reads.as_ref().map(Access::scope) {
             Some(Scope::All) => true,
             Some(Scope::Where(_)) => {
-                let (object, scope, id) =
-                    (Arc::clone(object), reads.as_ref().map(|reads| reads.scope().clone()), answer.version.id);
-                let scope = scope.unwrap_or(Scope::Nothing);
-                let seen = self.store.read_rows(self.by(caller), Some(registry.version), move |connection| {
-                    Box::pin(async move { within(connection, &object, &scope, vec![Uuid::from_bytes(id)]).await })
-                });
+                let scope = reads.as_ref().map_or(Scope::Nothing, |reads| reads.scope().clone());
+                let seen = self.seen(caller, registry, object, &scope, vec![Uuid::from_bytes(answer.version.id)]);
                 // The record is written, so a failure of this look is none of the call.
                 seen.await.is_ok_and(|seen| !seen.is_empty())
             }
+            // Of the callers without read, those see their new record whose read no condition could have allowed.
+            Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
             _ if is_new => true,
             Some(Scope::Own(actor)) => owner_of(&answer.json)?.as_ref() == Some(actor),
             Some(Scope::Nothing) | None => false,

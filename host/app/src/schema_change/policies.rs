@@ -1,11 +1,25 @@
 //! The conditions of grants that a change of the schema would break.
 
-use blockbase_query::{Action, Grant, Ground};
-use blockbase_schema::{Code, Error, Registry, Resource, Result};
+use blockbase_query::{Action, Clause, Grant, Ground};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Resource, Result};
 use blockbase_store::Connection;
 
 use crate::access::identity::grants;
 use crate::caller::Caller;
+
+/// The columns that have another type after a change.
+fn retyped<'a>(before: &'a Registry, after: &Registry) -> Vec<(&'a Object, &'a Column)> {
+    let mut found = Vec::new();
+    for object in before.objects() {
+        let Some(now) = after.object(object.name()).filter(|now| now.id == object.id) else { continue };
+        let is_retyped = |column: &&Column| {
+            let same = now.columns.iter().find(|known| !known.is_system && known.reference.is_none() && known.key == column.key);
+            !column.is_system && column.reference.is_none() && same.is_some_and(|same| same.kind != column.kind)
+        };
+        found.extend(object.columns.iter().filter(is_retyped).map(|column| (object.as_ref(), column)));
+    }
+    found
+}
 
 /// Makes sure that each condition of a grant that means something before the change does so after it. Grants on an object that goes
 /// altogether go with it.
@@ -20,10 +34,12 @@ pub(super) async fn check_policies(
     now: i64,
 ) -> Result<()> {
     let (was, is) = (Ground { registry: before, now }, Ground { registry: after, now });
+    let retyped = retyped(before, after);
     let breaks = |grant: &Grant| {
         let (Some(old), Some(new)) = (before.object(&grant.resource), after.object(&grant.resource)) else { return false };
         let mut clauses = [&grant.rows, &grant.check].into_iter().flatten();
-        clauses.any(|clause| was.has_meaning(old, clause) && !is.has_meaning(new, clause))
+        let tests = |clause: &Clause| retyped.iter().any(|(object, column)| clause.tests(object, column));
+        clauses.any(|clause| was.has_meaning(old, clause) && (tests(clause) || !is.has_meaning(new, clause)))
     };
     for id in connection.roles_with_conditions().await? {
         // One at a time: a role can have some hundred kilobytes of grants.

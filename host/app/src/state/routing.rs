@@ -289,14 +289,26 @@ pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<(
     }
 }
 
+/// Requires the same from a caller who acts on something that `maker` made. Its deliveries are judged by the rights of its maker, so that
+/// others need read on every record.
+///
+/// # Errors
+/// `forbidden`.
+pub(crate) fn may_act_on(caller: &Caller, pattern: &TopicPattern, maker: &Maker) -> Result<()> {
+    match pattern.reach() {
+        Reach::Object(object) if caller.maker() != *maker => caller.require(object, Action::Read),
+        _ => may_subscribe(caller, pattern),
+    }
+}
+
 /// Requires read on the events of a stored pattern from a caller who changes its owner. If this server cannot read the pattern, it
 /// requires read on everything. A newer server could read it, and the change would take effect there.
 ///
 /// # Errors
 /// `forbidden`.
-pub(crate) fn may_change_stored(caller: &Caller, topic: &str) -> Result<()> {
+pub(crate) fn may_change_stored(caller: &Caller, topic: &str, maker: &Maker) -> Result<()> {
     match TopicPattern::parse(topic) {
-        Ok(pattern) => may_subscribe(caller, &pattern),
+        Ok(pattern) => may_act_on(caller, &pattern, maker),
         Err(_) => caller.require("*", Action::Read),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blockbase_app::schema::Code;
+use blockbase_app::schema::{Code, Error};
 use blockbase_app::{App, Attempt, DeliveryCheck, Ended, Subscription, Target, UNDECODABLE};
 use blockbase_store::{ClaimedDelivery, ClaimedEvent};
 use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span, observe_delivery};
@@ -56,8 +56,7 @@ impl Group {
                     Attempt::Delivered
                 }
                 Ok(Err(why)) => Attempt::Skipped(why),
-                // The database does not answer, so nothing was attempted.
-                Err(_) => Attempt::Released,
+                Err(error) => undecided(error),
             },
         };
         let ended = Ended::at_once(delivery, attempt);
@@ -120,7 +119,7 @@ impl Group {
                     Err(failed) if failed.is_unjudged() => (Attempt::Released, None),
                     Err(failed) => self.observed(Err(failed), subscription, event, delivery.attempts, timeout).await,
                     Ok(check) => match self.dispatcher.app.handed_over(&check, &event).await {
-                        Err(_) => (Attempt::Released, None),
+                        Err(error) => (undecided(error), None),
                         Ok(Err(why)) => (Attempt::Skipped(why), None),
                         Ok(Ok(event)) => {
                             let event = event.into_owned();
@@ -173,6 +172,14 @@ impl Group {
                 Err(Failed { kind: "internal", problem: "the handler takes events in batches".to_owned(), answered: true })
             }
         }
+    }
+}
+
+/// The end of a delivery of which it could not be decided what the group gets. If the database does not answer, nothing was attempted.
+fn undecided(error: Error) -> Attempt {
+    match error.code {
+        Code::Unavailable => Attempt::Released,
+        _ => Attempt::Failed(error.message),
     }
 }
 

@@ -212,7 +212,9 @@ fn conjuncts_into(found: &mut BTreeSet<String>, path: &str, text: &str) -> Optio
             "_and" => items(raw)?.iter().try_for_each(|part| conjuncts_into(found, path, part.get()))?,
             "_or" => {
                 let parts = items(raw)?.iter().map(|part| canonical(part.get())).collect::<Option<BTreeSet<String>>>()?;
-                found.insert(format!("{path}or({})", parts.into_iter().collect::<Vec<_>>().join("|")));
+                // In parentheses, since a part that every row meets has no text.
+                let parts: Vec<String> = parts.into_iter().map(|part| format!("({part})")).collect();
+                found.insert(format!("{path}or({})", parts.join("|")));
             }
             "_not" => {
                 found.insert(format!("{path}not({})", canonical(raw)?));

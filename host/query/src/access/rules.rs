@@ -163,6 +163,16 @@ pub(super) enum Part {
     Clause(Arc<Policy>),
 }
 
+impl Part {
+    /// Whether it names a variable.
+    pub(super) fn names(&self, variable: &str) -> bool {
+        match self {
+            Part::Own => false,
+            Part::Clause(policy) => policy.conjuncts.iter().any(|conjunct| conjunct.contains(&format!("\"{variable}\""))),
+        }
+    }
+}
+
 /// The same for one caller.
 #[derive(Clone, Debug, PartialEq)]
 enum Bound {
@@ -267,6 +277,8 @@ impl Rule {
     }
 }
 
+/// Most grants with conditions that count for one caller, object and action.
+const RULES_MAX: usize = 50;
 /// The conjunct of rows that the caller created.
 const OWN: &str = "own";
 
@@ -372,6 +384,14 @@ impl Decision {
         }
     }
 
+    /// Whether this decision reaches all that another one of the same caller reaches.
+    pub fn has_all_of(&self, other: &Decision) -> bool {
+        match (self, other) {
+            (Decision::Rows(_), Decision::Rows(_)) => self.and(other) == *other,
+            _ => other.rules().iter().all(|rule| self.covers(&rule.rows(), &rule.leaves())),
+        }
+    }
+
     /// Whether a grant with these conjuncts gives no more than this decision.
     pub(super) fn covers(&self, rows: &BTreeSet<&str>, leaves: &BTreeSet<&str>) -> bool {
         self.rules().iter().any(|rule| rule.rows().is_subset(rows) && rule.leaves().is_subset(leaves))
@@ -410,7 +430,8 @@ impl Decision {
             Decision::Rows(scope) => return Access { scope, checks: None },
             Decision::Rules(rules) => rules,
         };
-        let read: Vec<(Condition, Condition)> = rules.iter().filter_map(|rule| rule.on(ground, object)).collect();
+        // What is beyond the bound gives nothing, so that no statement grows without one.
+        let read: Vec<(Condition, Condition)> = rules.iter().take(RULES_MAX).filter_map(|rule| rule.on(ground, object)).collect();
         let scope = Scope::of(Condition::any(read.iter().map(|(rows, _)| rows.clone()).collect()), object);
         let checks: Vec<Check> = read
             .into_iter()

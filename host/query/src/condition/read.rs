@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use super::variables::{Meaning, Variables};
 use super::{
-    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX, Quantifier,
-    Related, STEPS_MAX,
+    Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX, POLICY_VALUES_MAX,
+    Quantifier, Related, STEPS_MAX,
 };
 use crate::access::Access;
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
@@ -52,17 +52,18 @@ pub struct Reading<'a> {
 pub struct Bounds {
     leaves: usize,
     steps: usize,
+    values: usize,
 }
 
 impl Bounds {
     /// Of a caller's condition.
     pub fn of_request() -> Bounds {
-        Bounds { leaves: LEAVES_MAX, steps: STEPS_MAX }
+        Bounds { leaves: LEAVES_MAX, steps: STEPS_MAX, values: FILTER_VALUES_MAX }
     }
 
     /// Of the condition of a grant.
     pub fn of_policy() -> Bounds {
-        Bounds { leaves: POLICY_LEAVES_MAX, steps: POLICY_STEPS_MAX }
+        Bounds { leaves: POLICY_LEAVES_MAX, steps: POLICY_STEPS_MAX, values: POLICY_VALUES_MAX }
     }
 }
 
@@ -335,9 +336,10 @@ impl Reader<'_> {
         let filter = |value| Filter { field: column.name.clone(), operator, value: FilterValue::Json(value) };
         let tested = predicate(object, &filter(value.clone())).and_then(|predicate| {
             self.values += predicate.test.values();
-            match self.values <= FILTER_VALUES_MAX {
+            let most = self.reading.bounds.values;
+            match self.values <= most {
                 true => Ok(normal_test(predicate)),
-                false => Err(Error::invalid_request(format!("A condition holds {FILTER_VALUES_MAX} values at most."))),
+                false => Err(Error::invalid_request(format!("A condition holds {most} values at most."))),
             }
         });
         tested.or_else(|error| {

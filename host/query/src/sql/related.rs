@@ -274,6 +274,27 @@ impl Writer {
         format!("SELECT{revision} {key} AS svc_key FROM {from}{tests}")
     }
 
+    /// Whether the rows are there that lead from an image of a record to related rows: those of its foreign keys, and the record itself
+    /// for relations that lead to it.
+    pub(super) fn decidable(&mut self, object: &Object, condition: &Condition) -> Vec<String> {
+        let place = Place::qualified(object);
+        let mut tests = Vec::new();
+        for related in condition.relations() {
+            let key = outer_key(&place, related);
+            let (target, absent) = match related.shape {
+                RelationShape::Forward { .. } => (&*related.object, format!("{key} IS NULL OR ")),
+                RelationShape::Reverse { .. } | RelationShape::Linked { .. } => (object, String::new()),
+            };
+            self.related_tables += 1;
+            let alias = format!("svc_related_{}", self.related_tables);
+            tests.push(format!(
+                "({absent}EXISTS (SELECT 1 FROM {} AS {alias} WHERE {alias}.\"id\" = {key}))",
+                quote(target.name())
+            ));
+        }
+        tests
+    }
+
     /// By row.
     fn exists(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
         let (table, alias, revision) = self.related_table(related);

@@ -41,6 +41,11 @@ impl<'a> Place<'a> {
         Place { object, table: quote(object.name()), is_inside: false }
     }
 
+    /// The same, always with the table's name: other tables may have columns of the same names.
+    pub(super) fn qualified(object: &'a Object) -> Place<'a> {
+        Place { is_inside: true, ..Place::of(object) }
+    }
+
     /// Related rows.
     pub(super) fn inside(object: &'a Object, alias: &str) -> Place<'a> {
         Place { object, table: alias.to_owned(), is_inside: true }
@@ -207,8 +212,7 @@ impl Writer {
     }
 
     pub(super) fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
-        // Other tables may have columns of the same names.
-        self.scope_at(&Place { is_inside: true, ..Place::of(object) }, scope)
+        self.scope_at(&Place::qualified(object), scope)
     }
 
     pub(super) fn scope_at(&mut self, place: &Place<'_>, scope: &Scope) -> Vec<String> {

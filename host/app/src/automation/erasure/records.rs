@@ -112,7 +112,7 @@ impl App {
             self.store
                 .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
-                        context.hold_with(connection, &object, &access).await?;
+                        context.hold_with(connection, &object, &[&access]).await?;
                         delete_some(connection, &mut context, &object, &scope, id, size).await
                     })
                 })

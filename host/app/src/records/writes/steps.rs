@@ -20,19 +20,19 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
     match step {
         Step::Create(plan, access) => {
             let (object, id) = (Arc::clone(&plan.object), plan.id);
-            context.hold_with(connection, &object, &access).await?;
+            context.hold_with(connection, &object, &[&access]).await?;
             let answer = create(connection, plan, context).await?;
             context.made(&object, &access, vec![id]);
             Ok(answer)
         }
         Step::Update(plan, condition, access) => {
             let object = Arc::clone(&plan.record.object);
-            context.hold_with(connection, &object, &access).await?;
+            context.hold_with(connection, &object, &[&access]).await?;
             update(connection, plan, condition.as_ref(), context, &access).await
         }
         Step::Delete(plan, condition, access) => {
             let object = Arc::clone(&plan.object);
-            context.hold_with(connection, &object, &access).await?;
+            context.hold_with(connection, &object, &[&access]).await?;
             let gone = delete_records(connection, context, &object, &plan.scope, vec![plan.id], condition.as_ref()).await?;
             Ok(if gone.is_empty() { WriteAnswer::Missing } else { WriteAnswer::Deleted })
         }
