@@ -607,6 +607,15 @@ mod tests {
         ] {
             assert!(!covers(narrow, given), "{given}");
         }
+        for (held, given) in [
+            (r##"{"_or":[]}"##, r##"{"_or":[{}]}"##),
+            (r##"{"_or":[{"_or":[]}]}"##, r##"{"_or":[{"_or":[{}]}]}"##),
+            (r##"{"_not":{"_or":[{}]}}"##, r##"{"_not":{"_or":[]}}"##),
+            (r##"{"@1<":{"some":{"_or":[]}}}"##, r##"{"@1<":{"some":{}}}"##),
+            (r##"{"@1<":{"none":{}}}"##, r##"{"@1<":{"none":{"#2:1":1}}}"##),
+        ] {
+            assert!(!covers(held, given) && !covers(given, held), "{held} {given}");
+        }
         // Numbers with other digits are others: what cannot be told equal is none that is held.
         assert!(!covers(r##"{"#1:1":1}"##, r##"{"#1:1":1.0}"##));
         assert!(covers(r##"{"#1:1":{"in":[2,1]}}"##, r##"{"#1:1":{"in":[1,2]}}"##));
@@ -646,6 +655,8 @@ mod tests {
         let of = |rows| conditional(&[Action::Read], Some(rows), None).for_all().rows;
         assert_eq!(of(r##"{"#1:1":"$user.id"}"##), None);
         assert_eq!(of(r##"{"_or":[{"#1:1":{"in":["\u0024key.id"]}}]}"##), None);
+        let checked = conditional(&[Action::Read], Some(r##"{"#1:1":1}"##), Some(r##"{"#1:1":"$user.id"}"##)).for_all();
+        assert_eq!((checked.rows.is_some(), checked.check.as_ref().map(Clause::text)), (true, Some("{}")));
         assert!(of(r##"{"#1:1":"$now"}"##).is_some());
         assert!(of(r##"{"#1:1":"$$user.id"}"##).is_some());
     }

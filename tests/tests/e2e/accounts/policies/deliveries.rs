@@ -1,11 +1,29 @@
 //! Deliveries under the conditions of grants: a webhook gets what its maker may read.
 
-use blockbase_tests::{Engine, Receiver};
+use blockbase_tests::{Engine, Receiver, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{World, path, world};
 use crate::accounts::roles::role;
 use crate::events::webhooks::{ledger_until, make, quick};
+
+on_both_engines! {
+    async fn others_act_on_a_webhook_if_they_read_every_record(server: Server) {
+        let World { admin, ann, ann_id, .. } = world(&server).await;
+        let hooks = json!([{ "resource": "webhooks", "actions": ["manage"] }, { "resource": "events", "actions": ["manage"] }]);
+        role(&admin, "hooks", hooks).await;
+        assert_eq!(admin.post(&format!("/api/v1/users/{ann_id}/roles"), json!({ "roleId": "hooks" })).await.status, 200);
+        let hook = json!({ "url": "https://hooks.example.com/", "topics": ["data.task.#"], "enabled": false });
+        let (of_admin, _) = make(&admin, hook.clone()).await;
+        let (of_ann, _) = make(&ann, hook).await;
+        for (id, status) in [(&of_admin, 403), (&of_ann, 200)] {
+            let webhook = format!("/api/v1/webhooks/{id}");
+            assert_eq!(ann.post(&format!("{webhook}/rotate-secret"), Value::Null).await.status, status);
+            assert_eq!(ann.patch(&webhook, json!({ "name": "x" })).await.status, status);
+            assert_eq!(ann.delete(&webhook).await.status, if status == 200 { 204 } else { status });
+        }
+    }
+}
 
 async fn a_webhook_gets_what_its_maker_may_read(engine: Engine) {
     let server = quick(engine).start().await;

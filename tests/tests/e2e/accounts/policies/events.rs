@@ -117,6 +117,67 @@ on_both_engines! {
         assert_eq!(shown["payload"]["targetIds"], json!([third]), "{shown}");
     }
 
+    async fn events_of_links_need_read_on_their_record(server: Server) {
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }, { "name": "assignee", "type": "text" }])).await;
+        admin.define("label", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let readers = [
+            json!({ "created_by": "$user.id" }),
+            json!({ "assignee": "$user.email" }),
+            json!({ "_or": [] }),
+            json!({ "_not": { "assignee": { "neq": "$user.id" } } }),
+        ];
+        let mut streams = Vec::new();
+        for (number, condition) in readers.into_iter().enumerate() {
+            let name = format!("reader{number}");
+            let grants = json!([
+                { "resource": "task", "actions": ["read", "create"], "where": condition, "check": {} },
+                { "resource": "label", "actions": ["read"] },
+                { "resource": "events", "actions": ["read"] },
+            ]);
+            role(&admin, &name, grants).await;
+            let (reader, _) = user(&admin, &name, Some(&name)).await;
+            streams.push((Stream::open(&reader, "?topics=data.task.linked,data.label.created").await, reader));
+        }
+        let (task, label) = (admin.make("task", json!({})).await, admin.make("label", json!({})).await);
+        assert_eq!(admin.post(&format!("{}/links/labels", path(&task)), json!({ "ids": [label] })).await.status, 200);
+        let last = admin.make("label", json!({ "text": "last" })).await;
+        for (stream, reader) in &mut streams {
+            loop {
+                let event = stream.event().await;
+                assert_eq!(event["topic"], "data.label.created", "{event}");
+                if event["payload"]["id"] == json!(last) {
+                    break;
+                }
+            }
+            assert_eq!(recent(reader).await, Vec::<Value>::new());
+        }
+    }
+
+    async fn an_image_without_its_related_rows_is_not_decided(server: Server) {
+        let admin = server.admin().await;
+        admin.define("project", json!([{ "name": "secret", "type": "boolean" }])).await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
+        admin.relate(json!({ "name": "project", "kind": "many_to_one", "source": "task", "target": "project", "onDelete": "cascade" })).await;
+        let events = json!({ "resource": "events", "actions": ["read"] });
+        let tasks = json!({ "resource": "task", "actions": ["read"], "where": { "project": { "_not": { "secret": true } } } });
+        let projects = json!({ "resource": "project", "actions": ["read"], "where": { "task_by_project": { "none": { "title": "hidden" } } } });
+        role(&admin, "reader", json!([events, tasks, projects])).await;
+        let (ann, _) = user(&admin, "ann", Some("reader")).await;
+        let secret = admin.make("project", json!({ "secret": true })).await;
+        let plain = admin.make("project", json!({ "secret": false })).await;
+        admin.make("task", json!({ "title": "hidden", "project_id": secret })).await;
+        let seen = admin.make("task", json!({ "title": "seen", "project_id": plain })).await;
+        let free = admin.make("task", json!({ "title": "free" })).await;
+        assert_eq!(admin.delete(&format!("/api/v1/data/project/{secret}")).await.status, 204);
+        let ids: Vec<Value> = recent(&ann).await.iter().map(|event| event["payload"]["id"].clone()).collect();
+        assert_eq!(ids, [json!(seen), json!(free)]);
+        let of_projects = ann.get("/api/v1/events?object=project&limit=100").await.data();
+        let ids: Vec<&Value> = of_projects.as_array().unwrap().iter().map(|event| &event["payload"]["id"]).collect();
+        assert_eq!(ids, [&json!(plain)]);
+    }
+
     async fn what_an_image_does_not_tell_is_not_shown(server: Server) {
         let admin = server.admin().await;
         admin.define("task", json!([{ "name": "title", "type": "text" }, { "name": "state", "type": "text" }])).await;

@@ -71,6 +71,45 @@ on_both_engines! {
         lead.patch("/api/v1/roles/strong", json!({ "description": "x" })).await.expect_error(403, "forbidden");
     }
 
+    async fn nobody_acts_on_a_role_with_more_than_they_have(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "keeper", json!([{ "resource": "roles", "actions": ["manage"] }])).await;
+        let (keeper, _) = user(&admin, "keeper", Some("keeper")).await;
+        for (name, grant) in [
+            ("own", json!({ "resource": "task", "actions": ["manage"], "rowPolicy": "own", "where": { "state": "open" } })),
+            ("mine", json!({ "resource": "task", "actions": ["read"], "where": { "assignee": "$user.id" } })),
+            ("mail", json!({ "resource": "task", "actions": ["read"], "where": { "assignee": "$user.email" } })),
+            ("check", json!({ "resource": "task", "actions": ["create"], "check": { "assignee": "$key.id" } })),
+        ] {
+            role(&admin, name, json!([grant])).await;
+            let path = format!("/api/v1/roles/{name}");
+            keeper.delete(&path).await.expect_error(403, "forbidden");
+            keeper.patch(&path, json!({ "permissions": [] })).await.expect_error(403, "forbidden");
+        }
+        // What no row meets is no reason to give what every row meets.
+        let nothing = json!({ "resource": "task", "actions": ["read"], "where": { "_or": [] } });
+        role(&admin, "off", json!([nothing, { "resource": "roles", "actions": ["create"] }])).await;
+        let (off, _) = user(&admin, "off", Some("off")).await;
+        for (number, (condition, status)) in [
+            (json!({ "_or": [{}] }), 403),
+            (json!({ "_or": [{ "_or": [{}] }] }), 403),
+            (json!({}), 403),
+            (json!({ "_or": [] }), 201),
+            (json!({ "_or": [], "state": "open" }), 201),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let grant = json!({ "resource": "task", "actions": ["read"], "where": condition });
+            let made = give(&off, &format!("given by off {number}"), grant).await;
+            assert_eq!(made.status, status, "{condition}: {}", made.text);
+        }
+        let many: Vec<Value> = (0..21).map(|points| json!({ "resource": "task", "actions": ["read"], "where": { "points": points } })).collect();
+        let made = admin.post("/api/v1/roles", json!({ "name": "many", "permissions": many })).await;
+        made.expect_error(400, "invalid_request");
+    }
+
     async fn what_depends_on_the_caller_is_not_given_to_others(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
