@@ -1090,6 +1090,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/roles/{id}/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Explain what a role allows on records
+         * @description Shows the grants of the role and of `public` that allow the action on the object, and the condition that they come to with the values of one user's variables. With `id`, also whether the record meets it. Needs read on `roles`, on `users` and on all records of the object.
+         */
+        post: operations["roles.explain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users": {
         parameters: {
             query?: never;
@@ -2023,6 +2043,15 @@ export interface components {
                 /** @enum {string|null} */
                 manage: "all" | "own" | "condition" | null;
             }[];
+        };
+        /** @description The grants of a role that decide about an action on an object, and what they come to. */
+        SvcExplanation: {
+            /** @description The grants of the role and of `public` that allow the action on the object. */
+            grants: components["schemas"]["SvcGrant"][];
+            /** @description The condition that a record has to meet, with the values of the variables. `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it. */
+            condition: JsonObject;
+            /** @description Whether the record meets the condition. Null without `id`. */
+            passes: boolean | null;
         };
         /** @description A session of a user, without its token. */
         SvcUserSession: {
@@ -7463,6 +7492,60 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    "roles.explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The role's id, or its name. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The id of a user. Conditions are explained with this user's values of the variables, and without a user with none. */
+                    userId?: string;
+                    object: string;
+                    /**
+                     * @description An action that a grant allows. `manage` includes all actions.
+                     * @enum {string}
+                     */
+                    action: "create" | "read" | "update" | "delete" | "manage";
+                    /**
+                     * Format: uuid
+                     * @description The id of a record.
+                     */
+                    id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The explanation. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcExplanation"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
         };
     };
     "users.list": {

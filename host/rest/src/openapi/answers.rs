@@ -3,8 +3,8 @@
 use blockbase_app::schema::{Constraints, Field, ObjectDefinition, Relationship};
 use blockbase_app::{
     ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, ChangePlan, DeclaredActions, DeliveryAnswer,
-    DeliveryCounts, DeliveryWithHistory, Dependent, EventText, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine,
-    ListedSession, ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, Replayed, RoleAnswer,
+    DeliveryCounts, DeliveryWithHistory, Dependent, EventText, Explanation, Grant, Inspection, InstallReport, InstanceAnswer,
+    KeptLine, ListedSession, ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, Replayed, RoleAnswer,
     RolePermissions, SchemaHistoryAnswer, SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer,
     UserSessionAnswer, WebhookAnswer, WrittenAnswer,
 };
@@ -32,6 +32,7 @@ pub(crate) fn schemas() -> Map<String, Value> {
         RoleAnswer,
         ManagedUserAnswer,
         RolePermissions,
+        Explanation,
         UserSessionAnswer,
         ApiKeyAnswer,
         UserAnswer,

@@ -154,7 +154,7 @@ on_sqlite_first! {
         let (_, answers) = text.split_once(r#"{"data":[{"#).expect("a list");
         let (list, writes) = answers.split_once(r#""error":"not_found""#).expect("a refusal");
         assert!(list.contains(r#""title":"ours""#) && !list.contains(r#""title":"theirs""#) && list.contains(r#""totalCount":1"#), "{all}");
-        assert!(writes.contains(r#""stage":"won""#), "{all}");
+        assert!(writes.contains(r#""stage":"won""#) && writes.contains(r#""passes":false"#), "{all}");
         assert_eq!(writes.matches(r#"{"error":"forbidden""#).count(), 2, "{all}");
     }
 
