@@ -52,7 +52,7 @@ impl Called {
 }
 
 impl<'a> Client<'a> {
-    fn of(who: &Admin<'a>) -> Client<'a> {
+    pub(crate) fn of(who: &Admin<'a>) -> Client<'a> {
         Client { server: who.server, credential: Some(who.token.clone()), session: None }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Client<'a> {
     }
 
     /// Begins a session.
-    async fn begin(mut self) -> Client<'a> {
+    pub(crate) async fn begin(mut self) -> Client<'a> {
         let answer = self.ask("initialize", initialization()).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         self.session = Some(answer.headers["mcp-session-id"].to_str().unwrap().to_owned());
@@ -115,7 +115,7 @@ impl<'a> Client<'a> {
         read_result(&answer.text)
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Called {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Called {
         self.call_text(tool, &arguments.to_string()).await
     }
 }

@@ -4,6 +4,7 @@
 //! `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes.
 
 mod cells;
+mod graphql;
 mod model;
 mod random;
 mod reference;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use self::model::{Reader, Verdict, World};
 use self::random::Generator;
 use self::setup::Caller;
+use crate::mcp::Client;
 
 /// The long command runs all seeds, the gate only the first.
 const SEEDS: std::ops::Range<u64> = 0..8;
@@ -82,13 +84,71 @@ enum Surface {
     RestList,
     RestQuery,
     Aggregate,
+    McpQuery,
+    McpAggregate,
+    Graphql,
+}
+
+/// The response of a surface: its status as REST has it, and its document.
+struct Got {
+    status: u16,
+    json: Value,
+}
+
+impl From<Answer> for Got {
+    fn from(answer: Answer) -> Got {
+        Got { status: answer.status, json: serde_json::from_str(&answer.text).unwrap_or_else(|_| json!(answer.text)) }
+    }
 }
 
 impl Surface {
-    const ALL: [Surface; 3] = [Surface::RestList, Surface::RestQuery, Surface::Aggregate];
+    const ALL: [Surface; 6] =
+        [Surface::RestList, Surface::RestQuery, Surface::Aggregate, Surface::McpQuery, Surface::McpAggregate, Surface::Graphql];
+
+    fn is_aggregate(self) -> bool {
+        matches!(self, Surface::Aggregate | Surface::McpAggregate)
+    }
 
     /// The response; `None` if the question does not fit the surface.
-    async fn ask(self, server: &Server, object: &str, question: &Question<'_>) -> Option<Answer> {
+    async fn ask(self, run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
+        match self {
+            Surface::McpQuery | Surface::McpAggregate => self.ask_mcp(run, object, question).await,
+            Surface::Graphql => ask_graphql(run, object, question).await,
+            _ => self.ask_rest(run.server, object, question).await.map(Got::from),
+        }
+    }
+
+    async fn ask_mcp(self, run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
+        let Question { caller, condition, beside, .. } = question;
+        let mut arguments = json!({ "object_name": object, "where": condition });
+        if let Some(least) = beside.least {
+            arguments["filters"] = json!([{ "field": "f_integer", "operator": "gte", "value": least }]);
+        }
+        if let Some(term) = beside.search {
+            arguments["search"] = json!(term);
+        }
+        if self == Surface::McpAggregate {
+            arguments["fn"] = json!("count");
+        } else {
+            arguments["page_size"] = json!(100);
+            arguments["select"] = json!("id");
+            if let Some(sort) = beside.sort {
+                arguments["sort"] = json!(sort);
+            }
+        }
+        let place = run.callers.iter().position(|known| known.token == caller.token)?;
+        let called =
+            run.mcp[place].call(if self == Surface::McpAggregate { "aggregate_data" } else { "query_data" }, arguments).await;
+        let json: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| json!(called.text));
+        let status = match (called.is_error, json["error"].as_str()) {
+            (false, _) => 200,
+            (true, Some("forbidden")) => 403,
+            (true, _) => 400,
+        };
+        Some(Got { status, json })
+    }
+
+    async fn ask_rest(self, server: &Server, object: &str, question: &Question<'_>) -> Option<Answer> {
         let Question { caller, condition, beside, .. } = question;
         let mut address = format!("/api/v1/data/{object}");
         if self == Surface::RestQuery {
@@ -119,17 +179,17 @@ impl Surface {
     }
 
     /// The fault of a response; `None` if it is right.
-    fn problem(self, answer: &Answer, expected: &Verdict) -> Option<Problem> {
+    fn problem(self, answer: &Got, expected: &Verdict) -> Option<Problem> {
         let other = |text: String| Some(Problem { text, ..Problem::default() });
         match expected {
-            Verdict::Forbidden if answer.status == 403 && answer.json()["error"] == "forbidden" => None,
-            Verdict::Forbidden => other(format!("403 was expected, not {} {}", answer.status, answer.text)),
+            Verdict::Forbidden if answer.status == 403 && answer.json["error"] == "forbidden" => None,
+            Verdict::Forbidden => other(format!("403 was expected, not {} {}", answer.status, answer.json)),
             Verdict::Found(_) if answer.status != 200 => {
-                other(format!("200 was expected, not {} {}", answer.status, answer.text))
+                other(format!("200 was expected, not {} {}", answer.status, answer.json))
             }
             Verdict::Found(ids) => {
-                let json = answer.json();
-                let count = if self == Surface::Aggregate { &json["data"]["value"] } else { &json["pagination"]["totalCount"] };
+                let json = &answer.json;
+                let count = if self.is_aggregate() { &json["data"]["value"] } else { &json["pagination"]["totalCount"] };
                 let found: BTreeSet<String> = match json["data"].as_array() {
                     Some(rows) => rows.iter().filter_map(|row| row["id"].as_str().map(str::to_owned)).collect(),
                     None => ids.clone(),
@@ -139,12 +199,52 @@ impl Surface {
                     return Some(Problem { text: "the rows differ".to_owned(), missing, unexpected });
                 }
                 if *count != json!(ids.len()) {
-                    return other(format!("{} was expected as the count, not {}", ids.len(), answer.text));
+                    return other(format!("{} was expected as the count, not {}", ids.len(), answer.json));
                 }
                 None
             }
         }
     }
+}
+
+/// A list by GraphQL. The schema of a caller has no relations to objects that they may not read, so such questions do not fit it.
+async fn ask_graphql(run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
+    let Question { caller, condition, beside, .. } = question;
+    if !matches!(run.expected(question, &caller.reader), Ok(Verdict::Found(_))) {
+        return None;
+    }
+    let typed = graphql::typed(run.world, question.object, condition)?;
+    let mut arguments = vec!["where: $where, pageSize: 100".to_owned()];
+    arguments.extend(beside.least.map(|least| format!("filter: [{{ field: \"f_integer\", operator: gte, value: {least} }}]")));
+    arguments.extend(beside.search.map(|term| format!("search: {}", json!(term))));
+    let sorted = beside.sort.map(|sort| {
+        let keys = sort.split(',').map(|key| match key.strip_prefix('-') {
+            Some(field) => format!("{{ field: {}, direction: desc }}", json!(field)),
+            None => format!("{{ field: {} }}", json!(key)),
+        });
+        format!("sort: [{}]", keys.collect::<Vec<_>>().join(", "))
+    });
+    arguments.extend(sorted);
+    let name = type_name(object);
+    let query = format!(
+        "query($where: {name}_Where) {{ {object}({}) {{ data {{ id }} pagination {{ totalCount }} }} }}",
+        arguments.join(", ")
+    );
+    let body = json!({ "query": query, "variables": { "where": typed } });
+    let answer = run.server.call_as(Some(&caller.token), "POST", "/api/v1/graphql", Some(body)).await;
+    let json = answer.json();
+    match json.get("errors") {
+        Some(_) => Some(Got { status: 400, json }),
+        None => Some(Got { status: 200, json: json["data"][object].clone() }),
+    }
+}
+
+/// The name of an object's type: its words, each with a capital.
+fn type_name(object: &str) -> String {
+    let capital = |word: &str| {
+        word.chars().next().map(|first| first.to_ascii_uppercase()).into_iter().chain(word.chars().skip(1)).collect::<String>()
+    };
+    object.split('_').map(capital).collect()
 }
 
 /// The difference between a response and the reference.
@@ -178,6 +278,8 @@ struct Tally {
 
 struct Run<'a> {
     server: &'a Server,
+    /// A session of MCP for each caller.
+    mcp: &'a [Client<'a>],
     world: &'a World,
     callers: &'a [Caller],
     seed: u64,
@@ -197,7 +299,7 @@ impl Run<'_> {
 
     async fn problem(&self, surface: Surface, question: &Question<'_>) -> Option<Problem> {
         let expected = self.expected(question, &question.caller.reader).ok()?;
-        let answer = surface.ask(self.server, &self.world.objects[question.object].name, question).await?;
+        let answer = surface.ask(self, &self.world.objects[question.object].name, question).await?;
         surface.problem(&answer, &expected)
     }
 
@@ -242,7 +344,7 @@ impl Run<'_> {
         let expected = self.expected(&question, &caller.reader);
         let expected = expected.unwrap_or_else(|problem| panic!("{problem}: {}", question.condition));
         let name = &self.world.objects[object].name;
-        let asked = Surface::ALL.map(|surface| surface.ask(self.server, name, &question));
+        let asked = Surface::ALL.map(|surface| surface.ask(self, name, &question));
         for (surface, answer) in Surface::ALL.into_iter().zip(futures_util::future::join_all(asked).await) {
             if answer.is_some_and(|answer| surface.problem(&answer, &expected).is_some()) {
                 self.fail(case, surface, &question).await;
@@ -263,7 +365,11 @@ impl Run<'_> {
 async fn run(engine: Engine, seed: u64, cases: usize, tally: &mut Tally) {
     let server = ServerBuilder::new(engine).start().await;
     let (world, callers) = setup::build(&server, seed).await;
-    let run = Run { server: &server, world: &world, callers: &callers, seed };
+    let mut mcp = Vec::new();
+    for caller in &callers {
+        mcp.push(Client::of(&server.with_token(caller.token.clone())).begin().await);
+    }
+    let run = Run { server: &server, mcp: &mcp, world: &world, callers: &callers, seed };
     let mut generator = Generator::new(seed, &world);
     for case in 0..cases {
         run.case(case, &mut generator, tally).await;

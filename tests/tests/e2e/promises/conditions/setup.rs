@@ -36,7 +36,8 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
         Reach::Own => Some(json!({ "resource": object.name, "actions": ["read"], "rowPolicy": "own" })),
         Reach::All => Some(json!({ "resource": object.name, "actions": ["read"] })),
     });
-    grants.collect()
+    // MCP needs this one beside those of the objects.
+    grants.chain([json!({ "resource": "data", "actions": ["read"] })]).collect()
 }
 
 /// Makes a world on a server. Returns the world, with the server's values in it, and the callers.
