@@ -21,7 +21,7 @@ mod state;
 #[cfg(test)]
 mod walls;
 
-pub use access::session_recheck::Standing;
+pub use access::session_recheck::SessionRecheck;
 pub use accounts::api_keys::{ApiKeyAnswer, KEYS_OF_USER_MAX, NAME_CHARS_MAX as KEY_NAME_CHARS_MAX, NewKey};
 pub use accounts::preferences::{GUEST_PREFERENCES_BYTES_MAX, OwnPermissions, PREFERENCES_BYTES_MAX, PREFERENCES_KEYS_MAX};
 pub use accounts::roles::{ExplainRequest, Explanation, RoleAnswer, RoleChanges, RolePermissions};
@@ -37,7 +37,7 @@ pub use automation::tasks::{
 pub use base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 pub use base::clock::Clock;
 pub use base::frames::{FramePlace, FrameSender, Frames};
-pub use base::offload::run_sized;
+pub use base::offload::run_offloaded;
 pub use blockbase_auth::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_graphql::Pos;
 use async_graphql::parser::types::{ExecutableDocument, OperationDefinition, OperationType};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{App, Caller, run_sized};
+use blockbase_app::{App, Caller, run_offloaded};
 use futures_util::StreamExt;
 use futures_util::stream;
 
@@ -147,7 +147,7 @@ impl<'d> Execution<'d> {
         is_last: bool,
         answer: &mut Answer,
     ) -> Result<(), PlacedError> {
-        let mut arguments = run_sized(self.variables.bytes(), || {
+        let mut arguments = run_offloaded(self.variables.bytes(), || {
             Arguments::of(root.arguments(self.view), &selected.field.arguments, self.variables)
         })?;
         if is_last {

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicUsize;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{Caller, IncomingBody, Invoker, run_sized};
+use blockbase_app::{Caller, IncomingBody, Invoker, run_offloaded};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
@@ -112,7 +112,7 @@ async fn read(headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest>
         return Err(Error::new(Code::UnsupportedMediaType, "Send the body with `Content-Type: application/json`, in UTF-8."));
     }
     let body = body.read().await?;
-    run_sized(body.len(), || {
+    run_offloaded(body.len(), || {
         let text = std::str::from_utf8(&body).map_err(|_| Error::invalid_request("The body is not valid UTF-8."))?;
         GraphqlRequest::from_json(text)
     })
@@ -173,7 +173,7 @@ impl Operation {
         let prepared = Prepared::of(&graphql.app, &graphql.views, &asked.caller, &request, only_queries).await?;
         let name = request.operation_name;
         let operation = prepared.operation(name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
-        let variables = run_sized(request.variables.bytes(), || Variables::of(&prepared.view, operation, &request.variables));
+        let variables = run_offloaded(request.variables.bytes(), || Variables::of(&prepared.view, operation, &request.variables));
         let variables = variables.map_err(Refusal::Invalid)?;
         drop(request.variables);
         Ok(Operation { graphql: Arc::clone(graphql), asked, name, variables, prepared })

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use blockbase_app::schema::{Code, Error, excerpt_of};
-use blockbase_app::{IncomingBody, run_sized};
+use blockbase_app::{IncomingBody, run_offloaded};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::request::Parts;
@@ -53,7 +53,7 @@ impl Mcp {
                 false => malformed(StatusCode::BAD_REQUEST, "This version of the protocol has no arrays of messages."),
             };
         }
-        let message = run_sized(text.len(), || Message::parse(text));
+        let message = run_offloaded(text.len(), || Message::parse(text));
         // The message has copied what it needs. Dropped here, so that a large message is in memory only once.
         drop(body);
         match message {

@@ -7,7 +7,7 @@ use crate::caller::identity::RenewalSlot;
 use crate::caller::{Caller, Credentials};
 
 /// A caller with what they presented, looked at again whenever accounts may have changed.
-pub struct Standing {
+pub struct SessionRecheck {
     app: Arc<App>,
     credentials: Credentials,
     caller: Caller,
@@ -15,9 +15,9 @@ pub struct Standing {
     generation: Option<u64>,
 }
 
-impl Standing {
-    pub fn new(app: &Arc<App>, caller: Caller, credentials: &Credentials) -> Standing {
-        Standing {
+impl SessionRecheck {
+    pub fn new(app: &Arc<App>, caller: Caller, credentials: &Credentials) -> SessionRecheck {
+        SessionRecheck {
             app: Arc::clone(app),
             // A later check has no response that could tell the client that its session was extended.
             credentials: Credentials { renewal: RenewalSlot::default(), ..credentials.clone() },

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::App;
 use crate::accounts::roles::shown_grants;
-use crate::base::offload::run_sized;
+use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 
 /// Most bytes of one user's preferences, stored as JSON without spaces.
@@ -64,7 +64,7 @@ impl App {
     pub async fn change_preferences(&self, caller: &Caller, changes: Members) -> Result<String> {
         let user_id = self.require_person(caller)?.to_owned();
         let is_guest = caller.identity().is_some_and(|identity| identity.user.is_anonymous);
-        let changes = run_sized(changes.bytes(), || read_changes(changes))?;
+        let changes = run_offloaded(changes.bytes(), || read_changes(changes))?;
         let now = self.clock.now();
         self.until_uncontended(move || {
             let (user_id, changes) = (user_id.clone(), changes.clone());

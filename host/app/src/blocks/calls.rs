@@ -9,7 +9,7 @@ use blockbase_schema::{Code, Error, Resource, Result};
 
 use crate::App;
 use crate::access::suspension::stopped;
-use crate::base::offload::run_sized;
+use crate::base::offload::run_offloaded;
 use crate::caller::judged::Consent;
 use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Authority, Caller, Credentials};
@@ -117,7 +117,7 @@ impl App {
         let (block, place) = self.callable(caller, block, action)?;
         let declared = &block.manifest.actions[place];
         let runtime = self.runtime()?;
-        run_sized(input.len(), || runtime.validate_input(&block, declared, &parse_unique(&input)?))?;
+        run_offloaded(input.len(), || runtime.validate_input(&block, declared, &parse_unique(&input)?))?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
         let call = ActionCall {
             action: action.to_owned(),

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::App;
-use crate::access::session_recheck::Standing;
+use crate::access::session_recheck::SessionRecheck;
 use crate::base::frames::{FrameSender, Frames, shared_frames};
 use crate::caller::{Caller, Credentials};
 use crate::delivery::feed::FeedReader;
@@ -159,7 +159,7 @@ impl App {
                 None => self.feed().read(patterns),
             },
             app: Arc::clone(self),
-            standing: Standing::new(self, caller, credentials),
+            session_recheck: SessionRecheck::new(self, caller, credentials),
             needs_platform: request.needs_platform,
             heartbeat: interval(HEARTBEAT),
             recheck: interval(RECHECK),
@@ -180,7 +180,7 @@ impl App {
 struct OpenStream {
     reader: FeedReader,
     app: Arc<App>,
-    standing: Standing,
+    session_recheck: SessionRecheck,
     needs_platform: bool,
     heartbeat: Interval,
     recheck: Interval,
@@ -227,8 +227,8 @@ impl OpenStream {
     ///
     /// The call is boxed. Its state is larger than everything else in a stream, but exists only for a moment each second.
     async fn look_again(&mut self) -> Option<()> {
-        self.standing.renew().await?;
-        let caller = self.standing.caller();
+        self.session_recheck.renew().await?;
+        let caller = self.session_recheck.caller();
         self.app.may_stream(caller).ok()?;
         (!self.needs_platform || caller.require_platform().is_ok()).then_some(())
     }
@@ -244,13 +244,13 @@ impl OpenStream {
                 biased;
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
-                next = next_shown(&mut self.reader, &mut self.judging, &self.app, self.standing.caller()) => {
+                next = next_shown(&mut self.reader, &mut self.judging, &self.app, self.session_recheck.caller()) => {
                     let (event, shown) = next?;
                     // The check comes before each event, so an event committed after the caller lost a right is never shown.
-                    if !self.standing.is_current() && self.renewed_for != event.seq {
+                    if !self.session_recheck.is_current() && self.renewed_for != event.seq {
                         Box::pin(self.look_again()).await?;
                         self.renewed_for = event.seq;
-                        self.judging = Some(Judging::begin(&self.app, self.standing.caller(), event));
+                        self.judging = Some(Judging::begin(&self.app, self.session_recheck.caller(), event));
                         continue;
                     }
                     match shown {
@@ -260,7 +260,7 @@ impl OpenStream {
                         Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
                             tokio::time::sleep(LOOK_PAUSE).await;
                             Box::pin(self.look_again()).await?;
-                            self.judging = Some(Judging::begin(&self.app, self.standing.caller(), event));
+                            self.judging = Some(Judging::begin(&self.app, self.session_recheck.caller(), event));
                         }
                         Err(error) => {
                             tracing::warn!(error.cause = %error, "what a stream may show could not be decided; the stream ends");

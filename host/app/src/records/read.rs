@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::App;
 use crate::base::answer::text_of;
-use crate::base::offload::run_sized;
+use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 use crate::outbox::checks::within;
 use crate::records::expand::{Budget, expanded};
@@ -317,7 +317,7 @@ pub(crate) fn with_reading<T>(
         variables: &|| caller.variables(now),
         bounds: Bounds::of_request(),
     };
-    run_sized(bytes, || plan(&reading))
+    run_offloaded(bytes, || plan(&reading))
 }
 
 /// Bytes of the conditions of a request.

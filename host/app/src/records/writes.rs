@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::App;
 use crate::base::answer::text_of;
-use crate::base::offload::run_sized;
+use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::delete_records;
@@ -166,7 +166,7 @@ impl App {
     async fn write_one(&self, caller: &Caller, request: &WriteRequest) -> Result<WriteAnswer> {
         self.on_schema(caller, move |registry| async move {
             let context = self.write_context(caller, &registry);
-            let step = run_sized(request.bytes(), || self.step(caller, &context, request))?;
+            let step = run_offloaded(request.bytes(), || self.step(caller, &context, request))?;
             let mut answers = self.run_steps(context, vec![step]).await?;
             let answer = answers.pop().ok_or_else(|| Error::internal("a write gave no answer"))?;
             self.shown(caller, &registry, request, answer).await
@@ -184,7 +184,7 @@ impl App {
         let requests = &requests;
         self.on_schema(caller, move |registry| async move {
             let context = self.write_context(caller, &registry);
-            let steps = run_sized(requests.iter().map(WriteRequest::bytes).sum(), || {
+            let steps = run_offloaded(requests.iter().map(WriteRequest::bytes).sum(), || {
                 let requests = requests.iter().enumerate();
                 requests
                     .map(|(index, request)| self.step(caller, &context, request).map_err(|error| at(index, error)))
@@ -211,7 +211,7 @@ impl App {
             self.check_bulk_size(records.len())?;
             let mut context = self.write_context(caller, &registry);
             let stamp = stamp(&context);
-            let plans = run_sized(records.iter().map(Members::bytes).sum(), || {
+            let plans = run_offloaded(records.iter().map(Members::bytes).sum(), || {
                 let records = records.iter().enumerate();
                 records
                     .map(|(index, values)| {
@@ -272,7 +272,7 @@ impl App {
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let bytes = changes.bytes();
-            let change = run_sized(bytes, || Change::new(&object, &access, changes, stamp(&context)))?;
+            let change = run_offloaded(bytes, || Change::new(&object, &access, changes, stamp(&context)))?;
             self.store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
@@ -299,7 +299,7 @@ impl App {
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             // It writes nothing, so it does not count as a write.
             let stamp = stamp(&self.context_of(caller, &registry, false));
-            run_sized(changes.bytes(), || Change::new(&object, &access, changes, stamp))?;
+            run_offloaded(changes.bytes(), || Change::new(&object, &access, changes, stamp))?;
             self.reached(caller, &registry, object, access, found).await
         })
         .await
@@ -353,7 +353,7 @@ impl App {
             let id = self.clock.id(context.now);
             let stamp = stamp(&context);
             let plan =
-                run_sized(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))?;
+                run_offloaded(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))?;
             let written = Arc::clone(&object);
             let upserted = self
                 .store

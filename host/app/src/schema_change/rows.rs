@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::base::offload::run_sized;
+use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 
 /// Rows that are checked together.
@@ -115,7 +115,7 @@ impl<'a> Rows<'a> {
             let bytes = page.iter().map(|record| record.cell(1).len()).sum();
             let is_broken =
                 |cell: &String| !column.value_of(&converted_cell(column, cell)).is_ok_and(|value| keeps(column, cell, &value));
-            broken += run_sized(bytes, || page.iter().filter_map(cell).filter(is_broken).count()) as i64;
+            broken += run_offloaded(bytes, || page.iter().filter_map(cell).filter(is_broken).count()) as i64;
         }
         Ok(broken)
     }

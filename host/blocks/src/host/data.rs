@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockbase_app::schema::json::{Members, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error, Result};
 use blockbase_app::{
-    Action, AggregateRequest, Chosen, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized,
+    Action, AggregateRequest, Chosen, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_offloaded,
 };
 use serde::Deserialize;
 
@@ -112,7 +112,7 @@ async fn query(service: &Service, object: &str, query: &str) -> Result<String> {
 }
 
 async fn create_many(service: &Service, object: &str, values: &str) -> Result<String> {
-    let records: Vec<Members> = run_sized(values.len(), || parse_list(values, service.app.settings().bulk_records_max))?;
+    let records: Vec<Members> = run_offloaded(values.len(), || parse_list(values, service.app.settings().bulk_records_max))?;
     Ok(service.app.create_many(&service.caller, object, records).await?.json())
 }
 
@@ -151,7 +151,7 @@ async fn change_links(service: &Service, object: &str, id: &str, key: &str, ids:
 
 async fn batch(service: &Service, operations: &str) -> Result<String> {
     let most = service.app.settings().bulk_records_max;
-    let operations: Vec<BatchOperation> = run_sized(operations.len(), || parse_list(operations, most))?;
+    let operations: Vec<BatchOperation> = run_offloaded(operations.len(), || parse_list(operations, most))?;
     let requests = operations.into_iter().map(BatchOperation::request).collect::<Result<Vec<_>>>()?;
     let mut out = vec![b'['];
     for (index, answer) in service.app.write_all(&service.caller, requests).await?.into_iter().enumerate() {
@@ -188,7 +188,7 @@ impl Host for CallState {
 
     async fn create(&mut self, object: String, values: String) -> Answer<String> {
         self.data(|service| async move {
-            let members = run_sized(values.len(), || parse_members(&values))?;
+            let members = run_offloaded(values.len(), || parse_members(&values))?;
             service.app.create(&service.caller, &object, members).await.and_then(|record| text(record.json))
         })
         .await
@@ -200,7 +200,7 @@ impl Host for CallState {
 
     async fn update(&mut self, object: String, id: String, changes: String) -> Answer<String> {
         self.data(|service| async move {
-            let members = run_sized(changes.len(), || parse_members(&changes))?;
+            let members = run_offloaded(changes.len(), || parse_members(&changes))?;
             let updated = service.app.update(&service.caller, &object, &id, members, None).await?;
             text(updated.ok_or_else(|| Error::not_found("record"))?.json)
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_members};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{Chosen, LinkChange, run_sized};
+use blockbase_app::{Chosen, LinkChange, run_offloaded};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -151,7 +151,7 @@ impl<'d> Execution<'d> {
 fn members(arguments: &mut Arguments, name: &str) -> Result<Members> {
     // The text is taken out, so that a large value is in memory only once.
     let text = arguments.take(name);
-    text.map_or_else(|| Ok(Members::default()), |text| run_sized(text.len(), || parse_members(&text)))
+    text.map_or_else(|| Ok(Members::default()), |text| run_offloaded(text.len(), || parse_members(&text)))
 }
 
 /// The changes of an update: `input`, and `increment` as atomic additions.

@@ -1,6 +1,6 @@
 //! The arguments of a tool. They are the members of one object, and stay text until the tool reads them.
 
-use blockbase_app::run_sized;
+use blockbase_app::run_offloaded;
 use blockbase_app::schema::json::{Members, Misfit, parse_list, strict_from_str, write_string};
 use blockbase_app::schema::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -23,7 +23,7 @@ impl Arguments {
     /// `invalid_request` if the arguments are not an object, or a parameter occurs twice.
     pub(crate) fn parse(raw: Option<&RawValue>) -> Result<Arguments> {
         let text = raw.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE);
-        let members = run_sized(text.len(), || serde_json::from_str(text)).map_err(|error| {
+        let members = run_offloaded(text.len(), || serde_json::from_str(text)).map_err(|error| {
             Error::invalid_request(format!("The arguments are not an object that the tool accepts: {error}."))
         })?;
         Ok(Arguments(members))
@@ -32,7 +32,7 @@ impl Arguments {
     /// The object that the arguments name, if its name is a string.
     pub(crate) fn object_name(&self) -> Option<String> {
         let (_, value) = self.0.0.iter().find(|(name, _)| name == "object_name")?;
-        run_sized(value.get().len(), || strict_from_str(value.get())).ok()
+        run_offloaded(value.get().len(), || strict_from_str(value.get())).ok()
     }
 
     /// The arguments of a tool that has the parameters `known`. A `null` counts as left out.
@@ -65,13 +65,13 @@ impl Arguments {
     /// A required parameter.
     pub(crate) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         let raw = self.needed(name)?;
-        run_sized(raw.get().len(), || strict_from_str(raw.get())).map_err(|error| unfit(name, &error))
+        run_offloaded(raw.get().len(), || strict_from_str(raw.get())).map_err(|error| unfit(name, &error))
     }
 
     /// A list of at most `items_max` items.
     pub(crate) fn list<T: DeserializeOwned>(&mut self, name: &str, items_max: usize) -> Result<Vec<T>> {
         let raw = self.needed(name)?;
-        run_sized(raw.get().len(), || parse_list(raw.get(), items_max)).map_err(|error| {
+        run_offloaded(raw.get().len(), || parse_list(raw.get(), items_max)).map_err(|error| {
             let message = error.message.replacen("The body", &format!("`{name}`"), 1);
             Error { message, ..error }.with_field(name)
         })

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use blockbase_app::schema::json::{Members, holds_nul, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{QuotaOwner, run_sized};
+use blockbase_app::{QuotaOwner, run_offloaded};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -148,7 +148,7 @@ impl FromRequest<AppState> for JsonMembers {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        Ok(JsonMembers(run_sized(text.len(), || parse_members(&text))?))
+        Ok(JsonMembers(run_offloaded(text.len(), || parse_members(&text))?))
     }
 }
 
@@ -164,7 +164,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
         if holds_nul(&text) {
             return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
         }
-        Ok(JsonBody(run_sized(text.len(), || parse_object(&text))?))
+        Ok(JsonBody(run_offloaded(text.len(), || parse_object(&text))?))
     }
 }
 
@@ -200,7 +200,7 @@ impl FromRequest<AppState> for Ids {
             ids: &'a RawValue,
         }
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        let ids = run_sized(text.len(), || {
+        let ids = run_offloaded(text.len(), || {
             let document: Document<'_> = parse_object(&text)?;
             parse_list(document.ids.get(), state.app.settings().bulk_records_max)
         });

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{holds_nul, parse_members};
-use blockbase_app::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, USER_NAME_CHARS_MAX, run_sized};
+use blockbase_app::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, USER_NAME_CHARS_MAX, run_offloaded};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -84,6 +84,6 @@ pub(crate) async fn change_preferences(
     if holds_nul(&text) {
         return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
     }
-    let changes = run_sized(text.len(), || parse_members(&text))?;
+    let changes = run_offloaded(text.len(), || parse_members(&text))?;
     Ok(render::data_bytes(StatusCode::OK, state.app.change_preferences(&caller, changes).await?.as_bytes()))
 }

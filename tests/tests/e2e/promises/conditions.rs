@@ -278,8 +278,8 @@ struct Tally {
 
 struct Run<'a> {
     server: &'a Server,
-    /// A session of MCP for each caller.
-    mcp: &'a [Client<'a>],
+    /// Two sessions of MCP for each caller: for lists and for aggregates, which are asked at the same time.
+    mcp: &'a [[Client<'a>; 2]],
     world: &'a World,
     callers: &'a [Caller],
     seed: u64,
@@ -367,7 +367,8 @@ async fn run(engine: Engine, seed: u64, cases: usize, tally: &mut Tally) {
     let (world, callers) = setup::build(&server, seed).await;
     let mut mcp = Vec::new();
     for caller in &callers {
-        mcp.push(Client::of(&server.with_token(caller.token.clone())).begin().await);
+        let begin = || Client::of(&server.with_token(caller.token.clone())).begin();
+        mcp.push([begin().await, begin().await]);
     }
     let run = Run { server: &server, mcp: &mcp, world: &world, callers: &callers, seed };
     let mut generator = Generator::new(seed, &world);

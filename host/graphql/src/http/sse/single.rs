@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
-use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, Standing, StreamPlace};
+use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, SessionRecheck, StreamPlace};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
@@ -220,7 +220,7 @@ impl Graphql {
             graphql: Arc::clone(self),
             token: token.to_owned(),
             owner,
-            standing: Standing::new(&self.app, asked.caller.clone(), &asked.credentials),
+            session_recheck: SessionRecheck::new(&self.app, asked.caller.clone(), &asked.credentials),
             waiting,
         };
         tokio::spawn(open.run(sender, self.draining.clone()));
@@ -378,7 +378,7 @@ struct Open {
     graphql: Arc<Graphql>,
     token: String,
     owner: Owner,
-    standing: Standing,
+    session_recheck: SessionRecheck,
     waiting: Frames,
 }
 
@@ -391,8 +391,8 @@ impl Open {
 
     /// Whether the credential that opened the connection is still valid, for the same owner.
     async fn look_again(&mut self) -> Option<()> {
-        self.standing.renew().await?;
-        let caller = self.standing.caller();
+        self.session_recheck.renew().await?;
+        let caller = self.session_recheck.caller();
         let may =
             Owner::of(caller) == self.owner && self.graphql.app.may_stream(caller).is_ok() && caller.require_platform().is_ok();
         may.then_some(())
@@ -421,7 +421,7 @@ impl Open {
                 _ = heartbeat.tick() => Some(HEARTBEAT),
             };
             let Some(frame) = frame else { return };
-            if !self.standing.is_current() && self.look_again().await.is_none() {
+            if !self.session_recheck.is_current() && self.look_again().await.is_none() {
                 return;
             }
             tokio::select! {

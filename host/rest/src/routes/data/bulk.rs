@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{Members, parse_list, parse_object};
-use blockbase_app::{Chosen, ListParameter, Where, run_sized};
+use blockbase_app::{Chosen, ListParameter, Where, run_offloaded};
 use http_body::Body as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -31,7 +31,7 @@ pub(crate) async fn create(
     PathParts(object): PathParts<String>,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
-    let records = run_sized(text.len(), || {
+    let records = run_offloaded(text.len(), || {
         let records: BulkBody<'_> = parse_object(&text)?;
         parse_list::<Members>(records.data.get(), state.app.settings().bulk_records_max)
     })?;
@@ -77,7 +77,7 @@ pub(crate) async fn update(
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     let is_dry = query.flag("dryRun")?;
-    let (chosen, values) = run_sized(text.len(), || {
+    let (chosen, values) = run_offloaded(text.len(), || {
         let mut body: ChosenBody<'_> = parse_object(&text)?;
         let values = body.values.take().ok_or_else(|| Error::invalid_request("The body lacks `values`."))?;
         Ok::<_, Error>((body.chosen(&state, &query)?, values))
@@ -105,7 +105,7 @@ pub(crate) async fn delete(
         true => "{}".to_owned(),
         false => JsonText::from_request(request, &state).await?.0,
     };
-    let chosen = run_sized(text.len(), || {
+    let chosen = run_offloaded(text.len(), || {
         let mut body: ChosenBody<'_> = parse_object(&text)?;
         match body.values {
             Some(_) => Err(Error::invalid_request("A deletion takes no `values`.")),

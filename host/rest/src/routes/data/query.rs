@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::{ListRequest, run_sized};
+use blockbase_app::{ListRequest, run_offloaded};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -18,7 +18,7 @@ pub(crate) async fn handle(
     PathParts(object): PathParts<String>,
     JsonText(parameters): JsonText,
 ) -> Result<Response, ApiError> {
-    let request = run_sized(parameters.len(), || ListRequest::from_json(&parameters))?;
+    let request = run_offloaded(parameters.len(), || ListRequest::from_json(&parameters))?;
     let answer = state.app.list(&caller, &object, request).await?;
     Ok(render::json_bytes(StatusCode::OK, answer.json()))
 }
