@@ -88,6 +88,10 @@ export interface RelatedSearchProps {
   onClear?: (() => void) | undefined;
   /** Records that are not offered. */
   without?: ReadonlySet<string> | undefined;
+  /** Only finds records that are there. */
+  findsOnly?: boolean | undefined;
+  /** What the button that clears the field does. */
+  clearTip?: string | undefined;
   id?: string | undefined;
   label?: string | undefined;
   disabled?: boolean | undefined;
@@ -101,7 +105,7 @@ export interface RelatedSearchProps {
 }
 
 /** A field that finds records of an object and can create one in place. */
-export function RelatedSearch({ target, shown, onChoose, onClear, without, id, label, disabled, error, describedBy, placeholder, autoFocus, onUnresolved, unresolved, onKeyDown }: RelatedSearchProps) {
+export function RelatedSearch({ target, shown, onChoose, onClear, without, findsOnly = false, clearTip = "Set to null", id, label, disabled, error, describedBy, placeholder, autoFocus, onUnresolved, unresolved, onKeyDown }: RelatedSearchProps) {
   const [typed, setTyped] = useState<string | null>(unresolved ?? null);
   const input = useRef<HTMLInputElement>(null);
   useDescription(input, describedBy);
@@ -120,7 +124,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
   });
   const { dropdownOpened, selectFirstOption, resetSelectedOption } = box;
   const search = useRelatedSearch(target ?? "", term, target !== undefined && box.dropdownOpened);
-  const mayCreate = useCan(target ?? "", "create") && target !== USERS && target !== undefined;
+  const mayCreate = useCan(target ?? "", "create") && target !== USERS && target !== undefined && !findsOnly;
   const found = search.data?.filter((each) => without?.has(each.id) !== true) ?? [];
   const targetLabel = useRecordShape(target === undefined || target === USERS ? "" : target).data?.label ?? target ?? "";
   const choose = (chosen: Related) => {
@@ -215,7 +219,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
               onClear === undefined ? (
                 <Combobox.Chevron />
               ) : (
-                <Tooltip label="Set to null">
+                <Tooltip label={clearTip}>
                   <ActionIcon size={20} aria-label={`Clear ${label ?? targetLabel}`} onMouseDown={(event) => event.preventDefault()} onClick={onClear}>
                     <IconX size={13} />
                   </ActionIcon>

@@ -24,7 +24,7 @@ test("every screen has its failures tried, here or on another screen, or says wh
   }
 });
 
-for (const { name, path, ready, asks } of SCREENS.filter(({ asks }) => asks !== undefined)) {
+for (const { name, path, ready, asks, method = "GET" } of SCREENS.filter(({ asks }) => asks !== undefined)) {
   test(`${name}: what went wrong is said in its place, and the screen comes back`, async () => {
     const page = await open("/admin/account", { as: owner, expect: [/status of (401|403|429|500)/, /ERR_CONNECTION_REFUSED/] });
     await page.getByText("this one").waitFor();
@@ -32,7 +32,7 @@ for (const { name, path, ready, asks } of SCREENS.filter(({ asks }) => asks !== 
     const frame = page.getByRole("navigation", { name: "Main" });
     for (const { name: which, answer, says } of ANSWERS) {
       let asked = 0;
-      const end = await intercept(page, exactly(asks), () => (asked++, answer), { method: "GET" });
+      const end = await intercept(page, exactly(asks), () => (asked++, answer), { method });
       await page.goto(address);
       await page.getByText(says).first().waitFor().catch((error) => assert.fail(`${which}, asked ${asked} times: ${error.message}`));
       await frame.waitFor();
@@ -50,7 +50,7 @@ for (const { name, path, ready, asks } of SCREENS.filter(({ asks }) => asks !== 
     }
 
     // A session that ended: sign-in comes over the page, which then goes on.
-    const end401 = await intercept(page, exactly(asks), { status: 401, body: { error: "unauthenticated", message: "Sign in." } }, { method: "GET" });
+    const end401 = await intercept(page, exactly(asks), { status: 401, body: { error: "unauthenticated", message: "Sign in." } }, { method });
     await page.goto(address);
     const dialog = page.getByRole("dialog", { name: "Your session has ended" });
     await dialog.getByLabel("Password", { exact: true }).fill(owner.password);
@@ -62,7 +62,7 @@ for (const { name, path, ready, asks } of SCREENS.filter(({ asks }) => asks !== 
     // A slow answer: the frame stands, something says that it loads, and nothing is called an error.
     let letThrough;
     const held = new Promise((resolve) => (letThrough = resolve));
-    const endSlow = await intercept(page, exactly(asks), async () => void (await held), { method: "GET" });
+    const endSlow = await intercept(page, exactly(asks), async () => void (await held), { method });
     await page.goto(address);
     await page.locator('[aria-busy="true"]').first().waitFor({ state: "attached" });
     await frame.waitFor();

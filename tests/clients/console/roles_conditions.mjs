@@ -1,7 +1,7 @@
-// Grants with conditions on the page of a role: built, said, kept by the grid, held by the server, refused, broken.
+// Grants with conditions on the page of a role: built, said, kept by the grid, held by the server, refused, broken, explained.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, look, must, open, person, settled, until } from "./harness.mjs";
 
 let owner;
 
@@ -225,4 +225,80 @@ test("who may only look sees what conditions say", async () => {
   assert.equal(await button(page, "Add grant with a condition").count(), 0);
   assert.equal(await button(page, "Edit the grant on memo").count(), 0);
   assert.deepEqual(await cells(page, "Grants", "memo"), ["some rows", "some rows", "some rows", "some rows", "some rows"]);
+});
+
+test("it is explained why somebody sees a record, and who may ask is told what they need", async () => {
+  const vera = await person(owner, "Vera Viewer");
+  const where = { "squad.seat_by_squad": { some: { user_id: "$user.id" } } };
+  const id = await role("ticket viewers", [{ resource: "ticket", actions: ["read"], where }, { resource: "ticket", actions: ["create"], rowPolicy: "own" }]);
+  const make = async (object, values) => (await must(owner, "POST", `/api/v1/data/${object}`, values)).data.id;
+  const [hers, other] = [await make("squad", { name: "hers" }), await make("squad", { name: "not hers" })];
+  await make("seat", { user_id: vera.userId, squad_id: hers });
+  const [near, far] = [await make("ticket", { title: "near", squad_id: hers }), await make("ticket", { title: "far", squad_id: other })];
+
+  const page = await open(`/admin/roles/${id}`, { as: owner });
+  await page.getByRole("link", { name: "Explain", exact: true }).click();
+  await page.getByText("Choose an object to see which grants decide about its records.").waitFor();
+  await choose(page, page.getByRole("combobox", { name: "Object", exact: true }), "ticket");
+
+  // Nobody in particular has no seat.
+  const grants = page.getByRole("list", { name: "Grants that allow this" }).getByRole("listitem");
+  await grants.getByText("some of squad's seat match (user_id is $user.id)").waitFor();
+  assert.equal(await grants.count(), 1);
+  const comesTo = async (text) => until(text, async () => (await page.locator("[data-sentence]").textContent())?.trim() === text);
+  await comesTo("no records");
+  await page.getByText("A grant gives nothing if its condition names a value of the caller and no user is chosen.").waitFor();
+  await page.getByRole("status").getByText("No record is chosen.").waitFor();
+
+  const user = page.getByRole("combobox", { name: "User", exact: true });
+  await user.click();
+  await user.pressSequentially("Vera");
+  await page.getByRole("option", { name: "Vera Viewer · vera-viewer@example.com" }).click();
+  await comesTo("some of squad's seat match (user_id is Vera Viewer)");
+  await page.getByText("With this role, Vera Viewer may read these records of ticket:").waitFor();
+
+  // A record is found by its text and by its id.
+  const record = page.getByRole("combobox", { name: "Record", exact: true });
+  for (const [typed, verdict] of [["near", "This record passes"], [far, "This record does not pass"]]) {
+    await record.click();
+    await record.pressSequentially(typed);
+    await page.keyboard.press("Enter");
+    await page.getByRole("status").getByText(verdict, { exact: true }).waitFor();
+  }
+  await page.getByText("Condition as JSON").click();
+  await page.getByRole("region", { name: "Condition" }).getByText(vera.userId).waitFor();
+  await settled(page);
+  await look(page, "explain");
+
+  // The address has the choice, and the request is the one that is shown.
+  const asked = Object.fromEntries(new URL(page.url()).searchParams);
+  assert.deepEqual(asked, { tab: "explain", user: vera.userId, object: "ticket", record: far });
+  await page.goto(`${base}/admin/roles/${id}?tab=explain&object=ticket&user=${vera.userId}&record=${near}`);
+  await page.getByRole("status").getByText("This record passes", { exact: true }).waitFor();
+  await until("the record has its name", async () => (await record.inputValue()) === "near");
+  await button(page, "Copy as").click();
+  await page.getByRole("menuitem", { name: "curl", exact: true }).click();
+  await button(page, "Copied").waitFor();
+  const curl = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(curl, new RegExp(`/api/v1/roles/${id}/explain'`));
+  assert.deepEqual(JSON.parse(/-d '(.*)'/.exec(curl)[1]), { userId: vera.userId, object: "ticket", action: "read", id: near });
+
+  // Everybody owns what they create, and nothing lets anybody delete.
+  await choose(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
+  await comesTo("any record");
+  await grants.getByText("own rows").waitFor();
+  await choose(page, page.getByRole("combobox", { name: "Action", exact: true }), "delete");
+  await page.getByText("No grant of this role or of public allows this.").waitFor();
+  await page.getByRole("status").getByText("This record does not pass", { exact: true }).waitFor();
+
+  const read = (resource) => ({ resource, actions: ["read"] });
+  for (const [name, held, needed, hasTab] of [
+    ["Una Unknowing", [read("roles"), read("objects"), read("ticket")], "users", false],
+    ["Tom Ticketless", [read("roles"), read("objects"), read("users")], "ticket", true],
+  ]) {
+    const reader = await open(`/admin/roles/${id}?tab=explain&object=ticket`, { as: await person(owner, name, held), expect: [/403/] });
+    await reader.getByRole("alert").getByText(`You need the permission to read ${needed}.`).first().waitFor();
+    await reader.getByRole("link", { name: "Grants", exact: true }).waitFor();
+    assert.equal(await reader.getByRole("link", { name: "Explain", exact: true }).count(), hasTab ? 1 : 0, name);
+  }
 });

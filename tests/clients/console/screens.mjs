@@ -155,6 +155,7 @@ export const SCREENS = [
   { name: "role", path: `/roles/${role.id}`, ready: (page) => page.getByRole("button", { name: "Edit order" }).waitFor(), asks: `/api/v1/roles/${role.id}` },
   { name: "role-effective", path: `/roles/${role.id}?tab=effective`, ready: (page) => page.getByRole("region", { name: "Effective rights" }).getByRole("row", { name: /^order / }).waitFor(), asks: /\/permissions$|\/effective$/ },
   { name: "role-users", path: `/roles/${role.id}?tab=users`, ready: (page) => page.getByText("Grace Hopper").first().waitFor(), asks: "/api/v1/users" },
+  { name: "role-explain", path: `/roles/${role.id}?tab=explain&object=order&user=${other.userId}`, ready: (page) => page.getByRole("heading", { name: "What they come to" }).waitFor(), asks: `/api/v1/roles/${role.id}/explain`, method: "POST" },
   { name: "keys", path: "/keys", ready: grid("API keys", "onerror"), asks: "/api/v1/api-keys" },
   { name: "key", failsLike: "keys", path: `/keys?open=${key.id}`, ready: inDetails("Last used") },
   { name: "new-key", path: "/keys?new=true", ready: (page) => details(page).getByLabel("Name").waitFor(), asks: "/api/v1/roles" },

@@ -7,7 +7,7 @@ import { api } from "../../api/client";
 import { sameJson } from "../../api/json";
 import { useCan, usePermissions } from "../../api/session";
 import type { Grant } from "../../api/types";
-import { viewAs } from "../../api/view-as";
+import { useViewAs, viewAs } from "../../api/view-as";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
@@ -18,18 +18,20 @@ import { later } from "../../components/later";
 import { told } from "../../components/toast";
 import { usersQuery } from "../users/users";
 import { EffectiveRights } from "./EffectiveRights";
+import { type ExplainChoice, explainBody } from "./explain/explain";
 import { GrantGrid } from "./GrantGrid";
 import { isConditional, normal, refusalOf, roleQuery } from "./roles";
 import classes from "./Roles.module.css";
 
 const Conditions = later(() => import("./conditions/Conditions").then((loaded) => loaded.Conditions));
+const Explain = later(() => import("./explain/Explain").then((loaded) => loaded.Explain));
 
 const SEEDED = new Set(["admin", "public", "anonymous"]);
 
-/** One role: what it grants, what it comes to, and who has it. */
+/** One role: what it grants, what it comes to, who has it, and why they see a record. */
 export function RoleScreen() {
   const { role: id } = useParams({ from: "/roles/$role" });
-  const { tab = "grants", q = "" } = useSearch({ from: "/roles/$role" });
+  const { tab = "grants", q = "", user, object, action, record } = useSearch({ from: "/roles/$role" });
   const navigate = useNavigate({ from: "/roles/$role" });
   const cache = useQueryClient();
   const query = useQuery(roleQuery(id));
@@ -37,6 +39,11 @@ export function RoleScreen() {
   const canUpdate = useCan("roles", "update");
   const canDelete = useCan("roles", "delete");
   const isEnforced = usePermissions()?.enforced === true;
+  const [readsRoles, readsUsers, isViewing] = [useCan("roles", "read"), useCan("users", "read", "all"), useViewAs() !== null];
+  // It is a POST, which the view as a role does not send.
+  const mayExplain = readsRoles && readsUsers && !isViewing;
+  const choice: ExplainChoice = { user, object, action, record };
+  const asked = tab === "explain" ? explainBody(choice) : undefined;
   const [grants, setGrants] = useState<Grant[]>();
   const stored = role?.permissions;
   useEffect(() => setGrants(undefined), [stored]);
@@ -67,7 +74,7 @@ export function RoleScreen() {
       </Page>
     );
   const onChange = canUpdate && role.name !== "admin" ? setGrants : undefined;
-  const tabLink = (to: "grants" | "effective" | "users") => linkOptions({ to: "/roles/$role", params: { role: id }, search: to === "grants" ? {} : { tab: to } });
+  const tabLink = (to: "grants" | "effective" | "users" | "explain") => linkOptions({ to: "/roles/$role", params: { role: id }, search: to === "grants" ? {} : { tab: to } });
   return (
     <Page
       title={role.name}
@@ -76,10 +83,19 @@ export function RoleScreen() {
         { label: "Grants", link: tabLink("grants"), active: tab === "grants" },
         { label: "Effective rights", link: tabLink("effective"), active: tab === "effective" },
         { label: "Users", link: tabLink("users"), active: tab === "users" },
+        ...(mayExplain ? [{ label: "Explain", link: tabLink("explain"), active: tab === "explain" }] : []),
       ]}
       actions={
         <>
-          <CopyAs request={isChanged ? { method: "PATCH", path, body: { permissions: normal(grants) } } : { method: "GET", path: tab === "effective" ? `${path}/permissions` : path }} />
+          <CopyAs
+            request={
+              asked !== undefined
+                ? { method: "POST", path: `${path}/explain`, body: asked }
+                : isChanged
+                  ? { method: "PATCH", path, body: { permissions: normal(grants) } }
+                  : { method: "GET", path: tab === "effective" ? `${path}/permissions` : path }
+            }
+          />
           {isEnforced && (
             <Button
               variant="default"
@@ -138,6 +154,7 @@ export function RoleScreen() {
           </>
         )}
         {tab === "effective" && <EffectiveRights role={id} />}
+        {tab === "explain" && <Explain role={id} choice={choice} isChanged={isChanged} readsUsers={readsUsers} onChoose={(chosen) => void navigate({ search: { tab: "explain", ...chosen }, replace: true })} />}
         {tab === "users" &&
           (users.data === undefined ? (
             users.error === null ? (

@@ -7,5 +7,13 @@ export function readRolesSearch(raw: RawSearch) {
 
 /** Of `/roles/$role`. */
 export function readRoleSearch(raw: RawSearch) {
-  return given({ tab: oneOf(raw.tab, ["grants", "effective", "users"]), q: text(raw.q) });
+  return given({
+    tab: oneOf(raw.tab, ["grants", "effective", "users", "explain"]),
+    q: text(raw.q),
+    // What the tab "Explain" is asked.
+    user: text(raw.user),
+    object: text(raw.object),
+    action: oneOf(raw.action, ["read", "create", "update", "delete"]),
+    record: text(raw.record),
+  });
 }

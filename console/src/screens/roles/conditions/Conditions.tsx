@@ -1,20 +1,15 @@
 /** The grants of a role that have conditions: each with what its conditions say. */
 import { ActionIcon, Button } from "@mantine/core";
-import { IconAlertTriangle, IconPencil, IconPlus, IconTrash } from "@tabler/icons-react";
-import { type ReactNode, useRef, useState } from "react";
-import { printJson } from "../../../api/json";
+import { IconPencil, IconPlus, IconTrash } from "@tabler/icons-react";
+import { useRef, useState } from "react";
 import type { Grant } from "../../../api/types";
 import { later } from "../../../components/later";
-import { Ticked } from "../../../components/Ticked";
-import { Sentence } from "../../records/filters/Sentence";
-import { type Word, wordsOf, wordsOfAll } from "../../records/filters/words";
 import { type Refusal, isConditional, refusalIn } from "../roles";
-import { type Names, partsOfClause, useNames } from "./useNames";
+import { GrantInWords } from "./GrantInWords";
+import { useNames } from "./useNames";
 import classes from "./Conditions.module.css";
 
 const GrantEditor = later(() => import("./GrantEditor").then((loaded) => loaded.GrantEditor));
-
-const OWN: Word = { text: "own rows", as: "field" };
 
 export interface ConditionsProps {
   grants: Grant[];
@@ -48,7 +43,7 @@ export function Conditions({ grants, onChange, refusal }: ConditionsProps) {
           {shown.map(({ grant, index }) => (
             // Grants may be alike, so their place is their identity.
             <li key={index}>
-              <ConditionalGrant
+              <GrantInWords
                 grant={grant}
                 names={names}
                 refusal={refusalIn(grant, refusal)}
@@ -92,64 +87,4 @@ export function Conditions({ grants, onChange, refusal }: ConditionsProps) {
       )}
     </section>
   );
-}
-
-function ConditionalGrant({ grant, names, refusal, actions }: { grant: Grant; names: Names; refusal: Refusal | undefined; actions: ReactNode }) {
-  const { resource, where, check, rowPolicy, broken } = grant;
-  const refused = (clause: Refusal["clause"]) =>
-    refusal?.clause === clause && (
-      <span className={classes.refused}>
-        The server refuses this: <Ticked text={refusal.message} />
-      </span>
-    );
-  const own = rowPolicy === "own" ? [OWN] : [];
-  return (
-    <>
-      <div className={classes.grantHead}>
-        <span>
-          <bdi className="mono">{resource}</bdi> <span className={classes.actions}>{grant.actions.join(", ")}</span>
-        </span>
-        <span className={classes.buttons}>{actions}</span>
-      </div>
-      {broken === true && (
-        <p className={classes.broken}>
-          <IconAlertTriangle size={15} aria-hidden="true" /> This condition names something that no longer exists. The grant gives nothing.
-        </p>
-      )}
-      <dl className={classes.facts}>
-        <div>
-          <dt>Rows</dt>
-          <dd>
-            <Said clause={where} resource={resource} own={own} names={names} isBroken={broken === true} nothing="all rows" />
-            {refused("where")}
-          </dd>
-        </div>
-        {(check ?? null) !== null && (
-          <div>
-            <dt>Writes leave</dt>
-            <dd>
-              <Said clause={check} resource={resource} own={[]} names={names} isBroken={broken === true} nothing="anything" />
-              {refused("check")}
-            </dd>
-          </div>
-        )}
-      </dl>
-    </>
-  );
-}
-
-/** What a condition says. One that is broken stands there as the server keeps it: there are no names for what is gone. */
-function Said({ clause, resource, own, names: { of, titleOf }, isBroken, nothing }: { clause: Grant["where"]; resource: string; own: Word[]; names: Names; isBroken: boolean; nothing: string }) {
-  if ((clause ?? null) === null) return own.length > 0 ? <Sentence words={own} /> : <span className="dim">{nothing}</span>;
-  const shape = of?.(resource);
-  if (isBroken || of === undefined || shape === undefined)
-    return (
-      <>
-        {own.length > 0 && <Sentence words={[...own, { text: "and", as: "join" }]} />} <code className={classes.raw}>{printJson(clause)}</code>
-      </>
-    );
-  const parts = partsOfClause(clause, shape, of);
-  const telling = { shape, of, titleOf };
-  const words = own.length > 0 ? [...own, ...parts.flatMap((part): Word[] => [{ text: "and", as: "join" }, ...wordsOf(part, telling)])] : wordsOfAll(parts, "and", telling);
-  return words.length === 0 ? <span className="dim">{nothing}</span> : <Sentence words={words} />;
 }

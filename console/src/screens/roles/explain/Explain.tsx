@@ -1,0 +1,150 @@
+/** Why somebody with the role sees a record, or may change it: the grants that decide, and what they come to. */
+import { Select } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useId, useMemo } from "react";
+import type { JsonObject } from "../../../api/json";
+import { useObjects } from "../../../api/objects";
+import { useRelated } from "../../../api/related";
+import type { ExplainBody, Explanation, Grant } from "../../../api/types";
+import { ErrorNotice } from "../../../components/ErrorState";
+import { JsonView } from "../../../components/JsonView";
+import { RelatedSearch } from "../../../components/RelationPicker";
+import { SkeletonRows } from "../../../components/Skeleton";
+import { StatusBadge } from "../../../components/StatusBadge";
+import { UserSelect } from "../../users/UserSelect";
+import { userQuery } from "../../users/users";
+import { GrantInWords, Said } from "../conditions/GrantInWords";
+import { type Names, useNames } from "../conditions/useNames";
+import conditions from "../conditions/Conditions.module.css";
+import { EXPLAINED, type ExplainChoice, explainBody, explainQuery } from "./explain";
+import classes from "./Explain.module.css";
+
+export interface ExplainProps {
+  role: string;
+  choice: ExplainChoice;
+  onChoose: (choice: ExplainChoice) => void;
+  /** The role has changes that are not saved. */
+  isChanged: boolean;
+  readsUsers: boolean;
+}
+
+export function Explain({ role, choice, onChoose, isChanged, readsUsers }: ExplainProps) {
+  const { user, object, action = "read", record } = choice;
+  const objects = useObjects();
+  if (objects.data === undefined) return objects.error === null ? <SkeletonRows rows={6} columns={2} /> : <ErrorNotice error={objects.error} title="The objects could not be loaded" onRetry={objects.refetch} />;
+  const names = [...new Set([...objects.data.map(({ name }) => name), ...(object === undefined ? [] : [object])])].sort();
+  const body = explainBody(choice);
+  return (
+    <>
+      <p className="dim">What this role and the role public allow on the records of an object, with the values of a user. Other roles of the user are not part of the answer.</p>
+      {isChanged && <p className="dim">The answer is about the role as it is saved. Your changes are not in it.</p>}
+      <div className={classes.choice}>
+        {readsUsers && <UserSelect label="User" placeholder="Nobody in particular" clearable clearButtonProps={{ "aria-label": "Nobody in particular" }} value={user ?? null} onChange={(id) => onChoose({ ...choice, user: id ?? undefined })} />}
+        <Select
+          label="Object"
+          placeholder="Choose an object"
+          searchable
+          allowDeselect={false}
+          nothingFoundMessage="No such object"
+          data={names}
+          value={object ?? null}
+          // A record of one object is no record of another.
+          onChange={(name) => onChoose({ ...choice, object: name ?? undefined, record: undefined })}
+        />
+        <Select label="Action" allowDeselect={false} data={EXPLAINED} value={action} onChange={(name) => onChoose({ ...choice, action: name === "read" || name === null ? undefined : name })} />
+        {object !== undefined && <RecordChoice key={object} object={object} record={record} onChoose={(id) => onChoose({ ...choice, record: id })} />}
+      </div>
+      {body === undefined ? <p className="dim">Choose an object to see which grants decide about its records.</p> : <Answer role={role} body={body} readsUsers={readsUsers} />}
+    </>
+  );
+}
+
+function RecordChoice({ object, record, onChoose }: { object: string; record: string | undefined; onChoose: (id: string | undefined) => void }) {
+  const id = useId();
+  const found = useRelated(object, record ?? null);
+  return (
+    <div>
+      <label className={classes.label} htmlFor={id}>
+        Record
+      </label>
+      <RelatedSearch
+        id={id}
+        target={object}
+        findsOnly
+        placeholder="Any: search, or paste an id"
+        shown={record === undefined ? "" : (found?.label ?? record)}
+        onChoose={(chosen) => onChoose(chosen.id)}
+        onClear={record === undefined ? undefined : () => onChoose(undefined)}
+        clearTip="No record"
+      />
+    </div>
+  );
+}
+
+function Answer({ role, body, readsUsers }: { role: string; body: ExplainBody; readsUsers: boolean }) {
+  const { data, error, refetch } = useQuery(explainQuery(role, body));
+  const user = useQuery({ ...userQuery(body.userId ?? ""), enabled: body.userId !== undefined && readsUsers }).data;
+  return (
+    <>
+      <p role="status">
+        {data === undefined ? null : data.passes === null ? (
+          <span className="dim">No record is chosen. Choose one to see whether it passes.</span>
+        ) : data.passes ? (
+          <StatusBadge tone="ok">This record passes</StatusBadge>
+        ) : (
+          <StatusBadge tone="bad">This record does not pass</StatusBadge>
+        )}
+      </p>
+      {data !== undefined ? <Reasons body={body} explanation={data} userName={user === undefined ? undefined : user.name || user.email} /> : error === null ? <SkeletonRows rows={6} columns={2} /> : <ErrorNotice error={error} onRetry={() => void refetch()} />}
+    </>
+  );
+}
+
+function Reasons({ body: { object, action, userId }, explanation: { grants, condition }, userName }: { body: ExplainBody; explanation: Explanation; userName: string | undefined }) {
+  // The names of what the condition mentions are found in the same way as those of the grants.
+  const clauses = useMemo<Grant[]>(() => [...grants, { resource: object, actions: [action], where: condition }], [grants, object, action, condition]);
+  const names = useNames(clauses);
+  // The id of the user stands in the condition. Their name says more.
+  const filled: Names = { of: names.of, titleOf: (column, id) => (id === userId ? userName : undefined) ?? names.titleOf(column, id) };
+  if (grants.length === 0) return <p>No grant of this role or of public allows this.</p>;
+  return (
+    <>
+      <section className={conditions.section} aria-labelledby="explain-grants">
+        <div className={conditions.head}>
+          <h2 id="explain-grants">Grants that allow this</h2>
+        </div>
+        <ul className={conditions.list} aria-labelledby="explain-grants">
+          {grants.map((grant, index) => (
+            // Grants may be alike, so their place is their identity.
+            <li key={index}>
+              <GrantInWords grant={grant} names={names} />
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section className={conditions.section} aria-labelledby="explain-condition">
+        <div className={conditions.head}>
+          <h2 id="explain-condition">What they come to</h2>
+        </div>
+        <p>
+          {userId === undefined ? "This role may" : <>With this role, <bdi>{userName ?? userId}</bdi> may</>} {action} {action === "create" ? "records" : "these records"} of <bdi className="mono">{object}</bdi>
+          {action === "create" && " that meet this"}:
+        </p>
+        <p className={conditions.said} data-sentence>
+          {isNever(condition) ? "no records" : <Said clause={condition} resource={object} own={[]} names={filled} isBroken={false} nothing={action === "create" ? "any record" : "all records"} />}
+        </p>
+        {isNever(condition) && grants.some(({ broken }) => broken !== true) && <p className="dim">{userId === undefined ? "A grant gives nothing if its condition names a value of the caller and no user is chosen." : "A grant gives nothing if its condition names a value that the user does not have."}</p>}
+        <details className={classes.json}>
+          <summary>Condition as JSON</summary>
+          <JsonView value={condition} label="Condition" open={6} />
+        </details>
+      </section>
+    </>
+  );
+}
+
+/** The condition that no record meets. */
+function isNever(condition: JsonObject): boolean {
+  const [only, ...more] = Object.entries(condition);
+  return only !== undefined && more.length === 0 && only[0] === "_or" && Array.isArray(only[1]) && only[1].length === 0;
+}
