@@ -137,8 +137,8 @@ impl Surface {
             }
         }
         let place = run.callers.iter().position(|known| known.token == caller.token)?;
-        let called =
-            run.mcp[place].call(if self == Surface::McpAggregate { "aggregate_data" } else { "query_data" }, arguments).await;
+        let tool = if self == Surface::McpAggregate { "aggregate_data" } else { "query_data" };
+        let called = run.mcp[place][usize::from(self == Surface::McpAggregate)].call(tool, arguments).await;
         let json: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| json!(called.text));
         let status = match (called.is_error, json["error"].as_str()) {
             (false, _) => 200,

@@ -60,7 +60,7 @@ fn member(world: &World, object: usize, name: &str, value: &Value, level: usize)
 /// The tests of one column, each by the main name of its operator.
 fn tests(kind: &str, value: &Value) -> Option<Value> {
     let is_text =
-        !matches!(kind, "integer" | "big_integer" | "decimal" | "float" | "boolean" | "currency" | "percent" | "rating");
+        !matches!(kind, "integer" | "big_integer" | "decimal" | "float" | "boolean" | "currency" | "percentage" | "rating");
     let mut tests = Map::new();
     let Some(operators) = value.as_object() else { return operand(is_text, value).then(|| json!({ "eq": value })) };
     for (name, value) in operators {
@@ -76,11 +76,11 @@ fn tests(kind: &str, value: &Value) -> Option<Value> {
     Some(Value::Object(tests))
 }
 
-/// Whether a value has a place in the type: variables are texts.
+/// Whether a value has a place in the type. REST also takes numbers as texts, and variables are texts.
 fn operand(is_text: bool, value: &Value) -> bool {
-    let is_variable = |value: &Value| value.as_str().is_some_and(|text| text.starts_with('$'));
+    let fits = |value: &Value| value.is_null() || value.is_string() == is_text;
     match value {
-        Value::Array(items) => is_text || !items.iter().any(is_variable),
-        value => is_text || !is_variable(value),
+        Value::Array(items) => items.iter().all(fits),
+        value => fits(value),
     }
 }
