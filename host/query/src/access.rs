@@ -276,14 +276,21 @@ impl Permissions {
         }
     }
 
-    /// Whether the conditions of these grants mean the same for another subject. Variables that no condition names do not matter.
-    pub fn mean_the_same_for(&self, other: &Variables) -> bool {
+    /// Whether the conditions of these grants mean the same with the values that variables have in `other`: rights of the same
+    /// caller, read later. Variables that no condition names do not matter.
+    pub fn mean_the_same_for(&self, other: &Permissions) -> bool {
         let names = |variable: &str| {
             let rights = std::iter::once(&self.grants.everywhere).chain(self.grants.named.values());
             rights.flat_map(|rights| &rights.conditional).any(|conditional| conditional.names(variable))
         };
-        (self.subject.email == other.email || !names("$user.email"))
-            && (self.subject.roles == other.roles || !names("$user.roles"))
+        let means_the_same = (self.subject.email == other.subject.email || !names("$user.email"))
+            && (self.subject.has_roles_of(&other.subject) || !names("$user.roles"));
+        means_the_same
+            && match (&self.limit, &other.limit) {
+                (Some(limit), Some(other)) => limit.mean_the_same_for(other),
+                // Whether a limit came or went is a question of rights.
+                _ => true,
+            }
     }
 
     /// What a decision of these rights means for the rows of an object. Conditions are read once for each version of the schema.

@@ -227,6 +227,23 @@ impl Condition {
         }
     }
 
+    /// The same where only some columns of a row are known: a test of another one counts as failed, and so does what is asked of
+    /// the row that another one leads to.
+    pub fn decided_by(self, is_known: &impl Fn(usize) -> bool) -> Condition {
+        match self {
+            // In the normal form nothing around a test turns its meaning round, so what fails never makes the whole hold.
+            Condition::Test(Predicate { column, .. }) | Condition::Not(Predicate { column, .. }) if !is_known(column) => {
+                Condition::FALSE
+            }
+            Condition::Related(related) if matches!(related.shape, RelationShape::Forward { column } if !is_known(column)) => {
+                Condition::FALSE
+            }
+            Condition::All(parts) => Condition::all(parts.into_iter().map(|part| part.decided_by(is_known)).collect()),
+            Condition::Any(parts) => Condition::any(parts.into_iter().map(|part| part.decided_by(is_known)).collect()),
+            decided @ (Condition::Test(_) | Condition::Not(_) | Condition::Related(_)) => decided,
+        }
+    }
+
     /// The tests of the object's own columns.
     fn predicates(&self) -> Box<dyn Iterator<Item = &Predicate> + '_> {
         match self {

@@ -235,10 +235,16 @@ impl App {
         Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict, judged, kept_at: now })
     }
 
-    /// A user with the rights of these roles, as if in a session.
-    pub(crate) fn identity_of_user(&self, user: UserRow, roles: Vec<RoleRow>, now: i64, generation: u64) -> Result<Identity> {
-        let names = roles.iter().map(|role| role.name.clone()).collect();
-        let permissions = self.permissions(&roles, variables_of(&user, names, None))?;
+    /// A user with the rights of these roles and of the role that everybody has, as if in a session.
+    pub(crate) fn identity_of_user(
+        &self,
+        user: UserRow,
+        roles: Vec<RoleRow>,
+        public: Option<&RoleRow>,
+        now: i64,
+        generation: u64,
+    ) -> Result<Identity> {
+        let permissions = self.rights_of_user(&user, &roles, public)?;
         let row = SessionRow {
             id: String::new(),
             user_id: user.id.clone(),
@@ -295,10 +301,8 @@ impl App {
         if session.last_seen_at.is_none_or(|seen| now - seen > SEEN_AFTER_MS) {
             self.note_session(session.id.clone(), now);
         }
-        // Every session has the grants of `public` too, so that signing in takes no right away. A key has those of its role alone.
-        let names: Vec<String> = roles.iter().map(|role| role.name.clone()).collect();
-        let permissions = self.permissions(roles.iter().chain(&public), variables_of(&user, names.clone(), None))?;
-        let roles = names;
+        let permissions = self.rights_of_user(&user, &roles, public.as_ref())?;
+        let roles = roles.into_iter().map(|role| role.name).collect();
         let kept_until_extended = is_due && session.updated_at != now;
         let holds_until = session.expires_at;
         let shown = Shown::Session { row: session, pending_claim };
@@ -340,6 +344,13 @@ impl App {
             }
             Err(_) => Extension::Later,
         }
+    }
+
+    /// What a user may do. Every user has the grants of `public` too, so that signing in takes no right away. It is no role of
+    /// theirs, though: `$user.roles` does not name it.
+    fn rights_of_user(&self, user: &UserRow, roles: &[RoleRow], public: Option<&RoleRow>) -> Result<Arc<Permissions>> {
+        let names = roles.iter().map(|role| role.name.clone()).collect();
+        self.permissions(roles.iter().chain(public), variables_of(user, names, None))
     }
 
     /// What these roles allow the subject together.

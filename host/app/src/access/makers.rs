@@ -84,7 +84,7 @@ impl Caller {
 /// What the database says of a maker.
 enum Found {
     /// The keys from the thing upwards, and who stands at the end.
-    Held(Vec<KeyHolder>, Root),
+    Held(Vec<KeyHolder>, Box<Root>),
     Suspended(SuspensionReason),
 }
 
@@ -94,7 +94,8 @@ enum Root {
     Nobody,
     /// A request without a credential: the role that everybody has.
     Public(Option<RoleRow>),
-    User(UserRow, Vec<RoleRow>),
+    /// With their roles, and the role that everybody has.
+    User(UserRow, Vec<RoleRow>, Option<RoleRow>),
 }
 
 async fn find(connection: &mut Connection, maker: &Maker, now: i64) -> Result<Found> {
@@ -105,7 +106,9 @@ async fn find(connection: &mut Connection, maker: &Maker, now: i64) -> Result<Fo
         let stopped = |reason| Ok(Found::Suspended(if is_first { reason } else { SuspensionReason::KeySuspended }));
         let user = match &next.user_id {
             None => None,
-            Some(id) if id == Maker::PUBLIC => return Ok(Found::Held(keys, Root::Public(public_role(connection).await?))),
+            Some(id) if id == Maker::PUBLIC => {
+                return Ok(Found::Held(keys, Box::new(Root::Public(public_role(connection).await?))));
+            }
             Some(id) => match connection.user(id).await? {
                 None => return stopped(SuspensionReason::MakerGone),
                 Some(user) if user.banned => return stopped(SuspensionReason::MakerBanned),
@@ -113,10 +116,9 @@ async fn find(connection: &mut Connection, maker: &Maker, now: i64) -> Result<Fo
             },
         };
         let Some(id) = next.api_key_id else {
-            let Some(user) = user else { return Ok(Found::Held(keys, Root::Nobody)) };
-            let mut roles = connection.roles_of(&user.id).await?;
-            roles.extend(public_role(connection).await?);
-            return Ok(Found::Held(keys, Root::User(user, roles)));
+            let Some(user) = user else { return Ok(Found::Held(keys, Box::new(Root::Nobody))) };
+            let (roles, public) = (connection.roles_of(&user.id).await?, public_role(connection).await?);
+            return Ok(Found::Held(keys, Box::new(Root::User(user, roles, public))));
         };
         let Some(holder) = connection.api_key_of_id(&id).await? else { return stopped(SuspensionReason::KeyGone) };
         if holder.key.expires_at.is_some_and(|expires_at| expires_at <= now) {
@@ -173,14 +175,14 @@ impl App {
             Found::Held(keys, root) => (keys, root),
         };
         let held = |identity: Identity| MakerRights::Held(Caller::of_identity(Arc::new(identity)));
-        let mut maker = match root {
+        let mut maker = match *root {
             Root::Nobody => MakerRights::Unlimited,
             Root::Public(role) => MakerRights::Held(Caller::anonymous(Arc::new(Held::new(
                 self.permissions(&role, Variables::default())?,
                 generation,
                 now,
             )))),
-            Root::User(user, roles) => held(self.identity_of_user(user, roles, now, generation)?),
+            Root::User(user, roles, public) => held(self.identity_of_user(user, roles, public.as_ref(), now, generation)?),
         };
         for holder in keys.into_iter().rev() {
             maker = held(self.identity_of_key_holder(holder, &maker, now, generation)?);

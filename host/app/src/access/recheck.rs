@@ -89,7 +89,7 @@ impl Judged {
                 MakerRights::Held(maker) => {
                     let cut = Consent::cut(&consent.asked, maker.rights(), &consent.subject);
                     let is_less = |(now, before): (&Arc<Permissions>, &Arc<Permissions>)| {
-                        now.first_not_held(before).is_some() || !before.mean_the_same_for(now.subject())
+                        now.first_not_held(before).is_some() || !before.mean_the_same_for(now)
                     };
                     if cut.iter().zip(&consent.cut).any(is_less) {
                         let message =
@@ -126,7 +126,7 @@ impl Judged {
     /// Refuses somebody who had `before` and has `found` now.
     fn still_has(&self, before: &Permissions, found: &Permissions, stamp: &Stamp, (generation, now): (u64, i64)) -> Result<()> {
         // A condition with another value of a variable reaches other rows.
-        let means_the_same = before.mean_the_same_for(found.subject());
+        let means_the_same = before.mean_the_same_for(found);
         let has_all = means_the_same && found.first_not_held(before).is_none();
         if has_all {
             stamp.renew(generation, now);
@@ -256,7 +256,7 @@ impl App {
             Shown::Session { row, .. } => {
                 let gone = || ended("The session token is not valid, or the session has ended. Sign in again.");
                 // The service acts for a maker without a session.
-                let (user, mut roles) = match row.id.is_empty() {
+                let (user, roles) = match row.id.is_empty() {
                     true => {
                         let user = connection.user(&identity.user.id).await?.ok_or_else(gone)?;
                         let roles = connection.roles_of(&user.id).await?;
@@ -270,8 +270,8 @@ impl App {
                 if user.banned {
                     return Err(gone());
                 }
-                roles.extend(public_role(connection).await?);
-                self.identity_of_user(user, roles, now, generation)
+                let public = public_role(connection).await?;
+                self.identity_of_user(user, roles, public.as_ref(), now, generation)
             }
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! Grants without conditions decide by the object and by who created its record, which every event carries. With conditions, the
 //! images in the payload decide: their columns are those of the event, while rights and related rows are those of now. An image that
-//! the reader may not see is null, and then the difference is null too. What cannot be decided is not shown.
+//! the reader may not see is null, and then the difference is null too. A part of a condition that cannot be decided counts as failed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockbase_query::condition::{Image, Related, RelatedRows, image};
@@ -197,7 +196,8 @@ impl App {
         })
     }
 
-    /// Whether a record's image meets a condition, as far as that can be decided.
+    /// Whether a record's image meets a condition. A test of a column that the image lacks counts as failed, and so does what is asked
+    /// of related rows if the row that leads to them is gone.
     async fn meets(
         &self,
         caller: &Caller,
@@ -207,12 +207,8 @@ impl App {
         raw: &str,
     ) -> Result<bool> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
-        let mut tested = BTreeSet::new();
-        condition.columns_into(&mut tested);
-        let is_there = |column: &usize| members.0.iter().any(|(name, _)| *name == object.columns[*column].name);
-        if !tested.iter().all(is_there) {
-            return Ok(false);
-        }
+        let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);
+        let condition = condition.clone().decided_by(&is_there);
         // A value of another type than the column has now.
         let Ok(image) = image(object, &members) else { return Ok(false) };
         let mut related = Vec::new();

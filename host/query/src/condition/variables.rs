@@ -1,5 +1,7 @@
 //! What stands for a value of the caller or of the moment.
 
+use std::collections::BTreeSet;
+
 use blockbase_schema::{Code, Error, Result, time};
 
 /// Values that a condition names by `$user.id` and the like.
@@ -35,6 +37,12 @@ impl Variables {
             key_id: Some(id),
             now,
         }
+    }
+
+    /// Whether both have the same roles. Nothing depends on their order.
+    pub(crate) fn has_roles_of(&self, other: &Variables) -> bool {
+        let set = |variables: &Variables| variables.roles.as_ref().map(|roles| roles.iter().cloned().collect::<BTreeSet<_>>());
+        set(self) == set(other)
     }
 
     /// What `name`, which begins with `$`, stands for.

@@ -283,8 +283,8 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     writer.finish()
 }
 
-/// A row if an image of a record meets a condition. The image stands in the place of the object's table. Without the related rows that
-/// there were, nothing is decided: the image then meets neither the condition nor its complement.
+/// A row if an image of a record meets a condition. The image stands in the place of the object's table. What is asked of related rows
+/// counts as failed if the row that led to them is gone.
 pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, image: &[Value]) -> Statement {
     let mut writer = Writer::new(dialect, object);
     // Links and foreign keys of others lead to the id.
@@ -303,8 +303,8 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
             format!("({value}){collation} AS {}", quote(&column.name))
         })
         .collect();
-    let mut tests = writer.scope(object, &Scope::Where(Arc::new(condition.clone())));
-    tests.extend(writer.decidable(object, condition));
+    writer.judges_image = true;
+    let tests = writer.scope(object, &Scope::Where(Arc::new(condition.clone())));
     writer.sql.push_str(&format!("SELECT 1 FROM (SELECT {}) AS {}", cells.join(", "), quote(object.name())));
     writer.wherever(&tests);
     writer.finish()

@@ -191,11 +191,21 @@ impl Writer {
         written
     }
 
-    /// Whether a relation leads to a row that meets a condition, or to none.
-    ///
+    /// Whether a relation leads to a row that meets a condition, or to none. From the image of a record, the row that leads to
+    /// related rows has to be there as well.
+    pub(super) fn related(&mut self, place: &Place<'_>, related: &Related) -> String {
+        let judges_image = std::mem::take(&mut self.judges_image);
+        let mut test = self.related_test(place, related);
+        if judges_image {
+            test = format!("({test} AND {})", self.leads_on(place, related));
+        }
+        self.judges_image = judges_image;
+        test
+    }
+
     /// A to-one relation without a row is judged on nulls. A condition that nulls do not meet needs a row that meets it. One that they
     /// meet fails only for a row that does not meet it.
-    pub(super) fn related(&mut self, place: &Place<'_>, related: &Related) -> String {
+    fn related_test(&mut self, place: &Place<'_>, related: &Related) -> String {
         let (condition, negated) = sought(related);
         if is_of_one(related, &condition) {
             return self.compared(place, related, &condition, negated);
@@ -274,25 +284,17 @@ impl Writer {
         format!("SELECT{revision} {key} AS svc_key FROM {from}{tests}")
     }
 
-    /// Whether the rows are there that lead from an image of a record to related rows: those of its foreign keys, and the record itself
-    /// for relations that lead to it.
-    pub(super) fn decidable(&mut self, object: &Object, condition: &Condition) -> Vec<String> {
-        let place = Place::qualified(object);
-        let mut tests = Vec::new();
-        for related in condition.relations() {
-            let key = outer_key(&place, related);
-            let (target, absent) = match related.shape {
-                RelationShape::Forward { .. } => (&*related.object, format!("{key} IS NULL OR ")),
-                RelationShape::Reverse { .. } | RelationShape::Linked { .. } => (object, String::new()),
-            };
-            self.related_tables += 1;
-            let alias = format!("svc_related_{}", self.related_tables);
-            tests.push(format!(
-                "({absent}EXISTS (SELECT 1 FROM {} AS {alias} WHERE {alias}.\"id\" = {key}))",
-                quote(target.name())
-            ));
-        }
-        tests
+    /// Whether an image of a record leads to related rows: the row of its foreign key is there, or the record itself if rows or links
+    /// lead to it.
+    fn leads_on(&mut self, place: &Place<'_>, related: &Related) -> String {
+        let key = outer_key(place, related);
+        let (target, absent) = match related.shape {
+            RelationShape::Forward { .. } => (&*related.object, format!("{key} IS NULL OR ")),
+            RelationShape::Reverse { .. } | RelationShape::Linked { .. } => (place.object, String::new()),
+        };
+        self.related_tables += 1;
+        let alias = format!("svc_related_{}", self.related_tables);
+        format!("({absent}EXISTS (SELECT 1 FROM {} AS {alias} WHERE {alias}.\"id\" = {key}))", quote(target.name()))
     }
 
     /// By row.

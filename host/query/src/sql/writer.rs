@@ -22,6 +22,8 @@ pub(super) struct Writer {
     pub(super) way: Way,
     /// Whether the statement looks at few rows, whatever the conditions leave.
     pub(super) looks_at_few: bool,
+    /// Whether the row that is judged is an image of a record, which may be gone by now.
+    pub(super) judges_image: bool,
     /// Tables that the statement makes before it begins: a name and a SELECT each. Only on SQLite.
     tables: Vec<(&'static str, String)>,
 }
@@ -73,7 +75,7 @@ impl Writer {
         if dialect == Dialect::Postgres {
             sql.push_str(&format!("/* {}.{} */ ", object.id, object.revision));
         }
-        Writer { dialect, sql, params: Vec::new(), related_tables: 0, way: Way::ByRow, looks_at_few: false, tables: Vec::new() }
+        Writer { dialect, sql, params: Vec::new(), related_tables: 0, way: Way::ByRow, looks_at_few: false, judges_image: false, tables: Vec::new() }
     }
 
     pub(super) fn bind(&mut self, param: Param) -> String {

@@ -147,6 +147,28 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 4);
     }
 
+    async fn a_condition_goes_by_the_values_that_its_variables_have_at_the_write(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let grants = json!([{ "resource": "task", "actions": ["create"], "where": { "title": { "in": "$user.roles" } }, "check": { "title": { "in": "$user.roles" } } }]);
+        let (ann, id, _) = member(&admin, "ann", grants).await;
+        let lead = admin.post("/api/v1/roles", json!({ "name": "lead", "permissions": [] })).await.data()["id"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": lead })).await.status, 200);
+        let begin = async || Waiting::begin(&ann, "POST", "/api/v1/data/task", json!({ "title": "lead" })).await;
+
+        // Accounts change, but not hers.
+        let request = begin().await;
+        member(&admin, "ben", json!([])).await;
+        let (status, answer) = request.end().await;
+        assert_eq!(status, 201, "{answer}");
+        // Her grants stay as they are, and mean something else.
+        let request = begin().await;
+        assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/{lead}")).await.status, 200);
+        let (status, answer) = request.end().await;
+        assert_eq!(status, 403, "{answer}");
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 1);
+    }
+
     async fn a_key_without_its_maker_and_nobody_without_public_rights_do_nothing_either(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
