@@ -66,6 +66,7 @@ impl App {
             secrets,
             etags,
             registry: RwLock::default(),
+            shapes: Arc::default(),
             schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),
             subscriptions_changed: watch::Sender::new(0),

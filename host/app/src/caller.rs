@@ -5,12 +5,13 @@ pub(crate) mod identity;
 pub(crate) mod judged;
 pub(crate) mod maker_rights;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
-use blockbase_query::{Access, Action, Decision, Grant, Ground, Permissions, Variables};
+use blockbase_query::{Access, Action, Decision, Grant, Ground, Known, KnownObjects, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 use blockbase_store::UserRow;
@@ -195,6 +196,37 @@ impl Caller {
         Ok(self.on(decision, ground, known, action))
     }
 
+    /// What the caller knows of the objects whose fields they do not read all.
+    pub(crate) fn known_objects(&self, registry: &Registry) -> KnownObjects {
+        self.objects_with_fields(registry, |object| self.decide(object.name(), Action::Read)?.known(registry, object))
+    }
+
+    /// The fields that the caller may name when they write objects whose fields they may not all write.
+    pub(crate) fn writable_objects(&self, registry: &Registry, action: Action) -> KnownObjects {
+        self.objects_with_fields(registry, |object| self.decide(object.name(), action)?.writable(registry, object))
+    }
+
+    fn objects_with_fields(&self, registry: &Registry, known: impl Fn(&Object) -> Option<Known>) -> KnownObjects {
+        let names = self.resources_with_fields();
+        let objects = names.into_iter().filter_map(|name| registry.object(name));
+        objects.filter_map(|object| Some((object.id, known(object)?))).collect()
+    }
+
+    /// Objects of which a grant lists only some fields.
+    fn resources_with_fields(&self) -> BTreeSet<&str> {
+        match &self.authority {
+            Authority::Own(permissions) => permissions.resources_with_fields(),
+            Authority::Block { plain, as_caller, caller } => {
+                [plain, as_caller, caller].iter().flat_map(|held| held.resources_with_fields()).collect()
+            }
+        }
+    }
+
+    /// Whether grants list fields of some object, so that the caller may know less of it than it has.
+    pub fn has_fields(&self) -> bool {
+        !self.resources_with_fields().is_empty()
+    }
+
     /// The decision to read records of an object, before conditions are looked at.
     pub(crate) fn reads(&self, object: &str) -> Option<Decision> {
         self.decide(object, Action::Read)
@@ -293,16 +325,17 @@ impl Caller {
         }
     }
 
-    /// The object and the decision on it. A missing permission answers the same whether the object exists or not, except to
+    /// The object, as the caller knows it who reads, and the decision on it. A missing permission answers the same whether the object exists or not, except to
     /// callers who may read `objects`.
     pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
         let (object, decision) = self.admit_to(ground.registry, name, action)?;
         let access = self.on(decision, ground, &object, action);
+        let object = access.seen().map_or(object, |seen| Arc::clone(&seen.object));
         Ok((object, access))
     }
 
     /// What a decision means for the rows of an object.
-    fn on(&self, decision: Decision, ground: &Ground<'_>, object: &Object, action: Action) -> Access {
+    fn on(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
         match &self.authority {
             Authority::Own(permissions) => permissions.decided_on(decision, ground, object, action),
             Authority::Block { .. } => decision.on(ground, object),

@@ -42,8 +42,9 @@ pub use blockbase_auth::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
-    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListParameter, ListRequest, Operand, Operator,
-    Paging, PagingParameters, Related, RowPolicy, TopicFilter, TopicPattern, Where, condition, expand_paths, limits,
+    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, KnownObjects, ListParameter, ListRequest,
+    Operand, Operator, Paging, PagingParameters, Related, RowPolicy, TopicFilter, TopicPattern, Where, condition, expand_paths,
+    limits,
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;

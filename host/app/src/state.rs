@@ -27,6 +27,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
 use blockbase_outbound::AddressPolicy;
+use blockbase_query::Shapes;
 use blockbase_quota::{ByteQuota, Places};
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
@@ -122,6 +123,8 @@ pub struct App {
     pub(crate) secrets: SecretBox,
     pub(crate) etags: EtagKey,
     pub(crate) registry: RwLock<Arc<Registry>>,
+    /// Objects and registries as those know them who do not know every field.
+    pub(crate) shapes: Arc<Shapes>,
     /// A change of the schema locks it for writing until the change is served. Operations that met a change lock it for reading.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
     pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,

@@ -24,8 +24,10 @@ use crate::view::types::{Input, Related, Scalar, Shown, Test, enum_values};
 
 /// See the module.
 pub(crate) struct View {
+    /// As its callers know it who read.
     pub(crate) registry: Arc<Registry>,
     pub(crate) blocks_version: i64,
+    visible: Visible,
     /// Names of the visible objects, in order.
     names: Vec<String>,
     shown: Arc<Shown>,
@@ -40,17 +42,18 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn new(visible: Visible, has_events: bool) -> View {
-        let names: Vec<String> = visible.objects.into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = visible.objects.iter().map(|(name, _)| name.clone()).collect();
         let actions = visible.actions.iter().map(|(block, place)| {
             let action = &block.manifest.actions[*place];
             (Root::Action(block.name().to_owned(), action.name.clone()), action.description.clone())
         });
         View {
             shown: Arc::new(Shown { registry: Arc::clone(&visible.registry), names: names.iter().cloned().collect() }),
-            registry: visible.registry,
+            registry: Arc::clone(&visible.registry),
             blocks_version: visible.blocks_version,
             names,
             actions: actions.collect(),
+            visible,
             has_events,
             schema: OnceCell::new(),
             by_type: OnceLock::new(),
@@ -61,7 +64,19 @@ impl View {
     /// Whether both views show the same things. Only views of one version are compared.
     pub(crate) fn is_as(&self, other: &View) -> bool {
         let action = |actions: &[(Root, String)]| actions.iter().map(|(root, _)| root.name()).collect::<Vec<_>>();
-        self.names == other.names && action(&self.actions) == action(&other.actions)
+        self.names == other.names
+            && action(&self.actions) == action(&other.actions)
+            && self.visible.limits() == other.visible.limits()
+    }
+
+    /// An object with the columns that a new record can name.
+    pub(crate) fn to_create(&self, object: &Arc<Object>) -> Arc<Object> {
+        Arc::clone(self.visible.to_create(object.name()).unwrap_or(object))
+    }
+
+    /// An object with the columns that a change of a record can name.
+    pub(crate) fn to_change(&self, object: &Arc<Object>) -> Arc<Object> {
+        Arc::clone(self.visible.to_change(object.name()).unwrap_or(object))
     }
 
     pub(crate) fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
@@ -179,15 +194,16 @@ impl View {
             return Some(input);
         }
         if let Some((ty, column)) = name.split_once('_') {
-            let column = self.object_of_type(ty)?.column(column)?;
-            return Some(Input::Enum(name.to_owned(), enum_values(column)?.to_vec()));
+            let object = self.object_of_type(ty)?;
+            let versions = [Arc::clone(object), self.to_create(object), self.to_change(object)];
+            let values = versions.iter().find_map(|object| enum_values(object.column(column)?))?;
+            return Some(Input::Enum(name.to_owned(), values.to_vec()));
         }
-        let of = |suffix: &str, input: fn(Arc<Object>) -> Input| {
-            name.strip_suffix(suffix).and_then(|ty| self.object_of_type(ty)).cloned().map(input)
-        };
-        of("CreateInput", Input::Create)
-            .or_else(|| of("UpdateInput", Input::Update))
-            .or_else(|| of("IncrementInput", Input::Increment))
+        let of = |suffix: &str| name.strip_suffix(suffix).and_then(|ty| self.object_of_type(ty));
+        of("CreateInput")
+            .map(|object| Input::Create(self.to_create(object)))
+            .or_else(|| of("UpdateInput").map(|object| Input::Update(self.to_change(object))))
+            .or_else(|| of("IncrementInput").map(|object| Input::Increment(self.to_change(object))))
     }
 
     /// The whole schema, if it is built already.

@@ -2,6 +2,7 @@
 
 mod clause;
 mod compiled;
+mod fields;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::condition::Variables;
 pub use clause::Clause;
 use compiled::Compiled;
-pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope};
+use fields::Listed;
+pub use fields::{FieldList, Fields, Known, KnownObjects, Seen, Shapes};
+pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope, not_readable, not_writable};
 use rules::{Part, Policy};
 
 /// An action that a grant allows. `manage` includes all actions.
@@ -76,6 +79,9 @@ pub struct Grant {
     /// A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Clause>,
+    /// The fields that can be read and written in these rows. By default they are all fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Fields>,
     /// True in answers if a condition names what is no longer there. The grant then gives nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
@@ -85,12 +91,12 @@ pub struct Grant {
 impl Grant {
     /// A grant of these actions on every row, or on own rows.
     pub fn new(resource: impl Into<String>, actions: Vec<Action>, row_policy: Option<RowPolicy>) -> Grant {
-        Grant { resource: resource.into(), actions, row_policy, rows: None, check: None, broken: false }
+        Grant { resource: resource.into(), actions, row_policy, rows: None, check: None, fields: None, broken: false }
     }
 
-    /// Whether it has a condition.
+    /// Whether it has a condition, or lists fields.
     pub fn is_conditional(&self) -> bool {
-        self.rows.is_some() || self.check.is_some()
+        self.rows.is_some() || self.check.is_some() || self.fields.is_some()
     }
 
     /// What a giver has to hold if somebody else will use the grant. `own` and conditions that depend on the caller mean other rows for
@@ -156,6 +162,7 @@ struct Conditional {
     actions: Actions,
     rows: Vec<Part>,
     check: Vec<Part>,
+    listed: Listed,
 }
 
 impl Conditional {
@@ -171,6 +178,8 @@ struct Grants {
     everywhere: Rights,
     /// Of the other resources.
     named: BTreeMap<String, Rights>,
+    /// Resources of which a grant lists only some fields.
+    with_fields: BTreeSet<String>,
 }
 
 impl Grants {
@@ -179,12 +188,15 @@ impl Grants {
         for grant in list {
             let mut actions = Actions::default();
             grant.actions.iter().for_each(|action| actions.insert(*action));
-            let parts = grant.is_conditional().then(|| grant.parts());
+            let parts = grant.is_conditional().then(|| (grant.parts(), Listed::of(grant.fields.as_ref())));
             let Grant { resource, row_policy, .. } = grant;
+            if parts.as_ref().is_some_and(|(_, listed)| !listed.are_all()) {
+                grants.with_fields.insert(resource.clone());
+            }
             let rights = if resource == "*" { &mut grants.everywhere } else { grants.named.entry(resource).or_default() };
             match (parts, row_policy) {
-                (Some((rows, check)), _) => {
-                    let conditional = Conditional { actions, rows, check };
+                (Some(((rows, check), listed)), _) => {
+                    let conditional = Conditional { actions, rows, check, listed };
                     if !rights.conditional.contains(&conditional) {
                         rights.conditional.push(conditional);
                     }
@@ -294,7 +306,7 @@ impl Permissions {
     }
 
     /// What a decision of these rights means for the rows of an object. Conditions are read once for each version of the schema.
-    pub fn decided_on(&self, decision: Decision, ground: &Ground<'_>, object: &Object, action: Action) -> Access {
+    pub fn decided_on(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
         self.compiled.access(decision, ground, object, action)
     }
 
@@ -322,8 +334,25 @@ impl Permissions {
         if conditional.is_empty() {
             return own.map(Decision::Rows);
         }
-        let rules = conditional.into_iter().filter_map(|given| Rule::of(&given.rows, &given.check, &self.subject));
-        Some(Decision::Rules(own.iter().flat_map(Rule::of_scope).chain(rules).collect()))
+        let rules = conditional
+            .into_iter()
+            .filter_map(|given| Rule::of(&given.rows, &given.check, given.listed.on(action), &self.subject));
+        let rules: Vec<Rule> = own.iter().flat_map(Rule::of_scope).chain(rules).collect();
+        Some(match rules.iter().any(Rule::is_whole) {
+            true => Decision::Rows(Scope::All),
+            false => Decision::Rules(rules),
+        })
+    }
+
+    /// The resources of which a grant lists only some fields, here or in a limit.
+    pub fn resources_with_fields(&self) -> BTreeSet<&str> {
+        let mut resources = BTreeSet::new();
+        let mut side = Some(self);
+        while let Some(permissions) = side {
+            resources.extend(permissions.grants.with_fields.iter().map(String::as_str));
+            side = permissions.limit.as_deref();
+        }
+        resources
     }
 
     /// The resources that grants name, `*` aside: each once.
@@ -362,7 +391,7 @@ impl Permissions {
                     Some(Decision::Rows(Scope::All)) => add(Grant::new(resource, Vec::new(), None), action),
                     Some(Decision::Rows(Scope::Own(_))) => add(Grant::new(resource, Vec::new(), Some(RowPolicy::Own)), action),
                     Some(Decision::Rules(rules)) => rules.iter().for_each(|rule| add(rule.grant(resource), action)),
-                    Some(Decision::Rows(Scope::Nothing | Scope::Where(_))) | None => {}
+                    Some(Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_))) | None => {}
                 }
             }
             for mut grant in given {
@@ -392,7 +421,8 @@ impl Permissions {
             Some(Decision::Rows(_)) if !grant.is_conditional() => grant.row_policy.is_some(),
             Some(decision) => {
                 let (rows, check) = grant.parts();
-                decision.covers(&Rule::symbolic(&rows), &Rule::symbolic(&check))
+                let listed = Listed::of(grant.fields.as_ref()).on(action);
+                decision.covers(&Rule::symbolic(&rows), &Rule::symbolic(&check), &listed)
             }
         }
     }
@@ -414,7 +444,7 @@ impl Permissions {
                     Decision::Rows(_) => Some(of(Some(RowPolicy::Own))).filter(|grant| !self.holds(grant, action)),
                     Decision::Rules(rules) => {
                         let held = self.decide(resource, action);
-                        let is_held = |rule: &Rule| held.as_ref().is_some_and(|held| held.covers(&rule.rows(), &rule.leaves()));
+                        let is_held = |rule: &Rule| held.as_ref().is_some_and(|held| held.has_rule(rule));
                         rules
                             .iter()
                             .find(|rule| !is_held(rule))

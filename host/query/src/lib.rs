@@ -19,7 +19,10 @@ pub mod topic;
 
 mod dialect;
 
-pub use access::{Access, Action, Check, Clause, Decision, Grant, Ground, Owners, Permissions, RowPolicy, Scope};
+pub use access::{
+    Access, Action, Check, Clause, Decision, FieldList, Fields, Grant, Ground, Known, KnownObjects, Owners, Permissions,
+    RowPolicy, Scope, Seen, Shapes, not_readable, not_writable,
+};
 pub use aggregate::{AggregateRequest, Function};
 pub use condition::{Bounds, Condition, Reading, Variables, Where};
 pub use dialect::Dialect;

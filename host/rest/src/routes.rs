@@ -57,12 +57,7 @@ mod tests {
         let tags = json!({ "name": "tags", "kind": "many_to_many", "source": "task", "target": "tag" });
         let tags = Relationship { id: 1, definition: serde_json::from_value(tags).expect("a definition") };
         let registry = Registry::new(1, vec![object(1, "tag"), object(2, "task")], vec![tags]).expect("a registry");
-        let visible = Visible {
-            registry: Arc::new(registry),
-            blocks_version: 1,
-            objects: vec![("tag".to_owned(), true), ("task".to_owned(), true)],
-            actions: Vec::new(),
-        };
+        let visible = Visible::whole(Arc::new(registry), 1, vec![("tag".to_owned(), true), ("task".to_owned(), true)]);
         let action: ActionDeclaration = serde_json::from_value(json!({ "name": "complete" })).expect("an action");
         let service = document::Service { require_auth: false, cookie_name: "session", bulk_records_max: 100 };
         document::build_with_actions(&visible, &[("chores", &action)], &service)

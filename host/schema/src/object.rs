@@ -177,6 +177,32 @@ impl Object {
         Ok(())
     }
 
+    /// The object as somebody reads it who knows only some of its columns, `id` always among them. Any other column may be null to
+    /// them, so that none is required.
+    pub fn to_read(&self, is_known: impl Fn(&Column) -> bool) -> Object {
+        let mut object = self.to_write(is_known);
+        for column in object.columns.iter_mut().filter(|column| column.name != system::ID) {
+            column.required = false;
+        }
+        object
+    }
+
+    /// The object as somebody writes it who knows only some of its columns, `id` always among them.
+    pub fn to_write(&self, is_known: impl Fn(&Column) -> bool) -> Object {
+        let is_known = |column: &Column| column.name == system::ID || is_known(column);
+        let columns: Vec<Column> = self.columns.iter().filter(|column| is_known(column)).cloned().collect();
+        let by_name: HashMap<String, usize> =
+            columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place)).collect();
+        let mut definition = self.definition.clone();
+        let fields = std::mem::take(&mut definition.fields).into_iter().zip(&self.keys);
+        let (fields, keys) = fields.filter(|(field, _)| by_name.contains_key(&field.name)).unzip();
+        definition.fields = fields;
+        for groups in [&mut definition.constraints.unique_together, &mut definition.indexes] {
+            groups.retain(|group| group.iter().all(|name| by_name.contains_key(name)));
+        }
+        Object { id: self.id, revision: self.revision, definition, keys, columns, by_name }
+    }
+
     pub fn name(&self) -> &str {
         &self.definition.name
     }

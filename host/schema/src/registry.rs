@@ -99,6 +99,30 @@ impl Registry {
         Ok(())
     }
 
+    /// The registry as somebody knows it who knows less of some objects. `reduced` has these objects by their names, and `is_known`
+    /// tells which many_to_many relations of an object are known. Relations whose foreign key is not known are not there.
+    pub fn reduced(
+        &self,
+        reduced: impl IntoIterator<Item = Arc<Object>>,
+        is_known: impl Fn(&str, &Relation) -> bool,
+    ) -> Registry {
+        let mut registry = Registry {
+            version: self.version,
+            objects: self.objects.clone(),
+            relationships: self.relationships.clone(),
+            ..Registry::default()
+        };
+        for object in reduced {
+            registry.objects.insert(object.name().to_owned(), object);
+        }
+        // Of names that do not clash, a part does not clash either.
+        let _ = registry.relate();
+        for (object, relations) in &mut registry.relations {
+            relations.retain(|relation| !matches!(relation.shape, RelationShape::Linked { .. }) || is_known(object, relation));
+        }
+        registry
+    }
+
     /// Checks that names do not collide in GraphQL. All objects become fields and types of one GraphQL schema.
     fn check_graphql_names(&self) -> Result<()> {
         let mut taken: HashMap<String, &str> = HashMap::new();

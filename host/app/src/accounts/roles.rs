@@ -4,10 +4,11 @@ mod effective;
 mod explain;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use blockbase_query::condition::read;
 use blockbase_query::{Action, Bounds, Clause, Grant, Ground, Permissions, Reading, Scope, Variables};
-use blockbase_schema::{Code, Error, Registry, Relation, Resource, Result};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 use blockbase_store::RoleRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -137,16 +138,20 @@ fn check_grants(grants: &[Grant]) -> Result<()> {
 /// # Errors
 /// What is wrong with a condition, with its place; `forbidden` for a condition through an object of which the caller may not read
 /// every record.
-fn stored_grants(caller: &Caller, registry: &Registry, grants: Vec<Grant>, now: i64) -> Result<Vec<Grant>> {
+fn stored_grants(caller: &Caller, ground: &Ground<'_>, grants: Vec<Grant>) -> Result<Vec<Grant>> {
     let stored = |(index, grant): (usize, Grant)| {
+        let at = |error: Error, name: &str| {
+            error.within(format_args!("`permissions` at index {index}, `{name}`")).with_field("permissions")
+        };
         let clauses = [(&grant.rows, "where"), (&grant.check, "check")];
         let [rows, check] = clauses.map(|(clause, name)| match clause {
             None => Ok(None),
-            Some(clause) => stored_clause(caller, registry, &grant.resource, clause, now).map(Some).map_err(|error| {
-                error.within(format_args!("`permissions` at index {index}, `{name}`")).with_field("permissions")
-            }),
+            Some(clause) => stored_clause(caller, ground, &grant.resource, clause).map(Some).map_err(|error| at(error, name)),
         });
-        Ok(Grant { rows: rows?, check: check?, broken: false, ..grant })
+        let fields =
+            grant.fields.as_ref().map(|fields| fields.numbered(ground.registry, object_of(ground.registry, &grant.resource)?));
+        let fields = fields.transpose().map_err(|error| at(error, "fields"))?.filter(|fields| !fields.are_all());
+        Ok(Grant { rows: rows?, check: check?, fields, broken: false, ..grant })
     };
     let mut conditional: HashMap<&str, usize> = HashMap::new();
     for grant in grants.iter().filter(|grant| grant.is_conditional()) {
@@ -160,20 +165,21 @@ fn stored_grants(caller: &Caller, registry: &Registry, grants: Vec<Grant>, now: 
     grants.into_iter().enumerate().map(stored).collect()
 }
 
-fn stored_clause(caller: &Caller, registry: &Registry, resource: &str, clause: &Clause, now: i64) -> Result<Clause> {
-    let has_rows = resource != "*" && !resource.contains(':') && Resource::named(resource).is_none();
-    let object = match registry.object(resource) {
-        Some(object) => object,
-        None if has_rows => {
-            return Err(Error::invalid_request(format!(
-                "There is no object `{resource}` whose records a condition could choose."
-            )));
-        }
-        None => return Err(Error::invalid_request(format!("`{resource}` has no records, so it takes no condition."))),
+/// The object whose records a condition chooses, or whose fields a grant lists.
+fn object_of<'r>(registry: &'r Registry, resource: &str) -> Result<&'r Arc<Object>> {
+    let missing = || {
+        Error::invalid_request(format!(
+            "`{resource}` is not an object, so it has no records and no fields that a grant could choose."
+        ))
     };
+    registry.object(resource).ok_or_else(missing)
+}
+
+fn stored_clause(caller: &Caller, ground: &Ground<'_>, resource: &str, clause: &Clause) -> Result<Clause> {
+    let (registry, now) = (ground.registry, ground.now);
+    let object = object_of(registry, resource)?;
     let decide = |relation: &Relation| {
-        let ground = Ground { registry, now };
-        let access = caller.access_to(&ground, &relation.related, Action::Read)?;
+        let access = caller.access_to(ground, &relation.related, Action::Read)?;
         match *access.scope() == Scope::All {
             true => Ok(access),
             // The condition looks at related rows without anybody's rights.
@@ -189,13 +195,19 @@ fn stored_clause(caller: &Caller, registry: &Registry, resource: &str, clause: &
     clause.numbered(registry, object).ok_or_else(|| Error::internal("a condition that was read could not be stored"))
 }
 
-/// Grants as answers show them: with names instead of numbers of the catalogue. A condition that names what is gone is shown as it is
-/// stored, and its grant is marked as broken.
+/// Grants as answers show them: with names instead of numbers of the catalogue. A condition or a list of fields that names what is gone
+/// is shown as it is stored, and its grant is marked as broken.
 pub(crate) fn shown_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
     let shown = |mut grant: Grant| {
         for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {
             match registry.object(&grant.resource).and_then(|object| clause.named(registry, object)) {
                 Some(named) => *clause = named,
+                None => grant.broken = true,
+            }
+        }
+        if let Some(fields) = &mut grant.fields {
+            match registry.object(&grant.resource).and_then(|object| fields.named(registry, object)) {
+                Some(named) => *fields = named,
                 None => grant.broken = true,
             }
         }
@@ -254,7 +266,7 @@ impl App {
         check_description(description.as_deref())?;
         check_grants(&permissions)?;
         let (registry, now) = (self.registry(), self.clock.now());
-        let permissions = stored_grants(caller, &registry, permissions, now)?;
+        let permissions = stored_grants(caller, &self.ground(&registry), permissions)?;
         caller.covers(&permissions)?;
         let role = RoleRow {
             id: self.clock.id(now).to_string(),
@@ -292,8 +304,7 @@ impl App {
         check_description(changes.description.as_ref().and_then(Option::as_deref))?;
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
         let registry = self.registry();
-        let permissions =
-            changes.permissions.map(|given| stored_grants(caller, &registry, given, self.clock.now())).transpose()?;
+        let permissions = changes.permissions.map(|given| stored_grants(caller, &self.ground(&registry), given)).transpose()?;
         let changes = RoleChanges { permissions, ..changes };
         let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
         let role = self

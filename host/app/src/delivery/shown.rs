@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use blockbase_query::condition::{Image, Related, RelatedRows, image};
-use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, sql};
+use blockbase_query::{Access, Action, Condition, Decision, Owners, Scope, Seen, sql};
 use blockbase_schema::json::{Members, parse_members, write_string};
 use blockbase_schema::{Error, Object, Registry, Resource, Result};
 use blockbase_store::{ClaimedEvent, CommittedEvent, Cost, EventText, Read};
@@ -108,6 +108,14 @@ impl App {
             let access = caller.access_to(&self.ground(&registry), name, Action::Read)?;
             match is_of_links(event.topic) {
                 true if glance == Glance::Whole => self.shown_targets(caller, &registry, payload).await,
+                true if access.seen().is_some() => {
+                    let known = self.known_to(caller, &registry);
+                    let key: Option<String> = member(payload, "relationship");
+                    match key.is_some_and(|key| known.relation(name, &key).is_some()) {
+                        true => self.shown_links(caller, &registry, object, &access, payload).await,
+                        false => Ok(Shown::Nothing),
+                    }
+                }
                 true => self.shown_links(caller, &registry, object, &access, payload).await,
                 false => self.shown_images(caller, &registry, object, &access, payload).await,
             }
@@ -161,7 +169,7 @@ impl App {
         Ok(match shown.len() {
             0 => Shown::Nothing,
             some if some == texts.len() => Shown::Whole,
-            _ => Shown::Cut(with(payload, &[("targetIds", &serde_json::to_string(&shown).map_err(Error::internal)?)])),
+            _ => Shown::Cut(with(payload, &[("targetIds", serde_json::to_string(&shown).map_err(Error::internal)?)])),
         })
     }
 
@@ -178,22 +186,51 @@ impl App {
             scope => scope.condition(object),
         };
         let mut hidden = Vec::new();
-        let mut is_any_shown = false;
+        let mut shown: Vec<(&str, &str)> = Vec::new();
         for name in ["before", "after"] {
             let Some(raw) = raw_of(payload, name).filter(|raw| *raw != "null") else { continue };
             match self.meets(caller, registry, object, &condition, raw).await? {
-                true => is_any_shown = true,
+                true => shown.push((name, raw)),
                 false => hidden.push(name),
             }
         }
-        Ok(match (is_any_shown, hidden.as_slice()) {
-            (false, _) => Shown::Nothing,
-            (true, []) => Shown::Whole,
-            (true, hidden) => {
-                let nulls: Vec<(&str, &str)> = hidden.iter().copied().chain(["diff"]).map(|name| (name, "null")).collect();
-                Shown::Cut(with(payload, &nulls))
+        if shown.is_empty() {
+            return Ok(Shown::Nothing);
+        }
+        let mut changed: Vec<(&str, String)> = hidden
+            .iter()
+            .copied()
+            .chain(["diff"].into_iter().filter(|_| !hidden.is_empty()))
+            .map(|name| (name, "null".to_owned()))
+            .collect();
+        if let Some(seen) = access.seen() {
+            let mut readable = Vec::with_capacity(shown.len());
+            for (name, raw) in shown {
+                let cells = self.readable_cells(caller, registry, seen, raw).await?;
+                changed.push((name, cut_image(seen, &cells, raw)));
+                readable.push((name, cells));
             }
+            if let Some(diff) = raw_of(payload, "diff").filter(|raw| *raw != "null" && hidden.is_empty()) {
+                changed.push(("diff", cut_diff(seen, &readable, diff)));
+            }
+        }
+        Ok(match changed.is_empty() {
+            true => Shown::Whole,
+            false => Shown::Cut(with(payload, &changed)),
         })
+    }
+
+    /// For each column that the caller knows, whether its cell in a record's image can be read.
+    async fn readable_cells(&self, caller: &Caller, registry: &Registry, seen: &Seen, raw: &str) -> Result<Vec<bool>> {
+        let mut cells = Vec::with_capacity(seen.object.columns.len());
+        for place in 0..seen.object.columns.len() {
+            cells.push(match seen.cell(place) {
+                Some((_, Some(readable))) => self.meets(caller, registry, &seen.whole, readable, raw).await?,
+                Some((_, None)) => true,
+                None => false,
+            });
+        }
+        Ok(cells)
     }
 
     /// Whether a record's image meets a condition. A test of a column that the image lacks counts as failed, and so does what is asked
@@ -241,6 +278,54 @@ impl RelatedRows for NoRelatedRows {
     }
 }
 
+/// The place of a column that the caller knows. An image may have names of earlier columns, which they do not know.
+fn known_place(seen: &Seen, name: &str) -> Option<usize> {
+    seen.object.column_index(name)
+}
+
+/// A record's image as the caller may read it.
+fn cut_image(seen: &Seen, cells: &[bool], raw: &str) -> String {
+    let Ok(members) = parse_members(raw) else { return "null".to_owned() };
+    let known = members.0.iter().filter_map(|(name, raw)| Some((name.as_str(), raw.get(), known_place(seen, name)?)));
+    text_of_members(known.map(|(name, raw, place)| (name, if cells[place] { raw } else { "null" })))
+}
+
+/// The difference between two images as the caller may read them.
+fn cut_diff(seen: &Seen, images: &[(&str, Vec<bool>)], raw: &str) -> String {
+    let Ok(members) = parse_members(raw) else { return "null".to_owned() };
+    let is_readable = |image: &str, place: usize| images.iter().any(|(name, cells)| *name == image && cells[place]);
+    let mut cut: Vec<(&str, String)> = Vec::new();
+    for (name, raw) in &members.0 {
+        let Some(place) = known_place(seen, name) else { continue };
+        let (before, after) = (is_readable("before", place), is_readable("after", place));
+        let Ok(sides) = parse_members(raw.get()) else { continue };
+        let side = |(side, raw): &'_ (String, Box<RawValue>)| {
+            let is_shown = if side == "before" { before } else { after };
+            (side.clone(), if is_shown { raw.get().to_owned() } else { "null".to_owned() })
+        };
+        if before || after {
+            let sides: Vec<(String, String)> = sides.0.iter().map(side).collect();
+            cut.push((name, text_of_members(sides.iter().map(|(name, raw)| (name.as_str(), raw.as_str())))));
+        }
+    }
+    text_of_members(cut.iter().map(|(name, raw)| (*name, raw.as_str())))
+}
+
+/// A JSON object of members whose values are JSON text.
+fn text_of_members<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut out = vec![b'{'];
+    for (name, raw) in members {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        write_string(&mut out, name);
+        out.push(b':');
+        out.extend_from_slice(raw.as_bytes());
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}
+
 fn raw_of<'a>(members: &'a Members, name: &str) -> Option<&'a str> {
     members.0.iter().find(|(known, _)| known == name).map(|(_, raw)| RawValue::get(raw))
 }
@@ -250,17 +335,7 @@ fn member<T: serde::de::DeserializeOwned>(members: &Members, name: &str) -> Opti
 }
 
 /// The payload with other values of some members.
-fn with(payload: &Members, changed: &[(&str, &str)]) -> String {
-    let mut out = vec![b'{'];
-    for (name, raw) in &payload.0 {
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        write_string(&mut out, name);
-        out.push(b':');
-        let value = changed.iter().find(|(known, _)| known == name).map_or(raw.get(), |(_, value)| value);
-        out.extend_from_slice(value.as_bytes());
-    }
-    out.push(b'}');
-    String::from_utf8(out).unwrap_or_default()
+fn with(payload: &Members, changed: &[(&str, String)]) -> String {
+    let value = |name: &str| changed.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+    text_of_members(payload.0.iter().map(|(name, raw)| (name.as_str(), value(name).unwrap_or(raw.get()))))
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use blockbase_query::{Access, Condition, Scope, sql};
+use blockbase_query::{Access, Condition, Scope, not_readable, not_writable, sql};
 use blockbase_schema::{Code, Error, Object, Result};
 use blockbase_store::Connection;
 use uuid::Uuid;
@@ -50,7 +50,7 @@ impl WriteContext {
     /// Notes that rows are about to be changed.
     ///
     /// # Errors
-    /// Those of the statements that look at the rows.
+    /// `forbidden` with `field` if a field may not be written or read in one of them; those of the statements that look at the rows.
     pub(crate) async fn changes(
         &mut self,
         connection: &mut Connection,
@@ -58,16 +58,24 @@ impl WriteContext {
         access: &Access,
         ids: &[Uuid],
     ) -> Result<()> {
+        for (field, readable) in access.reads() {
+            if within(connection, object, readable, ids.to_vec()).await?.len() < ids.len() {
+                return Err(not_readable(field));
+            }
+        }
         let Some(checks) = access.checks() else { return Ok(()) };
         // Which of the checks each row may meet.
         let mut grants: BTreeMap<Uuid, Vec<usize>> = BTreeMap::new();
         for (number, check) in checks.iter().enumerate() {
-            let reached = match checks.len() {
+            let reached = match (checks.len(), access.contested()) {
                 // The rows were found by this scope.
-                1 => ids.to_vec(),
+                (1, None) => ids.to_vec(),
                 _ => within(connection, object, &check.reached, ids.to_vec()).await?.into_iter().collect(),
             };
             reached.into_iter().for_each(|id| grants.entry(id).or_default().push(number));
+        }
+        if let Some(field) = access.contested().filter(|_| !ids.iter().all(|id| grants.contains_key(id))) {
+            return Err(not_writable(field));
         }
         let mut by_grants: BTreeMap<Vec<usize>, Vec<Uuid>> = BTreeMap::new();
         grants.into_iter().for_each(|(id, numbers)| by_grants.entry(numbers).or_default().push(id));

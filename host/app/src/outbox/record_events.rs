@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_auth::{Actor, EtagKey};
-use blockbase_query::Ground;
+use blockbase_query::{Ground, Shapes};
 use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
@@ -24,6 +24,7 @@ const HEAD_AND_ACTOR_BYTES: usize = 256;
 pub(crate) struct WriteContext {
     /// The schema that the writes were planned on.
     pub(crate) registry: Arc<Registry>,
+    shapes: Arc<Shapes>,
     pub(crate) now: i64,
     pub(crate) actor_id: Option<String>,
     pub(crate) caller: Caller,
@@ -62,6 +63,7 @@ impl App {
     pub(crate) fn context_of(&self, caller: &Caller, registry: &Arc<Registry>, events_enabled: bool) -> WriteContext {
         WriteContext {
             registry: Arc::clone(registry),
+            shapes: Arc::clone(&self.shapes),
             now: self.clock.now(),
             actor_id: caller.actor_id().map(str::to_owned),
             caller: caller.clone(),
@@ -83,7 +85,7 @@ impl App {
 impl WriteContext {
     /// What conditions of grants are read by.
     pub(crate) fn ground(&self) -> Ground<'_> {
-        Ground { registry: &self.registry, now: self.now }
+        Ground { registry: &self.registry, now: self.now, shapes: &self.shapes }
     }
 
     /// Holds an object, so that it is neither dropped nor altered before the transaction ends. Also checks that the object is as planned

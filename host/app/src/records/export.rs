@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::plan::{ListPlan, NamePlan, names};
-use blockbase_query::{Action, ExportRequest, Ground, sql};
+use blockbase_query::{Action, ExportRequest, sql};
 use blockbase_quota::Place;
 use blockbase_schema::{Code, Column, Error, Registry, Result, json, time};
 use blockbase_store::{Connection, Incomplete, Record, Snapshot, Spool, SpoolReader, spool};
@@ -161,9 +161,8 @@ impl App {
     /// # Errors
     /// As [`App::export`], but for those of a server that is busy.
     pub async fn check_export(&self, caller: &Caller, object: &str, request: &ExportRequest, form: ExportForm) -> Result<String> {
-        let now = self.clock.now();
         let check =
-            move |registry: Arc<Registry>| async move { export_plan(caller, &registry, now, object, request, form).map(drop) };
+            move |registry: Arc<Registry>| async move { self.export_plan(caller, &registry, object, request, form).map(drop) };
         self.on_schema(caller, check).await?;
         Ok(self.export_name(object, form))
     }
@@ -181,11 +180,28 @@ impl App {
     ) -> Result<Export> {
         let rows = self
             .on_schema(caller, move |registry| async move {
-                let plan = export_plan(caller, &registry, self.clock.now(), object, request, form)?;
+                let plan = self.export_plan(caller, &registry, object, request, form)?;
                 self.begin_export(caller, registry.version, plan).await
             })
             .await?;
         Ok(Export { rows, file_name: self.export_name(object, form) })
+    }
+
+    fn export_plan(
+        &self,
+        caller: &Caller,
+        registry: &Arc<Registry>,
+        object: &str,
+        request: &ExportRequest,
+        form: ExportForm,
+    ) -> Result<Plan> {
+        let (ground, known) = (self.ground(registry), self.known_to(caller, registry));
+        let (object, access) = caller.object(&ground, object, Action::Read)?;
+        let mut list = with_reading(caller, &ground, &known, bytes_of(&request.list.wheres), |reading| {
+            ListPlan::new(&object, &access, &request.list, reading, Vec::new())
+        })?;
+        let names = names(&known, &mut list, &request.names, &|relation| caller.access_by(&ground, relation, "names"))?;
+        Ok(Plan { list, names, limit: request.limit, form })
     }
 
     fn export_name(&self, object: &str, form: ExportForm) -> String {
@@ -282,23 +298,6 @@ async fn run(connection: &mut Connection, plan: &Plan, row_bytes_max: usize, spo
     let render = |record: &Record, out: &mut Vec<u8>| form.row(&members, record, out);
     let spooled = connection.spool_rows(statement, &columns, row_bytes_max, form.head(&members), &render, spool).await;
     spooled.map_err(|error| error.on(&list.object))
-}
-
-fn export_plan(
-    caller: &Caller,
-    registry: &Registry,
-    now: i64,
-    object: &str,
-    request: &ExportRequest,
-    form: ExportForm,
-) -> Result<Plan> {
-    let ground = Ground { registry, now };
-    let (object, access) = caller.object(&ground, object, Action::Read)?;
-    let mut list = with_reading(caller, registry, now, bytes_of(&request.list.wheres), |reading| {
-        ListPlan::new(&object, &access, &request.list, reading, Vec::new())
-    })?;
-    let names = names(registry, &mut list, &request.names, &|relation| caller.access_by(&ground, relation, "names"))?;
-    Ok(Plan { list, names, limit: request.limit, form })
 }
 
 /// Waits until the client has everything, has left, or is too slow.

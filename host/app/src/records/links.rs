@@ -44,6 +44,7 @@ impl App {
             .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
             .cloned()
             .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no many_to_many relation `{key}`.", object.name())))?;
+        let access = access.linking(&relation)?;
         let target_access = caller.access_to(&self.ground(registry), &relation.related, Action::Read)?;
         Ok(Linkable { object, access, relation, target_access })
     }

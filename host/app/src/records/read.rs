@@ -109,8 +109,13 @@ pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> 
 
 impl App {
     /// What conditions of grants are read by.
-    pub(crate) fn ground<'r>(&self, registry: &'r Registry) -> Ground<'r> {
-        Ground { registry, now: self.clock.now() }
+    pub(crate) fn ground<'r>(&'r self, registry: &'r Registry) -> Ground<'r> {
+        Ground { registry, now: self.clock.now(), shapes: &self.shapes }
+    }
+
+    /// The registry as a caller knows it: without the fields that they may neither read nor know of.
+    pub(crate) fn known_to(&self, caller: &Caller, registry: &Arc<Registry>) -> Arc<Registry> {
+        self.shapes.registry(registry, &caller.known_objects(registry))
     }
 
     /// Those of the records that are there now and within a scope of the caller's.
@@ -140,9 +145,10 @@ impl App {
     pub async fn list(&self, caller: &Caller, object: &str, request: ListRequest) -> Result<ListAnswer> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Read)?;
-            let expand = self.expand_plan(caller, &registry, object.name(), &request.expand)?;
-            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), bytes_of(&request.wheres), |reading| {
+            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
+            let (object, access) = caller.object(&ground, object, Action::Read)?;
+            let expand = self.expand_plan(caller, &ground, &known, object.name(), &request.expand)?;
+            let plan = Arc::new(with_reading(caller, &ground, &known, bytes_of(&request.wheres), |reading| {
                 ListPlan::new(&object, &access, request, reading, expand)
             })?);
             let bytes_max = self.answer_bytes_left(caller);
@@ -152,7 +158,7 @@ impl App {
                 cost: cost(&plan.selection),
                 tables_of_one_moment: has_several.then(|| tables_of_list(&plan)),
             };
-            let warnings = warnings_of_expand(caller, &registry, object.name(), &request.expand);
+            let warnings = warnings_of_expand(caller, &known, object.name(), &request.expand);
             let answer = self
                 .read_metered(caller, read, move |connection| {
                     let plan = Arc::clone(&plan);
@@ -168,8 +174,9 @@ impl App {
     /// The record with the related records that are asked for, or `None`.
     pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<RecordAnswer>> {
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Read)?;
-            let expand = self.expand_plan(caller, &registry, object.name(), related)?;
+            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
+            let (object, access) = caller.object(&ground, object, Action::Read)?;
+            let expand = self.expand_plan(caller, &ground, &known, object.name(), related)?;
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = RecordPlan::new(&object, &access, id);
             if expand.is_empty() && cost_of(&plan.scope).is_none() {
@@ -207,8 +214,9 @@ impl App {
     /// What a read of them would be refused with.
     pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
-            let (object, _) = caller.object(&self.ground(&registry), object, Action::Read)?;
-            self.expand_plan(caller, &registry, object.name(), related).map(drop)
+            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
+            let (object, _) = caller.object(&ground, object, Action::Read)?;
+            self.expand_plan(caller, &ground, &known, object.name(), related).map(drop)
         })
         .await
     }
@@ -234,8 +242,9 @@ impl App {
     pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<Vec<u8>> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
-            let (object, access) = caller.object(&self.ground(&registry), object, Action::Read)?;
-            let plan = Arc::new(with_reading(caller, &registry, self.clock.now(), bytes_of(&request.wheres), |reading| {
+            let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
+            let (object, access) = caller.object(&ground, object, Action::Read)?;
+            let plan = Arc::new(with_reading(caller, &ground, &known, bytes_of(&request.wheres), |reading| {
                 AggregatePlan::new(&object, &access, request.clone(), reading)
             })?);
             let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
@@ -250,16 +259,25 @@ impl App {
 
     /// Warnings about keys in `expand` that name no relation, for a caller who was given the record.
     pub fn warnings_of_expand(&self, caller: &Caller, object: &str, related: &[Related]) -> Vec<String> {
-        if related.is_empty() { Vec::new() } else { warnings_of_expand(caller, &self.registry(), object, related) }
+        if related.is_empty() {
+            return Vec::new();
+        }
+        warnings_of_expand(caller, &self.known_to(caller, &self.registry()), object, related)
     }
 
     /// What relation keys mean to the caller.
-    fn expand_plan(&self, caller: &Caller, registry: &Registry, object: &str, related: &[Related]) -> Result<Vec<ExpandPlan>> {
+    fn expand_plan(
+        &self,
+        caller: &Caller,
+        ground: &Ground<'_>,
+        known: &Registry,
+        object: &str,
+        related: &[Related],
+    ) -> Result<Vec<ExpandPlan>> {
         if related.is_empty() {
             return Ok(Vec::new());
         }
-        let ground = self.ground(registry);
-        expand::plan(registry, object, related, &|relation, asked| match caller.access_by(&ground, relation, "expand") {
+        expand::plan(known, object, related, &|relation, asked| match caller.access_by(ground, relation, "expand") {
             Ok(access) => Ok(Some(access)),
             // GraphQL names its columns, and its schema has no such field for those who may not know of it.
             Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
@@ -301,20 +319,19 @@ pub(crate) fn cost_of(scope: &Scope) -> Option<Cost> {
     }
 }
 
-/// Lets a plan read conditions, of so many bytes, by the caller's rights and variables.
+/// Lets a plan read conditions, of so many bytes, by the caller's rights and variables, on the registry as the caller knows it.
 pub(crate) fn with_reading<T>(
     caller: &Caller,
-    registry: &Registry,
-    now: i64,
+    ground: &Ground<'_>,
+    known: &Registry,
     bytes: usize,
     plan: impl FnOnce(&Reading<'_>) -> Result<T>,
 ) -> Result<T> {
     let parameter = ListParameter::Where.name();
-    let ground = Ground { registry, now };
     let reading = Reading {
-        registry,
-        decide: &|relation| caller.access_by(&ground, relation, parameter),
-        variables: &|| caller.variables(now),
+        registry: known,
+        decide: &|relation| caller.access_by(ground, relation, parameter),
+        variables: &|| caller.variables(ground.now),
         bounds: Bounds::of_request(),
     };
     run_offloaded(bytes, || plan(&reading))

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_query::{Access, Action, Decision, Scope, sql};
+use blockbase_query::{Access, Action, Decision, Ground, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, system};
 use schemars::JsonSchema;
@@ -213,19 +213,23 @@ impl App {
             let stamp = stamp(&context);
             let plans = run_offloaded(records.iter().map(Members::bytes).sum(), || {
                 let records = records.iter().enumerate();
-                records
-                    .map(|(index, values)| {
-                        let id = self.clock.id(context.now);
-                        CreatePlan::new(&object, &access, values, id, &stamp).map_err(|error| at(index, error))
-                    })
-                    .collect::<Result<Vec<_>>>()
+                let plan = |values: &Members| {
+                    let access = access.naming(&object, names(values))?;
+                    let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?;
+                    Ok((plan, access))
+                };
+                records.map(|(index, values)| plan(values).map_err(|error| at(index, error))).collect::<Result<Vec<_>>>()
             })?;
             self.store
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold_with(connection, &object, &[&access]).await?;
+                        let (plans, accesses): (Vec<CreatePlan>, Vec<Access>) = plans.into_iter().unzip();
                         let ids = insert_many(connection, &context, &object, plans).await?;
-                        context.made(&object, &access, ids.clone());
+                        // Records that name the same fields are judged together.
+                        for made in ids.iter().zip(&accesses).collect::<Vec<_>>().chunk_by(|one, two| one.1 == two.1) {
+                            context.made(&object, made[0].1, made.iter().map(|(id, _)| **id).collect());
+                        }
                         context.judge(connection).await?;
                         Ok(BulkAnswer { ids })
                     })
@@ -269,6 +273,7 @@ impl App {
     pub async fn update_many(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
+            let access = to_change(caller, &self.ground(&registry), &object, access, changes)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             let mut context = self.write_context(caller, &registry);
             let bytes = changes.bytes();
@@ -296,6 +301,7 @@ impl App {
     pub async fn update_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
+            let access = to_change(caller, &self.ground(&registry), &object, access, changes)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
             // It writes nothing, so it does not count as a write.
             let stamp = stamp(&self.context_of(caller, &registry, false));
@@ -349,6 +355,9 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (object, may_create) = caller.object(&self.ground(&registry), object, Action::Create)?;
             let (_, may_update) = caller.object(&self.ground(&registry), object.name(), Action::Update)?;
+            let (may_create, may_update) =
+                (may_create.naming(&object, names(values))?, may_update.naming(&object, names(values))?);
+            let may_update = reading(caller, &self.ground(&registry), &object, may_update, target.iter().map(String::as_str))?;
             let mut context = self.write_context(caller, &registry);
             let id = self.clock.id(context.now);
             let stamp = stamp(&context);
@@ -386,11 +395,13 @@ impl App {
         Ok(match request {
             WriteRequest::Create { object, values } => {
                 let (object, access) = caller.object(&context.ground(), object, Action::Create)?;
+                let access = access.naming(&object, names(values))?;
                 let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?;
                 Step::Create(plan, access)
             }
             WriteRequest::Update { object, id, changes, condition } => {
                 let (object, access) = caller.object(&context.ground(), object, Action::Update)?;
+                let access = to_change(caller, &context.ground(), &object, access, changes)?;
                 match record_id(id) {
                     Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone(), access),
                     None => Step::Missing,
@@ -438,6 +449,14 @@ impl App {
         let reads = caller.access_to(&self.ground(registry), object.name(), Action::Read).ok();
         let is_seen = match reads.as_ref().map(Access::scope) {
             Some(Scope::All) => true,
+            Some(Scope::Seen(_)) => {
+                let id = Uuid::from_bytes(answer.version.id).to_string();
+                // The record is written, so a failure of this look is none of the call.
+                return match self.get(caller, object.name(), &id, &[]).await {
+                    Ok(Some(read)) => Ok(read),
+                    Ok(None) | Err(_) => sent_only(object, sent, answer),
+                };
+            }
             Some(Scope::Where(_)) => {
                 let scope = reads.as_ref().map_or(Scope::Nothing, |reads| reads.scope().clone());
                 let seen = self.seen(caller, registry, object, &scope, vec![Uuid::from_bytes(answer.version.id)]);
@@ -473,6 +492,37 @@ impl App {
             })
             .await
     }
+}
+
+/// The names in a body.
+fn names(values: &Members) -> impl Iterator<Item = &str> {
+    values.0.iter().map(|(name, _)| name.as_str())
+}
+
+/// The decision on a change: by the fields that it names, and those that it adds to.
+///
+/// # Errors
+/// `forbidden` with `field`.
+fn to_change(caller: &Caller, ground: &Ground<'_>, object: &Object, access: Access, changes: &Members) -> Result<Access> {
+    let access = access.naming(object, names(changes))?;
+    let adds = |name: &str, raw: &str| {
+        raw.trim_start().starts_with('{') && object.column(name).is_some_and(|column| column.ty != ColumnType::Json)
+    };
+    let added = changes.0.iter().filter(|(name, raw)| adds(name, raw.get())).map(|(name, _)| name.as_str());
+    reading(caller, ground, object, access, added)
+}
+
+/// The decision on a write that reads the values of columns.
+fn reading<'c>(
+    caller: &Caller,
+    ground: &Ground<'_>,
+    object: &Object,
+    access: Access,
+    columns: impl IntoIterator<Item = &'c str>,
+) -> Result<Access> {
+    // Without any read, a write reads by its own right.
+    let Ok(reader) = caller.access_to(ground, object.name(), Action::Read) else { return Ok(access) };
+    access.reading(&reader, columns)
 }
 
 /// What the caller sent of a record, and its id. The result of an atomic operator is nothing that they sent.

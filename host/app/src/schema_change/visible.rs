@@ -1,9 +1,10 @@
 //! The objects and the blocks' actions that descriptions of the service show to a caller.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blockbase_query::Action;
-use blockbase_schema::{Registry, Resource};
+use blockbase_query::{Action, KnownObjects};
+use blockbase_schema::{Object, Registry, Resource};
 
 use crate::App;
 use crate::caller::Caller;
@@ -12,7 +13,14 @@ use crate::state::block_types::InstalledBlock;
 /// The schema and the actions that one caller may see, at one version of each.
 #[derive(Clone, Debug)]
 pub struct Visible {
+    /// As the caller knows it who reads.
     pub registry: Arc<Registry>,
+    /// With everything that there is.
+    whole: Arc<Registry>,
+    /// What the caller knows less of than there is: of objects to read, to create records of, and to change records of.
+    limits: [KnownObjects; 3],
+    /// The objects of the last two as the caller may write them.
+    written: [BTreeMap<String, Arc<Object>>; 2],
     /// Goes up by one with each change of the installed blocks.
     pub blocks_version: i64,
     /// Names of the objects that may be shown, in order, each with whether the caller may read its records.
@@ -21,13 +29,59 @@ pub struct Visible {
     pub actions: Vec<(Arc<InstalledBlock>, usize)>,
 }
 
+impl Visible {
+    /// What a caller sees who knows all fields of each object.
+    pub fn whole(registry: Arc<Registry>, blocks_version: i64, objects: Vec<(String, bool)>) -> Visible {
+        let whole = Arc::clone(&registry);
+        Visible {
+            registry,
+            whole,
+            limits: Default::default(),
+            written: Default::default(),
+            blocks_version,
+            objects,
+            actions: Vec::new(),
+        }
+    }
+
+    /// What the caller knows less of than there is: of objects to read, to create records of, and to change records of. Callers with
+    /// the same objects and the same limits see the same.
+    pub fn limits(&self) -> &[KnownObjects; 3] {
+        &self.limits
+    }
+
+    /// An object with the columns that the caller may name in a new record.
+    pub fn to_create(&self, object: &str) -> Option<&Arc<Object>> {
+        self.written[0].get(object).or_else(|| self.whole.object(object))
+    }
+
+    /// An object with the columns that the caller may name in a change of a record.
+    pub fn to_change(&self, object: &str) -> Option<&Arc<Object>> {
+        self.written[1].get(object).or_else(|| self.whole.object(object))
+    }
+}
+
 impl App {
     /// The objects and actions that `caller` may see.
     ///
     /// A caller with read on `objects` sees every object. Other callers see the objects on which they have any right. An action is
     /// visible to callers who may call it or read `blocks`. So this shows no caller an object that the caller could not find otherwise.
     pub fn visible(&self, caller: &Caller) -> Visible {
-        let registry = self.registry();
+        let whole = self.registry();
+        let limits = [
+            caller.known_objects(&whole),
+            caller.writable_objects(&whole, Action::Create),
+            caller.writable_objects(&whole, Action::Update),
+        ];
+        let registry = self.shapes.registry(&whole, &limits[0]);
+        let written = [&limits[1], &limits[2]].map(|limits| {
+            let of = |object: &Arc<Object>| {
+                let known = limits.get(&object.id)?;
+                let written = object.to_write(|column| column.is_system || known.has(object, &column.name));
+                Some((object.name().to_owned(), Arc::new(written)))
+            };
+            whole.objects().filter_map(of).collect()
+        });
         let (blocks_version, blocks) = {
             // Both change only under this lock.
             let version = self.blocks_version.lock();
@@ -47,6 +101,6 @@ impl App {
                 }
             }
         }
-        Visible { registry, blocks_version, objects, actions }
+        Visible { registry, whole, limits, written, blocks_version, objects, actions }
     }
 }

@@ -117,9 +117,10 @@ impl Root {
         let id = || field("id", Input::Scalar(Scalar::Id).required());
         let ids = || field("ids", Input::Scalar(Scalar::Id).required().list().required());
         let changes = |object: &Arc<Object>| {
-            let input = Input::Update(Arc::clone(object));
+            let object = view.to_change(object);
+            let input = Input::Update(Arc::clone(&object));
             match object.columns.iter().any(is_numeric) {
-                true => vec![field("input", input), field("increment", Input::Increment(Arc::clone(object)))],
+                true => vec![field("input", input), field("increment", Input::Increment(object))],
                 false => vec![field("input", input.required())],
             }
         };
@@ -140,11 +141,11 @@ impl Root {
                 arguments
             }
             Root::ById(_) | Root::Delete(_) => vec![id()],
-            Root::Create(object) => vec![field("input", Input::Create(Arc::clone(object)).required())],
+            Root::Create(object) => vec![field("input", Input::Create(view.to_create(object)).required())],
             Root::Update(object) => [vec![id()], changes(object)].concat(),
             Root::UpdateMany(object) => [vec![ids()], changes(object)].concat(),
             Root::Upsert(object) => vec![
-                field("input", Input::Create(Arc::clone(object)).required()),
+                field("input", Input::Create(view.to_create(object)).required()),
                 field("onConflict", Input::Scalar(Scalar::String).required().list().required()),
             ],
             Root::Links(..) => vec![id(), ids()],

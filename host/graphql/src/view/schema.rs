@@ -2,6 +2,7 @@
 //!
 //! Its fields have no resolvers. `execute` runs a validated document, with a whole tree of records in one operation.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_graphql::dynamic::{
@@ -236,8 +237,8 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
         .register(record)
         .register(page)
         .register(upserted)
-        .register(input_object(&Input::Create(Arc::clone(object))))
-        .register(input_object(&Input::Update(Arc::clone(object))))
+        .register(input_object(&Input::Create(view.to_create(object))))
+        .register(input_object(&Input::Update(view.to_change(object))))
         .register(input_object_with(&Input::Where(view.related(object)), includes));
     let is_one_of_many = |relation: &Relation| {
         // A relation of another object back to this one, or of this one to itself.
@@ -247,8 +248,16 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
     if view.objects().filter(|from| includes(from.name())).any(leads_here) {
         builder = builder.register(input_object(&Input::WhereMany(view.related(object))));
     }
-    if object.columns.iter().any(is_numeric) {
-        builder = builder.register(input_object(&Input::Increment(Arc::clone(object))));
+    if view.to_change(object).columns.iter().any(is_numeric) {
+        builder = builder.register(input_object(&Input::Increment(view.to_change(object))));
+    }
+    // Enums of columns that can be written and not read.
+    let (to_create, to_change) = (view.to_create(object), view.to_change(object));
+    let mut named: HashSet<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
+    for column in to_create.columns.iter().chain(&to_change.columns).filter(|column| named.insert(&column.name)) {
+        if let Some(values) = enum_values(column) {
+            builder = builder.register(Enum::new(enum_name(object, column)).items(values.iter().map(String::as_str)));
+        }
     }
     builder
 }

@@ -66,7 +66,8 @@ impl Views {
             Authority::Own(rights) => Some(rights),
             Authority::Block { .. } => None,
         };
-        let sees_all = caller.holds(Resource::Objects, Action::Read) && caller.holds(Resource::Blocks, Action::Read);
+        let sees_all =
+            caller.holds(Resource::Objects, Action::Read) && caller.holds(Resource::Blocks, Action::Read) && !caller.has_fields();
         {
             let mut known = self.known.lock();
             known.move_to(version);

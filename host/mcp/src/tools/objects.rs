@@ -1,6 +1,6 @@
 //! The tools that describe objects: a list of those that the caller sees, and one object's definition.
 
-use blockbase_app::schema::{Error, Object, Registry, RelationShape, Resource, Result};
+use blockbase_app::schema::{Column, Error, Object, Registry, RelationShape, Resource, Result};
 use blockbase_app::{Action, App, Caller};
 use serde_json::{Value, json};
 
@@ -42,13 +42,15 @@ pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
         }
         return Err(Error::unknown_object(name));
     };
+    let written: Vec<&Object> =
+        [visible.to_create(name), visible.to_change(name)].into_iter().flatten().map(|known| &**known).collect();
     // The definition stays text: in a tree its numbers would lose digits.
     let definition = serde_json::to_string(&object.definition).map_err(Error::internal)?;
     let is_known = |name: &str| visible.objects.iter().any(|(known, is_readable)| known == name && *is_readable);
     let relations = relations(&visible.registry, object, &is_known);
     let expand_keys: Value = relations.iter().map(|relation| relation["key"].clone()).collect();
     let added = json!({
-        "columns": columns(object, &is_known),
+        "columns": columns(object, &written, &is_known),
         "uniqueTargets": unique_targets(object),
         "expandKeys": expand_keys,
         "relations": relations,
@@ -61,16 +63,31 @@ pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     Ok(format!("{{\"data\":{definition},{added}}}"))
 }
 
-/// The members of a record: the fields, the foreign keys, and the system's columns.
-fn columns(object: &Object, is_known: &dyn Fn(&str) -> bool) -> Value {
-    let column = |column: &blockbase_app::schema::Column| {
-        let mut told = json!({ "name": column.name, "type": column.kind.name(), "readOnly": column.is_system });
+/// The members of a record: the fields, the foreign keys, and the system's columns. Behind them come columns that can be written and not
+/// read.
+fn columns(object: &Object, written: &[&Object], is_known: &dyn Fn(&str) -> bool) -> Value {
+    let is_written = |column: &Column| written.iter().any(|written| written.column(&column.name).is_some());
+    let mut only_written: Vec<&Column> = Vec::new();
+    for column in written.iter().flat_map(|written| &written.columns) {
+        if !column.is_system
+            && object.column(&column.name).is_none()
+            && only_written.iter().all(|known| known.name != column.name)
+        {
+            only_written.push(column);
+        }
+    }
+    let column = |column: &Column| {
+        let is_read_only = column.is_system || !is_written(column);
+        let mut told = json!({ "name": column.name, "type": column.kind.name(), "readOnly": is_read_only });
+        if object.column(&column.name).is_none() {
+            told["writeOnly"] = json!(true);
+        }
         if let Some(reference) = column.reference.as_ref().filter(|reference| is_known(&reference.target)) {
             told["references"] = json!(reference.target);
         }
         told
     };
-    object.columns.iter().map(column).collect()
+    object.columns.iter().chain(only_written).map(column).collect()
 }
 
 /// The possible values of `on_conflict`.

@@ -187,7 +187,7 @@ fn column_of(object: &Object, token: &str, direction: Direction) -> Option<Strin
     }
 }
 
-fn number_of_column(object: &Object, column: &Column) -> String {
+pub(super) fn number_of_column(object: &Object, column: &Column) -> String {
     match &column.reference {
         _ if column.is_system => column.name.clone(),
         Some(reference) => format!("#@{}", reference.relationship_id),
@@ -195,7 +195,7 @@ fn number_of_column(object: &Object, column: &Column) -> String {
     }
 }
 
-fn number_of(relation: &Relation) -> String {
+pub(super) fn number_of(relation: &Relation) -> String {
     let side = match relation.shape {
         RelationShape::Forward { .. } | RelationShape::Linked { is_source: true, .. } => '>',
         RelationShape::Reverse { .. } | RelationShape::Linked { is_source: false, .. } => '<',

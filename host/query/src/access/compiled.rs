@@ -1,6 +1,7 @@
 //! Conditions of grants that were read before, for the requests to come of the same caller.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use blockbase_schema::Object;
 use parking_lot::Mutex;
@@ -27,7 +28,7 @@ impl PartialEq for Compiled {
 
 impl Compiled {
     /// The decision on the rows of `object`, as [`Decision::on`] gives it.
-    pub(super) fn access(&self, decision: Decision, ground: &Ground<'_>, object: &Object, action: Action) -> Access {
+    pub(super) fn access(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
         if !decision.is_kept() {
             return decision.on(ground, object);
         }

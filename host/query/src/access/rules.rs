@@ -6,8 +6,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blockbase_schema::{Object, Registry, Value, system};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, Result, Value, system};
 
+use super::clause::{number_of, number_of_column};
+use super::fields::{FieldList, Known, Listed, Seen, Shapes};
 use super::{Clause, Grant, RowPolicy};
 use crate::condition::{Bounds, Condition, Reading, Variables, read};
 use crate::plan::{Comparison, Predicate, Test};
@@ -23,6 +25,8 @@ pub enum Scope {
     Where(Arc<Condition>),
     /// No row: an own-rows grant without an actor who could own one.
     Nothing,
+    /// Rows of which not every cell can be read.
+    Seen(Arc<Seen>),
 }
 
 impl Scope {
@@ -39,19 +43,28 @@ impl Scope {
         }
     }
 
-    /// The same rows as a condition.
-    pub fn condition(&self, object: &Object) -> Condition {
+    /// The same rows with every cell.
+    fn rows(&self) -> &Scope {
         match self {
+            Scope::Seen(seen) => &seen.rows,
+            Scope::All | Scope::Own(_) | Scope::Where(_) | Scope::Nothing => self,
+        }
+    }
+
+    /// The same rows as a condition on the object itself.
+    pub fn condition(&self, object: &Object) -> Condition {
+        match self.rows() {
             Scope::All => Condition::TRUE,
             Scope::Own(actor) => own_rows(object, actor),
             Scope::Where(condition) => condition.as_ref().clone(),
-            Scope::Nothing => Condition::FALSE,
+            Scope::Nothing | Scope::Seen(_) => Condition::FALSE,
         }
     }
 
     /// The rows of `object` that both reach.
     pub fn and(&self, other: &Scope, object: &Object) -> Scope {
         match (self, other) {
+            (Scope::Seen(seen), other) | (other, Scope::Seen(seen)) => Scope::Seen(Arc::new(seen.within(other.rows()))),
             (Scope::All, scope) | (scope, Scope::All) => scope.clone(),
             (Scope::Nothing, _) | (_, Scope::Nothing) => Scope::Nothing,
             (Scope::Own(one), Scope::Own(two)) => {
@@ -67,15 +80,31 @@ impl Scope {
 
     /// The objects whose rows are looked at beside the object's own.
     pub fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
-        if let Scope::Where(condition) = self {
-            condition.objects_into(objects);
+        match self {
+            Scope::Where(condition) => condition.objects_into(objects),
+            Scope::Seen(seen) => seen.objects_into(objects),
+            Scope::All | Scope::Own(_) | Scope::Nothing => {}
         }
     }
 
     /// Whether it goes through whole texts, whose length no step of an engine measures.
     pub fn reads_texts(&self) -> bool {
-        matches!(self, Scope::Where(condition) if condition.reads_texts())
+        match self {
+            Scope::Where(condition) => condition.reads_texts(),
+            Scope::Seen(seen) => seen.reads_texts(),
+            Scope::All | Scope::Own(_) | Scope::Nothing => false,
+        }
     }
+}
+
+/// The refusal to read a field.
+pub fn not_readable(field: &str) -> Error {
+    Error::new(Code::Forbidden, format!("You may not read `{field}` of this record.")).with_field(field)
+}
+
+/// The refusal to write a field.
+pub fn not_writable(field: &str) -> Error {
+    Error::new(Code::Forbidden, format!("You may not write `{field}` of this record.")).with_field(field)
 }
 
 fn own_rows(object: &Object, actor: &str) -> Condition {
@@ -92,6 +121,8 @@ fn own_rows(object: &Object, actor: &str) -> Condition {
 pub struct Check {
     pub reached: Scope,
     pub leaves: Scope,
+    /// The fields that it allows to write, by numbers of the catalogue.
+    write: FieldList,
 }
 
 /// Proof that a caller may do one thing to one resource, and to which rows. Only [`Permissions::decide`](super::Permissions::decide)
@@ -100,11 +131,84 @@ pub struct Check {
 pub struct Access {
     scope: Scope,
     checks: Option<Arc<[Check]>>,
+    /// For a write: a field that it names and that not every grant allows to write.
+    contested: Option<String>,
+    /// For a write: fields whose values it reads, each with the rows whose cells can be read.
+    reads: Vec<(String, Scope)>,
 }
 
 impl Access {
+    fn new(scope: Scope, checks: Option<Arc<[Check]>>) -> Access {
+        Access { scope, checks, contested: None, reads: Vec::new() }
+    }
+
     pub fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    /// The object as the caller knows it who reads by this decision; `None` if they know all of it.
+    pub fn seen(&self) -> Option<&Arc<Seen>> {
+        match &self.scope {
+            Scope::Seen(seen) => Some(seen),
+            Scope::All | Scope::Own(_) | Scope::Where(_) | Scope::Nothing => None,
+        }
+    }
+
+    /// The same decision for a write that names these columns of `object`: only the grants count that allow all of them.
+    ///
+    /// # Errors
+    /// `forbidden` with `field` if no grant does.
+    pub fn naming<'c>(&self, object: &Object, columns: impl IntoIterator<Item = &'c str>) -> Result<Access> {
+        let columns = columns.into_iter().filter_map(|name| object.column(name)).filter(|column| !column.is_system);
+        self.allowing(columns.map(|column| (column.name.as_str(), number_of_column(object, column))).collect())
+    }
+
+    /// The same decision for a change of links.
+    ///
+    /// # Errors
+    /// `forbidden` with `field` if no grant allows it.
+    pub fn linking(&self, relation: &Relation) -> Result<Access> {
+        self.allowing(vec![(relation.key.as_str(), number_of(relation))])
+    }
+
+    fn allowing(&self, named: Vec<(&str, String)>) -> Result<Access> {
+        let Some(checks) = self.checks.as_ref().filter(|checks| !checks.iter().all(|check| check.write.is_all())) else {
+            return Ok(self.clone());
+        };
+        let refused = |check: &Check| named.iter().find(|(_, token)| !check.write.lists(token));
+        let allowing: Vec<Check> = checks.iter().filter(|check| refused(check).is_none()).cloned().collect();
+        if allowing.len() == checks.len() {
+            return Ok(self.clone());
+        }
+        // Best a field that no grant allows.
+        let by_none = named.iter().find(|(_, token)| !checks.iter().any(|check| check.write.lists(token)));
+        let contested = by_none.or_else(|| checks.iter().find_map(refused));
+        let contested = contested.map_or(String::new(), |(name, _)| (*name).to_owned());
+        if allowing.is_empty() {
+            return Err(not_writable(&contested));
+        }
+        Ok(Access { checks: Some(allowing.into()), contested: Some(contested), ..self.clone() })
+    }
+
+    /// The same decision for a write that reads the values of columns. `reader` is the decision to read the records.
+    ///
+    /// # Errors
+    /// `forbidden` with `field` for a column that the caller does not know.
+    pub fn reading<'c>(self, reader: &Access, columns: impl IntoIterator<Item = &'c str>) -> Result<Access> {
+        let Some(seen) = reader.seen() else { return Ok(self) };
+        let rows = |name: &str| seen.rows_with(name).map(|rows| (name.to_owned(), rows)).ok_or_else(|| not_readable(name));
+        let reads = columns.into_iter().map(rows).collect::<Result<Vec<_>>>()?;
+        Ok(Access { reads, ..self })
+    }
+
+    /// Fields whose values the write reads, each with the rows whose cells can be read.
+    pub fn reads(&self) -> &[(String, Scope)] {
+        &self.reads
+    }
+
+    /// A field that the write names and that not every grant allows. The scope may then reach rows that none of the checks reaches.
+    pub fn contested(&self) -> Option<&str> {
+        self.contested.as_deref()
     }
 
     /// What rows have to meet at the end of a call that writes them: one of these, whose grant reached the row before. `None` if no
@@ -120,13 +224,13 @@ impl Access {
             Scope::All => None,
             Scope::Own(actor) => Some(actor),
             // Nobody has this id.
-            Scope::Nothing | Scope::Where(_) => Some(""),
+            Scope::Nothing | Scope::Where(_) | Scope::Seen(_) => Some(""),
         }
     }
 
     /// The same decision for the rows that another one reaches too.
     pub fn within(&self, other: &Access, object: &Object) -> Access {
-        Access { scope: self.scope.and(&other.scope, object), checks: self.checks.clone() }
+        Access { scope: self.scope.and(&other.scope, object), ..self.clone() }
     }
 
     /// Adds the objects whose rows are looked at to decide.
@@ -136,6 +240,7 @@ impl Access {
             check.reached.objects_into(objects);
             check.leaves.objects_into(objects);
         }
+        self.reads.iter().for_each(|(_, rows)| rows.objects_into(objects));
     }
 }
 
@@ -185,11 +290,12 @@ enum Bound {
 pub struct Rule {
     rows: Vec<Bound>,
     check: Vec<Bound>,
+    listed: Listed,
 }
 
 impl Rule {
     /// `None` if it reaches no row, because nobody in particular owns rows.
-    pub(super) fn of(rows: &[Part], check: &[Part], subject: &Arc<Variables>) -> Option<Rule> {
+    pub(super) fn of(rows: &[Part], check: &[Part], listed: Listed, subject: &Arc<Variables>) -> Option<Rule> {
         let bound = |parts: &[Part]| {
             let bound = parts.iter().map(|part| match part {
                 Part::Own => subject.user_id.clone().map(Bound::Own),
@@ -197,18 +303,23 @@ impl Rule {
             });
             bound.collect::<Option<Vec<Bound>>>()
         };
-        Some(Rule { rows: bound(rows)?, check: bound(check)? })
+        Some(Rule { rows: bound(rows)?, check: bound(check)?, listed })
+    }
+
+    /// Whether it gives everything on every row.
+    pub(super) fn is_whole(&self) -> bool {
+        self.rows.is_empty() && self.check.is_empty() && self.listed.are_all()
     }
 
     /// What a decision without conditions is; no rule for one that reaches nothing.
     pub(super) fn of_scope(scope: &Scope) -> Option<Rule> {
         match scope {
-            Scope::All => Some(Rule { rows: Vec::new(), check: Vec::new() }),
+            Scope::All => Some(Rule { rows: Vec::new(), check: Vec::new(), listed: Listed::ALL }),
             Scope::Own(actor) => {
                 let own = vec![Bound::Own(actor.clone())];
-                Some(Rule { rows: own.clone(), check: own })
+                Some(Rule { rows: own.clone(), check: own, listed: Listed::ALL })
             }
-            Scope::Nothing | Scope::Where(_) => None,
+            Scope::Nothing | Scope::Where(_) | Scope::Seen(_) => None,
         }
     }
 
@@ -246,7 +357,8 @@ impl Rule {
             }
             Some(parts)
         };
-        Some(Rule { rows: joined(&self.rows, &other.rows)?, check: joined(&self.check, &other.check)? })
+        let (rows, check) = (joined(&self.rows, &other.rows)?, joined(&self.check, &other.check)?);
+        Some(Rule { rows, check, listed: self.listed.and(&other.listed) })
     }
 
     /// The same as a grant without actions.
@@ -260,7 +372,8 @@ impl Rule {
         };
         let is_own = self.rows.iter().any(|part| matches!(part, Bound::Own(_)));
         let check = if self.check == self.rows { None } else { Some(clauses(&self.check).unwrap_or_else(|| Clause::new("{}"))) };
-        Grant { rows: clauses(&self.rows), check, ..Grant::new(resource, Vec::new(), is_own.then_some(RowPolicy::Own)) }
+        let own = is_own.then_some(RowPolicy::Own);
+        Grant { rows: clauses(&self.rows), check, fields: self.listed.fields(), ..Grant::new(resource, Vec::new(), own) }
     }
 
     /// What the rule means for rows of `object`. `None` if it means nothing: the schema lacks what it names, or a variable has no
@@ -293,9 +406,12 @@ fn conjuncts(parts: &[Bound]) -> BTreeSet<&str> {
 /// What conditions of grants are read by.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
+    /// With everything that there is.
     pub registry: &'a Registry,
     /// Milliseconds since the epoch.
     pub now: i64,
+    /// Objects as those know them who know less.
+    pub shapes: &'a Shapes,
 }
 
 impl Ground<'_> {
@@ -308,7 +424,7 @@ impl Ground<'_> {
         let named = clause.named(self.registry, object)?;
         let variables = || Variables { now: self.now, ..subject.clone() };
         // Related rows are looked at without the caller's rights, so that policies cannot lead to policies.
-        let all = Access { scope: Scope::All, checks: None };
+        let all = Access::new(Scope::All, None);
         let reading =
             Reading { registry: self.registry, decide: &|_| Ok(all.clone()), variables: &variables, bounds: Bounds::of_policy() };
         read(object, named.text(), &reading).ok()
@@ -339,6 +455,25 @@ impl Decision {
         match self {
             Decision::Rows(_) => false,
             Decision::Rules(rules) => !rules.iter().any(|rule| rule.rows.iter().chain(&rule.check).any(is_of_moment)),
+        }
+    }
+
+    /// What a reader by this decision knows of an object; `None` if they read every cell of the rows that they reach.
+    pub fn known(&self, registry: &Registry, object: &Object) -> Option<Known> {
+        let Decision::Rules(rules) = self else { return None };
+        let reads_all = |rule: &Rule| rule.listed.read.is_all();
+        match rules.iter().all(reads_all) || rules.iter().any(|rule| rule.rows.is_empty() && reads_all(rule)) {
+            true => None,
+            false => Some(Known::of(registry, object, rules.iter().map(|rule| &rule.listed.read))),
+        }
+    }
+
+    /// The fields of an object that a writer by this decision may name; `None` for all of them.
+    pub fn writable(&self, registry: &Registry, object: &Object) -> Option<Known> {
+        let Decision::Rules(rules) = self else { return None };
+        match rules.iter().any(|rule| rule.listed.write.is_all()) {
+            true => None,
+            false => Some(Known::of(registry, object, rules.iter().map(|rule| &rule.listed.write))),
         }
     }
 
@@ -388,59 +523,96 @@ impl Decision {
     pub fn has_all_of(&self, other: &Decision) -> bool {
         match (self, other) {
             (Decision::Rows(_), Decision::Rows(_)) => self.and(other) == *other,
-            _ => other.rules().iter().all(|rule| self.covers(&rule.rows(), &rule.leaves())),
+            _ => other.rules().iter().all(|rule| self.has_rule(rule)),
         }
     }
 
-    /// Whether a grant with these conjuncts gives no more than this decision.
-    pub(super) fn covers(&self, rows: &BTreeSet<&str>, leaves: &BTreeSet<&str>) -> bool {
-        self.rules().iter().any(|rule| rule.rows().is_subset(rows) && rule.leaves().is_subset(leaves))
+    /// Whether a rule gives no more than this decision.
+    pub(super) fn has_rule(&self, rule: &Rule) -> bool {
+        self.covers(&rule.rows(), &rule.leaves(), &rule.listed)
     }
 
-    /// Whose rows it reaches, as far as their creator decides that.
+    /// Whether a grant with these conjuncts and fields gives no more than this decision.
+    pub(super) fn covers(&self, rows: &BTreeSet<&str>, leaves: &BTreeSet<&str>, listed: &Listed) -> bool {
+        let covers = |rule: &Rule| rule.rows().is_subset(rows) && rule.leaves().is_subset(leaves) && rule.listed.covers(listed);
+        self.rules().iter().any(covers)
+    }
+
+    /// Whose rows it reaches with all their fields, as far as their creator decides that.
     pub fn owners(&self) -> Owners<'_> {
         match self {
             Decision::Rows(Scope::All) => Owners::All,
             Decision::Rows(Scope::Own(actor)) => Owners::One(actor),
-            Decision::Rows(Scope::Nothing | Scope::Where(_)) => Owners::Nobody,
-            Decision::Rules(rules) => match rules.iter().any(|rule| rule.rows.is_empty()) {
-                true => Owners::All,
-                false => rules
-                    .iter()
-                    .find_map(|rule| match rule.rows.as_slice() {
-                        [Bound::Own(actor)] => Some(Owners::One(actor)),
-                        _ => None,
-                    })
-                    .unwrap_or(Owners::Nobody),
-            },
+            Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_)) => Owners::Nobody,
+            Decision::Rules(rules) => {
+                let mut whole = rules.iter().filter(|rule| rule.listed.are_all());
+                match whole.clone().any(|rule| rule.rows.is_empty()) {
+                    true => Owners::All,
+                    false => whole
+                        .find_map(|rule| match rule.rows.as_slice() {
+                            [Bound::Own(actor)] => Some(Owners::One(actor)),
+                            _ => None,
+                        })
+                        .unwrap_or(Owners::Nobody),
+                }
+            }
         }
     }
 
     /// The decision on a resource on which conditions have no meaning. A rule with a condition gives nothing there.
     pub fn plain(self) -> Option<Access> {
         match self {
-            Decision::Rows(scope) => Some(Access { scope, checks: None }),
+            Decision::Rows(scope) => Some(Access::new(scope, None)),
             Decision::Rules(_) => None,
         }
     }
 
     /// The decision on the rows of `object`.
-    pub fn on(self, ground: &Ground<'_>, object: &Object) -> Access {
+    pub fn on(self, ground: &Ground<'_>, object: &Arc<Object>) -> Access {
+        let known = self.known(ground.registry, object);
         let rules = match self {
-            Decision::Rows(scope) => return Access { scope, checks: None },
+            Decision::Rows(scope) => return Access::new(scope, None),
             Decision::Rules(rules) => rules,
         };
         // What is beyond the bound gives nothing, so that no statement grows without one.
-        let read: Vec<(Condition, Condition)> = rules.iter().take(RULES_MAX).filter_map(|rule| rule.on(ground, object)).collect();
-        let scope = Scope::of(Condition::any(read.iter().map(|(rows, _)| rows.clone()).collect()), object);
+        let read: Vec<(Condition, Condition, &Listed)> = rules
+            .iter()
+            .take(RULES_MAX)
+            .filter_map(|rule| rule.on(ground, object).map(|(rows, leaves)| (rows, leaves, &rule.listed)))
+            .collect();
+        let reached = |by: &dyn Fn(&Listed) -> bool| {
+            Condition::any(read.iter().filter(|(.., listed)| by(listed)).map(|(rows, ..)| rows.clone()).collect())
+        };
+        let all = reached(&|_| true);
+        let scope = Scope::of(all.clone(), object);
+        if let Some(known) = known {
+            let shown = ground.shapes.object(ground.registry, object, &known);
+            let cell = |place: usize| {
+                let column = &object.columns[place];
+                if column.name == system::ID {
+                    return None;
+                }
+                let token = number_of_column(object, column);
+                let readable = reached(&|listed| listed.read.lists(&token));
+                (readable != all).then_some(readable)
+            };
+            let places = shown.columns.iter().filter_map(|column| object.column_index(&column.name));
+            let cells = places.map(|place| (place, cell(place))).collect();
+            let seen = Seen { object: shown, whole: Arc::clone(object), rows: scope, cells };
+            return Access::new(Scope::Seen(Arc::new(seen)), None);
+        }
         let checks: Vec<Check> = read
             .into_iter()
-            .map(|(rows, leaves)| Check { reached: Scope::of(rows, object), leaves: Scope::of(leaves, object) })
+            .map(|(rows, leaves, listed)| Check {
+                reached: Scope::of(rows, object),
+                leaves: Scope::of(leaves, object),
+                write: listed.write.clone(),
+            })
             .collect();
-        let passes_all = |check: &Check| check.reached == Scope::All && check.leaves == Scope::All;
+        let passes_all = |check: &Check| check.reached == Scope::All && check.leaves == Scope::All && check.write.is_all();
         match checks.iter().any(passes_all) {
-            true => Access { scope: Scope::All, checks: None },
-            false => Access { scope, checks: Some(checks.into()) },
+            true => Access::new(Scope::All, None),
+            false => Access::new(scope, Some(checks.into())),
         }
     }
 }

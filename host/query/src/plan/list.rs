@@ -106,12 +106,14 @@ fn order(object: &Object, sort: &[(String, bool)]) -> Result<Vec<(usize, bool)>>
             order.push((index, *descends));
         }
     }
-    if order.is_empty() {
-        order.push((column_index(object, system::CREATED_AT)?, true));
+    if order.is_empty()
+        && let Some(created_at) = object.column_index(system::CREATED_AT)
+    {
+        order.push((created_at, true));
     }
     let id = column_index(object, system::ID)?;
     if !order.iter().any(|(index, _)| *index == id) {
-        order.push((id, order[0].1));
+        order.push((id, order.first().is_some_and(|(_, descends)| *descends)));
     }
     Ok(order)
 }

@@ -35,7 +35,6 @@ pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Opti
 
 fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool, limit: Option<i64>) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
-    let table = quote(plan.object.name());
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
     for (number, name) in names.iter().enumerate() {
@@ -51,7 +50,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     if by_place {
         writer.sql.push_str(" FROM (SELECT svc_rowid AS svc_place");
     }
-    writer.sql.push_str(&format!(" FROM {table}"));
+    let source = writer.source(&plan.object, &plan.selection.scope, None);
+    writer.sql.push_str(&format!(" FROM {source}"));
     let keys: Vec<String> = plan
         .order
         .iter()
@@ -63,7 +63,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     let keys = keys.join(", ");
     let offset = i64::try_from(plan.paging.offset).unwrap_or(i64::MAX);
     match limit {
-        Some(limit) if by_place && is_in_order_of_index(plan) => {
+        Some(limit) if by_place && is_in_order_of_index(plan) && !matches!(plan.selection.scope, Scope::Seen(_)) => {
             let tests = writer.page_tests(&plan.object, &plan.selection, &Page { keys: &keys, limit, offset });
             writer.wherever(&tests);
         }
@@ -79,22 +79,23 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     let offset = writer.bind(Param::from(offset));
     writer.sql.push_str(&format!(" OFFSET {offset}"));
     if by_place {
-        writer.sql.push_str(&rows_at_places(&table));
+        rows_at_places(&mut writer, &plan.object, &plan.selection.scope);
     }
     writer.finish()
 }
 
 /// The end of a statement that reads the rows of a page by their places. `CROSS JOIN` keeps SQLite from turning the join round,
 /// so that the rows come in the page's order.
-fn rows_at_places(table: &str) -> String {
-    format!(") AS svc_page CROSS JOIN {table} ON {table}.svc_rowid = svc_page.svc_place")
+fn rows_at_places(writer: &mut Writer, object: &Object, scope: &Scope) {
+    let (table, source) = (quote(object.name()), writer.source(object, scope, None));
+    writer.sql.push_str(&format!(") AS svc_page CROSS JOIN {source} ON {table}.svc_rowid = svc_page.svc_place"));
 }
 
 /// How many rows the selection has: one row of one big integer.
 pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    writer.sql.push_str("SELECT count(*) FROM ");
-    writer.sql.push_str(&quote(object.name()));
+    let source = writer.source(object, &selection.scope, None);
+    writer.sql.push_str(&format!("SELECT count(*) FROM {source}"));
     writer.selection(object, selection);
     writer.finish()
 }
@@ -102,7 +103,8 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
 /// The ids of `most` rows of the selection at most, in their order; among `ids`, if they were found before.
 pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Option<Vec<uuid::Uuid>>, most: usize) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    let source = writer.source(object, &selection.scope, None);
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {source}"));
     let mut tests = Vec::new();
     if let Some(among) = among {
         let list = writer.bind(Param::UuidList(among));
@@ -153,7 +155,8 @@ pub fn aggregate(dialect: Dialect, plan: &AggregatePlan) -> Statement {
     };
     let counted = name.unwrap_or_else(|| "*".to_owned());
     let cast = if dialect == Dialect::Postgres { "::text" } else { "" };
-    writer.sql.push_str(&format!("SELECT count(*), count({counted}), ({value}){cast} FROM {}", quote(plan.object.name())));
+    let source = writer.source(&plan.object, &plan.selection.scope, None);
+    writer.sql.push_str(&format!("SELECT count(*), count({counted}), ({value}){cast} FROM {source}"));
     writer.selection(&plan.object, &plan.selection);
     writer.finish()
 }
@@ -184,8 +187,8 @@ pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
         true => writer.record_columns(&plan.object),
         false => writer.versioned_columns(&plan.object),
     }
-    writer.sql.push_str(" FROM ");
-    writer.sql.push_str(&quote(plan.object.name()));
+    let source = writer.source(&plan.object, &plan.scope, None);
+    writer.sql.push_str(&format!(" FROM {source}"));
     writer.record(plan);
     if for_update && dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
@@ -242,20 +245,22 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let list = writer.bind(Param::UuidList(keys));
     let most = writer.bind(Param::from(i64::try_from(crate::limits::EXPAND_RECORDS_MAX).unwrap_or(i64::MAX) + 1));
     let table = quote(object.name());
-    let order = format!("ORDER BY {table}.\"created_at\" DESC, {table}.\"id\" DESC LIMIT {most}");
+    let order = match object.column(system::CREATED_AT) {
+        Some(_) => format!("ORDER BY {table}.\"created_at\" DESC, {table}.\"id\" DESC LIMIT {most}"),
+        None => format!("ORDER BY {table}.\"id\" LIMIT {most}"),
+    };
     let columns = plan.columns.iter().chain(&plan.hidden);
     let columns: Vec<String> = columns.map(|index| format!("{table}.{}", quote(&object.columns[*index].name))).collect();
     let columns = columns.join(", ");
+    let source = writer.source(object, &plan.scope, None);
     let (from, test, near) = match plan.shape {
-        RelationShape::Forward { .. } => (table.clone(), dialect.among("\"id\"", &list), None),
-        RelationShape::Reverse { column, .. } => {
-            (table.clone(), dialect.among(&quote(&object.columns[column].name), &list), None)
-        }
+        RelationShape::Forward { .. } => (source, dialect.among("\"id\"", &list), None),
+        RelationShape::Reverse { column, .. } => (source, dialect.among(&quote(&object.columns[column].name), &list), None),
         RelationShape::Linked { relationship_id, is_source } => {
             let (near, far) = link_sides(is_source);
             let links = link_table(relationship_id);
             (
-                format!("{links} JOIN {table} ON {table}.\"id\" = {links}.{far}"),
+                format!("{links} JOIN {source} ON {table}.\"id\" = {links}.{far}"),
                 dialect.among(&format!("{links}.{near}"), &list),
                 Some(format!("{links}.{near}")),
             )
@@ -278,7 +283,7 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     writer.wherever(&tests);
     writer.sql.push_str(&format!(" {order}"));
     if dialect == Dialect::Sqlite {
-        writer.sql.push_str(&rows_at_places(&table));
+        rows_at_places(&mut writer, object, &plan.scope);
     }
     writer.finish()
 }
@@ -314,9 +319,10 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
 pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
+    let source = writer.source(object, scope, None);
     let mut tests = vec![dialect.among("\"id\"", &list)];
     tests.extend(writer.scope(object, scope));
-    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {source}"));
     writer.wherever(&tests);
     writer.finish()
 }

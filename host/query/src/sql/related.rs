@@ -75,7 +75,8 @@ impl Writer {
     /// The tests of the conditions, in a statement that needs all rows.
     pub(super) fn conditions(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let parts = &selection.conditions;
-        if self.dialect == Dialect::Postgres || self.looks_at_few || parts.iter().all(is_plain) {
+        let are_seen = matches!(selection.scope, Scope::Seen(_));
+        if self.dialect == Dialect::Postgres || self.looks_at_few || are_seen || parts.iter().all(is_plain) {
             return self.conditions_by(object, parts, Way::ByRow);
         }
         if selection.search.is_some() || selection.indexed_term(object).is_some() {
@@ -256,12 +257,10 @@ impl Writer {
 
     /// `SELECT …`: the keys, called `svc_key`, of the related rows that meet a condition. They are what [`outer_key`] is compared with.
     fn keys(&mut self, related: &Related, condition: &Condition) -> String {
-        let (table, alias, revision) = self.related_table(related);
+        let (source, alias, revision) = self.related_table(related);
         let (key, from) = match related.shape {
-            RelationShape::Forward { .. } => (format!("{alias}.\"id\""), format!("{table} AS {alias}")),
-            RelationShape::Reverse { column, .. } => {
-                (format!("{alias}.{}", quote(&related.object.columns[column].name)), format!("{table} AS {alias}"))
-            }
+            RelationShape::Forward { .. } => (format!("{alias}.\"id\""), source),
+            RelationShape::Reverse { column, .. } => (format!("{alias}.{}", quote(&related.object.columns[column].name)), source),
             RelationShape::Linked { relationship_id, is_source } => {
                 let (near, far) = link_sides(is_source);
                 let (links, link_alias) = (link_table(relationship_id), format!("{alias}_link"));
@@ -269,7 +268,7 @@ impl Writer {
                     true => format!("{links} AS {link_alias}"),
                     // In this order: an index of the links leads from a related row to its links.
                     false => {
-                        format!("{table} AS {alias} CROSS JOIN {links} AS {link_alias} ON {link_alias}.{far} = {alias}.\"id\"")
+                        format!("{source} CROSS JOIN {links} AS {link_alias} ON {link_alias}.{far} = {alias}.\"id\"")
                     }
                 };
                 (format!("{link_alias}.{near}"), from)
@@ -299,13 +298,13 @@ impl Writer {
 
     /// By row.
     fn exists(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
-        let (table, alias, revision) = self.related_table(related);
+        let (source, alias, revision) = self.related_table(related);
         let key = outer_key(place, related);
         let (from, link) = match related.shape {
-            RelationShape::Forward { .. } => (format!("{table} AS {alias}"), format!("{alias}.\"id\" = {key}")),
+            RelationShape::Forward { .. } => (source, format!("{alias}.\"id\" = {key}")),
             RelationShape::Reverse { column, .. } => {
                 let column = quote(&related.object.columns[column].name);
-                (format!("{table} AS {alias}"), format!("{alias}.{column} = {key}"))
+                (source, format!("{alias}.{column} = {key}"))
             }
             RelationShape::Linked { relationship_id, is_source } => {
                 let (near, far) = link_sides(is_source);
@@ -313,7 +312,7 @@ impl Writer {
                 let join = if self.dialect == Dialect::Sqlite { "CROSS JOIN" } else { "JOIN" };
                 let from = match takes_all(related, condition) {
                     true => format!("{links} AS {link_alias}"),
-                    false => format!("{links} AS {link_alias} {join} {table} AS {alias} ON {alias}.\"id\" = {link_alias}.{far}"),
+                    false => format!("{links} AS {link_alias} {join} {source} ON {alias}.\"id\" = {link_alias}.{far}"),
                 };
                 (from, format!("{link_alias}.{near} = {key}"))
             }
@@ -333,15 +332,16 @@ impl Writer {
         format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests})")
     }
 
-    /// The table of related rows, the name that it has in this place, and on Postgres its number and revision as [`Writer::new`]
-    /// writes them.
+    /// What stands behind FROM for related rows, the name that they have in this place, and on Postgres the object's number and
+    /// revision as [`Writer::new`] writes them.
     fn related_table(&mut self, related: &Related) -> (String, String, String) {
         self.related_tables += 1;
         let revision = match self.dialect {
             Dialect::Sqlite => String::new(),
             Dialect::Postgres => format!(" /* {}.{} */", related.object.id, related.object.revision),
         };
-        (quote(related.object.name()), format!("svc_related_{}", self.related_tables), revision)
+        let alias = format!("svc_related_{}", self.related_tables);
+        (self.source(&related.object, &related.scope, Some(&alias)), alias, revision)
     }
 }
 

@@ -6,7 +6,7 @@ use super::param::{Param, Statement};
 use super::related::Way;
 use super::rows::is_long;
 use super::search::{like_pattern, trigram_query};
-use crate::access::Scope;
+use crate::access::{Scope, Seen};
 use crate::condition::Condition;
 use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
@@ -24,6 +24,8 @@ pub(super) struct Writer {
     pub(super) looks_at_few: bool,
     /// Whether the row that is judged is an image of a record, which may be gone by now.
     pub(super) judges_image: bool,
+    /// The names under which the statement has rows of which not every cell can be read.
+    seen: Vec<String>,
     /// Tables that the statement makes before it begins: a name and a SELECT each. Only on SQLite.
     tables: Vec<(&'static str, String)>,
 }
@@ -75,7 +77,17 @@ impl Writer {
         if dialect == Dialect::Postgres {
             sql.push_str(&format!("/* {}.{} */ ", object.id, object.revision));
         }
-        Writer { dialect, sql, params: Vec::new(), related_tables: 0, way: Way::ByRow, looks_at_few: false, judges_image: false, tables: Vec::new() }
+        Writer {
+            dialect,
+            sql,
+            params: Vec::new(),
+            related_tables: 0,
+            way: Way::ByRow,
+            looks_at_few: false,
+            judges_image: false,
+            seen: Vec::new(),
+            tables: Vec::new(),
+        }
     }
 
     pub(super) fn bind(&mut self, param: Param) -> String {
@@ -202,15 +214,57 @@ impl Writer {
     /// name to sort.
     pub(super) fn name(&mut self, object: &Object, name: &NamePlan, number: usize) {
         let key = quote(&object.columns[name.key].name);
+        let source = self.source(&name.object, &name.scope, Some("svc_named"));
         let mut tests = vec![format!("svc_named.\"id\" = {}.{key}", quote(object.name()))];
         tests.extend(self.scope_at(&Place::inside(&name.object, "svc_named"), &name.scope));
         if self.dialect == Dialect::Postgres {
             self.sql.push_str(&format!(" /* {}.{} */", name.object.id, name.object.revision));
         }
-        let (field, table) = (quote(&name.column().name), quote(name.object.name()));
-        self.sql.push_str(&format!(", (SELECT svc_named.{field} FROM {table} AS svc_named"));
+        let field = quote(&name.column().name);
+        self.sql.push_str(&format!(", (SELECT svc_named.{field} FROM {source}"));
         self.wherever(&tests);
         self.sql.push_str(&format!(") AS svc_name_{number}"));
+    }
+
+    /// What stands behind FROM for the rows of a scope, under the object's name or under `alias`. The tests of the scope belong to
+    /// WHERE, but for rows of which not every cell can be read: there they are inside, and all else is asked of what can be read.
+    pub(super) fn source(&mut self, object: &Object, scope: &Scope, alias: Option<&str>) -> String {
+        let name = quote(object.name());
+        match (scope, alias) {
+            (Scope::Seen(seen), alias) => {
+                let rows = self.seen_rows(seen);
+                let alias = alias.unwrap_or(&name).to_owned();
+                let source = format!("({rows}) AS {alias}");
+                self.seen.push(alias);
+                source
+            }
+            (_, Some(alias)) => format!("{name} AS {alias}"),
+            (_, None) => name,
+        }
+    }
+
+    /// `SELECT …`: the rows, with null in the cells that cannot be read.
+    fn seen_rows(&mut self, seen: &Seen) -> String {
+        let place = Place::qualified(&seen.whole);
+        let mut cells = Vec::with_capacity(seen.cells.len() + 2);
+        for (index, readable) in &seen.cells {
+            let name = &seen.whole.columns[*index].name;
+            let value = place.outside(name);
+            cells.push(match readable {
+                None => value,
+                Some(condition) => {
+                    let test = self.condition(&place, condition);
+                    format!("CASE WHEN {test} THEN {value} END AS {}", quote(name))
+                }
+            });
+        }
+        cells.push(format!("{}.{VERSION_COLUMN}", quote(seen.whole.name())));
+        if self.dialect == Dialect::Sqlite {
+            cells.push(format!("{}.svc_rowid", quote(seen.whole.name())));
+        }
+        let tests = self.scope(&seen.whole, &seen.rows);
+        let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
+        format!("SELECT {} FROM {}{tests}", cells.join(", "), quote(seen.whole.name()))
     }
 
     pub(super) fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
@@ -225,7 +279,10 @@ impl Writer {
                 vec![format!("{} = {actor}", place.outside(system::CREATED_BY))]
             }
             Scope::Where(condition) => vec![self.condition(place, condition)],
-            Scope::Nothing => vec!["1 = 0".to_owned()],
+            // The tests are inside of what `source` has written under this name.
+            Scope::Seen(_) if self.seen.contains(&place.table) => Vec::new(),
+            // A statement that does not read by `source` must not find what it would show whole.
+            Scope::Nothing | Scope::Seen(_) => vec!["1 = 0".to_owned()],
         }
     }
 

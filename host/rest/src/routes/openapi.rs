@@ -9,8 +9,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::Visible;
 use blockbase_app::schema::Error;
+use blockbase_app::{KnownObjects, Visible};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
@@ -45,6 +45,7 @@ struct Key {
     blocks_version: i64,
     objects: Vec<(String, bool)>,
     actions: Vec<(String, usize)>,
+    limits: [KnownObjects; 3],
 }
 
 impl Key {
@@ -54,6 +55,7 @@ impl Key {
             blocks_version: visible.blocks_version,
             objects: visible.objects.clone(),
             actions: visible.actions.iter().map(|(block, place)| (block.name().to_owned(), *place)).collect(),
+            limits: visible.limits().clone(),
         }
     }
 }

@@ -85,13 +85,12 @@ impl Connection {
         rows.iter().map(|row| row.text(0)).collect()
     }
 
-    /// The ids of the roles with a grant that has a condition, and perhaps of some others.
+    /// The ids of the roles with a grant that has a condition or lists fields, and perhaps of some others.
     pub async fn roles_with_conditions(&mut self) -> Result<Vec<String>, DbError> {
         // As grants are written. A text of this form within a grant would be escaped.
-        let (rows, check) =
-            (self.dialect().contains("permissions", "$1", false), self.dialect().contains("permissions", "$2", false));
-        let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {rows} OR {check} ORDER BY created_at, id"));
-        let params = vec!["\"where\":".to_owned().into(), "\"check\":".to_owned().into()];
+        let holds = ["$1", "$2", "$3"].map(|text| self.dialect().contains("permissions", text, false)).join(" OR ");
+        let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
+        let params = ["where", "check", "fields"].map(|key| format!("\"{key}\":").into()).into();
         let rows = self.fetch_rows(Statement { sql, params }).await?;
         rows.iter().map(|row| row.text(0)).collect()
     }

@@ -3,6 +3,7 @@
 mod deliveries;
 mod events;
 mod explain;
+mod fields;
 mod given;
 mod schema;
 

@@ -26,7 +26,8 @@ pub enum Chosen {
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) ids: Vec<Uuid>,
-    selection: Option<Arc<Selection>>,
+    /// With the object as the caller knows it who chose them.
+    selection: Option<Arc<(Arc<Object>, Selection)>>,
 }
 
 impl Found {
@@ -42,7 +43,8 @@ impl Found {
         object: &Arc<Object>,
     ) -> Result<Vec<Uuid>> {
         let Found { ids, selection } = self;
-        let Some(selection) = selection else { return Ok(ids) };
+        let Some(chosen) = selection else { return Ok(ids) };
+        let (known, selection) = &*chosen;
         for related in selection.related_objects() {
             context.hold(connection, &related).await?;
         }
@@ -52,7 +54,7 @@ impl Found {
             connection.fetch_rows(lock).await.map_err(|error| error.on(object))?;
         }
         let most = ids.len();
-        let rows = connection.look(sql::ids(dialect, object, &selection, Some(ids), most)).await;
+        let rows = connection.look(sql::ids(dialect, known, selection, Some(ids), most)).await;
         ids_of(&rows.map_err(|error| error.on(object))?)
     }
 }
@@ -70,7 +72,7 @@ impl App {
     pub(super) async fn find_chosen(
         &self,
         caller: &Caller,
-        registry: &Registry,
+        registry: &Arc<Registry>,
         object: &Arc<Object>,
         access: &Access,
         chosen: &Chosen,
@@ -82,20 +84,22 @@ impl App {
             }
             Chosen::Where(asked) => asked,
         };
-        let (_, reads) = caller.object(&self.ground(registry), object.name(), Action::Read)?;
-        let selection = with_reading(caller, registry, self.clock.now(), asked.bytes(), |reading| {
-            Selection::to_write(object, &reads.within(access, object), std::slice::from_ref(asked), reading)
+        let (ground, registry) = (self.ground(registry), self.known_to(caller, registry));
+        let (known, reads) = caller.object(&ground, object.name(), Action::Read)?;
+        let selection = with_reading(caller, &ground, &registry, asked.bytes(), |reading| {
+            Selection::to_write(&known, &reads.within(access, object), std::slice::from_ref(asked), reading)
         })?;
-        let selection = Arc::new(selection);
+        let chosen = Arc::new((known, selection));
         let most = self.settings.bulk_records_max;
-        let read = Read { schema: registry.version, cost: cost(&selection), tables_of_one_moment: None };
-        let sought = (Arc::clone(object), Arc::clone(&selection));
+        let read = Read { schema: registry.version, cost: cost(&chosen.1), tables_of_one_moment: None };
+        let sought = Arc::clone(&chosen);
         let ids = self
             .read_metered(caller, read, move |connection| {
-                let (object, selection) = sought.clone();
+                let sought = Arc::clone(&sought);
                 Box::pin(async move {
-                    let statement = sql::ids(connection.dialect(), &object, &selection, None, most.saturating_add(1));
-                    ids_of(&connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?)
+                    let (object, selection) = &*sought;
+                    let statement = sql::ids(connection.dialect(), object, selection, None, most.saturating_add(1));
+                    ids_of(&connection.fetch_rows(statement).await.map_err(|error| error.on(object))?)
                 })
             })
             .await?;
@@ -104,6 +108,6 @@ impl App {
                 "More than {most} records meet the condition, and one call is for {most} at most."
             )));
         }
-        Ok(Found { ids, selection: Some(selection) })
+        Ok(Found { ids, selection: Some(chosen) })
     }
 }

@@ -77,7 +77,9 @@ pub(crate) fn object(
     let relations = records_document::relations(&visible.registry, name, readable);
     let keys: Vec<&str> = relations.iter().map(|related| related.key).collect();
     let is_visible = |other: &str| visible.objects.iter().any(|(known, _)| known == other);
-    records_document::describe(components, object, &type_name, &relations, is_visible);
+    let (created, updated) = (visible.to_create(name), visible.to_change(name));
+    let written = [created, updated].map(|written| written.map_or(object, |written| &**written));
+    records_document::describe(components, (object, written), &type_name, &relations, is_visible);
     where_document::describe(components, object, &type_name, &relations);
     let described = Described { object, tag: tag(object), type_name, bulk_records_max };
     let base = format!("/api/v1/data/{name}");

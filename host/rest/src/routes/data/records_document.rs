@@ -1,6 +1,6 @@
 //! The schemas of an object's records: as they are shown, and as bodies take them.
 
-use blockbase_app::schema::{Object, Registry};
+use blockbase_app::schema::{Column, Object, Registry};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::column;
@@ -26,40 +26,42 @@ pub(crate) fn relations<'a>(registry: &'a Registry, object: &str, readable: impl
         .collect()
 }
 
-/// Adds `<Type>`, `<Type>_Selected`, `<Type>CreateInput` and `<Type>UpdateInput`.
+/// Adds `<Type>`, `<Type>_Selected`, `<Type>CreateInput` and `<Type>UpdateInput`: of the object as the caller reads it, creates records
+/// of it, and changes them.
 ///
 /// Type names hold no `_`, so the second is nobody else's; the other suffixes are kept free for every object.
 pub(crate) fn describe(
     components: &mut Components,
-    object: &Object,
+    (object, [to_create, to_change]): (&Object, [&Object; 2]),
     type_name: &str,
     relations: &[Related<'_>],
     is_visible: impl Fn(&str) -> bool,
 ) {
-    let field_of = |name: &str| object.definition.fields.iter().find(|field| field.name == name);
-    let mut shown = Map::new();
-    let (mut created, mut updated) = (Map::new(), Map::new());
-    let mut required = Vec::new();
-    for column in &object.columns {
-        let name = column.name.clone();
-        let target = column.reference.as_ref().map(|reference| reference.target.as_str());
-        let described = Described { column, field: field_of(&name), target: target.filter(|target| is_visible(target)) };
-        shown.insert(name.clone(), column::shown(&described));
-        if column.is_system {
-            let ignored = match name == "id" {
-                true => json!({ "description": "Ignored, unless `on_conflict` is `id`. Then it is the id of the record." }),
-                false => schema("SvcIgnored"),
-            };
-            created.insert(name.clone(), ignored);
-            updated.insert(name, schema("SvcIgnored"));
-            continue;
-        }
-        if column.required && column.default.is_none() {
-            required.push(name.clone());
-        }
-        created.insert(name.clone(), column::created(&described));
-        updated.insert(name, column::updated(&described));
-    }
+    let described = |object: &Object| {
+        let field_of = |name: &str| object.definition.fields.iter().find(|field| field.name == name);
+        let described = |column: &'_ Column| {
+            let target = column.reference.as_ref().map(|reference| reference.target.as_str());
+            Described { column, field: field_of(&column.name), target: target.filter(|target| is_visible(target)) }
+        };
+        object.columns.iter().map(described).collect::<Vec<_>>()
+    };
+    let named = |described: &Described<'_>, schema: Value| (described.column.name.clone(), schema);
+    let mut shown: Map<String, Value> =
+        described(object).iter().map(|described| named(described, column::shown(described))).collect();
+    let created = described(to_create).iter().map(|described| {
+        let ignored = || match described.column.name == "id" {
+            true => json!({ "description": "Ignored, unless `on_conflict` is `id`. Then it is the id of the record." }),
+            false => schema("SvcIgnored"),
+        };
+        named(described, if described.column.is_system { ignored() } else { column::created(described) })
+    });
+    let created: Map<String, Value> = created.collect();
+    let updated = described(to_change).iter().map(|described| {
+        named(described, if described.column.is_system { schema("SvcIgnored") } else { column::updated(described) })
+    });
+    let updated: Map<String, Value> = updated.collect();
+    let is_needed = |column: &&Column| !column.is_system && column.required && column.default.is_none();
+    let required = to_create.columns.iter().filter(is_needed).map(|column| column.name.clone()).collect();
     let columns: Vec<String> = shown.keys().cloned().collect();
     for related in relations {
         let one = schema(&related.type_name);

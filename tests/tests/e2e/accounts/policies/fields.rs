@@ -1,0 +1,465 @@
+//! Grants that list fields: what their callers know of an object, which cells they read, and what they may write.
+
+use blockbase_tests::{Admin, Answer, Server, on_both_engines};
+use serde_json::{Value, json};
+
+use crate::accounts::roles::{key, role, user};
+use crate::events::Stream;
+
+/// People of a company, with their boss, their salary and their skills.
+async fn define(admin: &Admin<'_>) {
+    admin
+        .define(
+            "department",
+            json!([{ "name": "name", "type": "text", "isUnique": true }, { "name": "budget", "type": "integer" }]),
+        )
+        .await;
+    admin.define("skill", json!([{ "name": "name", "type": "text" }])).await;
+    admin
+        .define(
+            "person",
+            json!([
+                { "name": "name", "type": "text", "required": true },
+                { "name": "email", "type": "text", "isUnique": true },
+                { "name": "salary", "type": "integer", "indexed": true },
+                { "name": "state", "type": "enum", "options": ["active", "gone"], "default": "active" },
+                { "name": "user_id", "type": "text" },
+            ]),
+        )
+        .await;
+    admin.relate(json!({ "name": "department", "kind": "many_to_one", "source": "person", "target": "department" })).await;
+    admin.relate(json!({ "name": "skills", "kind": "many_to_many", "source": "person", "target": "skill" })).await;
+}
+
+/// The names of a record's members.
+fn keys(record: &Value) -> Vec<&str> {
+    record.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+fn path(id: &str) -> String {
+    format!("/api/v1/data/person/{id}")
+}
+
+async fn list(caller: &Admin<'_>, query: &str) -> Vec<Value> {
+    let answer = caller.get(&format!("/api/v1/data/person?{query}")).await;
+    assert_eq!(answer.status, 200, "{query}: {}", answer.text);
+    answer.data().as_array().unwrap().clone()
+}
+
+async fn names(caller: &Admin<'_>, query: &str) -> Vec<String> {
+    list(caller, query).await.iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn graphql(caller: &Admin<'_>, query: &str) -> Value {
+    caller.post("/api/v1/graphql", json!({ "query": query })).await.json()
+}
+
+async fn tool(caller: &Admin<'_>, name: &str, arguments: Value) -> String {
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": name, "arguments": arguments } });
+    let request =
+        caller.request("POST", "/api/v1/mcp?sessions=none").header("accept", "application/json, text/event-stream").json(&call);
+    let answer: Answer = caller.server.send(request).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.text
+}
+
+struct World<'a> {
+    admin: Admin<'a>,
+    departments: [String; 2],
+    /// `ada` earns 300, `bob` 100, `cleo` 200. Ada and Bob are of the first department.
+    people: [String; 3],
+}
+
+async fn world(server: &Server) -> World<'_> {
+    let admin = server.admin().await;
+    define(&admin).await;
+    let one = admin.make("department", json!({ "name": "one", "budget": 1000 })).await;
+    let two = admin.make("department", json!({ "name": "two", "budget": 2000 })).await;
+    let person = async |name: &str, salary: i64, department: &str| {
+        let email = format!("{name}@company.example");
+        admin.make("person", json!({ "name": name, "email": email, "salary": salary, "department_id": department })).await
+    };
+    let people = [person("ada", 300, &one).await, person("bob", 100, &one).await, person("cleo", 200, &two).await];
+    World { admin, departments: [one, two], people }
+}
+
+fn data() -> Value {
+    json!({ "resource": "data", "actions": ["read"] })
+}
+
+on_both_engines! {
+    async fn a_field_that_no_grant_lists_is_unknown(server: Server) {
+        let World { admin, people: [ada, ..], .. } = world(&server).await;
+        let fields = json!({ "read": ["name", "state", "department_id", "skills"] });
+        role(&admin, "clerk", json!([
+            { "resource": "person", "actions": ["read"], "fields": fields },
+            { "resource": "department", "actions": ["read"], "fields": { "read": { "except": ["budget"] } } },
+            { "resource": "skill", "actions": ["read"] },
+            { "resource": "events", "actions": ["read"] },
+            data(),
+        ])).await;
+        let (clerk, _) = user(&admin, "clerk", Some("clerk")).await;
+
+        let rows = list(&clerk, "").await;
+        assert_eq!(keys(&rows[0]), ["id", "name", "state", "department_id"]);
+        // Without `created_at` the order is by id, so the eldest comes first.
+        assert_eq!(names(&clerk, "").await, ["ada", "bob", "cleo"]);
+        assert_eq!(keys(&clerk.get(&path(&ada)).await.data()), ["id", "name", "state", "department_id"]);
+        assert_eq!(admin.get(&path(&ada)).await.data()["salary"], 300);
+        for query in ["select=salary", "sort=salary", "sort=-created_at", "salary=300", "email%5Bilike%5D=ada", "created_by%5Bis_null%5D=true"] {
+            clerk.get(&format!("/api/v1/data/person?{query}")).await.expect_error(400, "unknown_field");
+        }
+        for condition in [json!({ "salary": 300 }), json!({ "_not": { "salary": { "gt": 1 } } }), json!({ "department": { "budget": 1000 } })] {
+            clerk.post("/api/v1/data/person/query", json!({ "where": condition })).await.expect_error(400, "unknown_field");
+            admin.post("/api/v1/data/person/query", json!({ "where": condition })).await.data();
+        }
+        // A search looks into what is known alone.
+        assert_eq!(names(&clerk, "search=company.example").await, Vec::<String>::new());
+        assert_eq!(names(&clerk, "search=cle").await, ["cleo"]);
+        assert_eq!(names(&admin, "search=company.example&sort=name").await, ["ada", "bob", "cleo"]);
+        for query in ["fn=sum&field=salary", "fn=count&field=email", "fn=count&salary%5Bgt%5D=1"] {
+            clerk.get(&format!("/api/v1/data/person/aggregate?{query}")).await.expect_error(400, "unknown_field");
+        }
+        let exported = clerk.get("/api/v1/data/person/export?format=csv").await.text;
+        assert_eq!(exported.lines().next(), Some("id,name,state,department_id"), "{exported}");
+        clerk.get("/api/v1/data/person/export?format=csv&select=salary").await.expect_error(400, "unknown_field");
+        let with_department = list(&clerk, "expand=department&sort=name").await;
+        assert_eq!(keys(&with_department[0]["department"]), ["id", "name", "created_at", "updated_at", "created_by", "updated_by"]);
+
+        // Descriptions have nothing of it either.
+        let ty = graphql(&clerk, "{ __type(name: \"Person\") { fields { name type { kind } } } }").await;
+        let described: Vec<(&str, &str)> = ty["data"]["__type"]["fields"].as_array().unwrap().iter()
+            .map(|field| (field["name"].as_str().unwrap(), field["type"]["kind"].as_str().unwrap())).collect();
+        assert_eq!(described, [("id", "NON_NULL"), ("name", "SCALAR"), ("state", "ENUM"), ("department_id", "SCALAR"), ("department", "OBJECT"), ("skills", "NON_NULL")]);
+        let shown = graphql(&clerk, "{ person(sort: [{ field: \"name\" }]) { data { name } } }").await;
+        assert_eq!(shown["data"]["person"]["data"][0], json!({ "name": "ada" }), "{shown}");
+        for query in ["{ person { data { salary } } }", "{ person(where: { salary: { gt: 1 } }) { data { name } } }", "{ person(sort: [{ field: \"salary\" }]) { data { name } } }"] {
+            let refused = graphql(&clerk, query).await;
+            assert!(refused["errors"][0]["message"].is_string() && refused["data"]["person"].is_null(), "{query}: {refused}");
+        }
+        let document = clerk.get("/api/v1/openapi.json").await.json();
+        let described = &document["components"]["schemas"]["Person"]["properties"];
+        assert_eq!(keys(described), ["id", "name", "state", "department_id", "department", "skills"]);
+        let list_parameters = document["paths"]["/api/v1/data/person"]["get"]["parameters"].to_string();
+        assert!(list_parameters.contains("state") && !list_parameters.contains("salary"), "{list_parameters}");
+        let whole = admin.get("/api/v1/openapi.json").await.json();
+        assert!(whole["components"]["schemas"]["Person"]["properties"]["salary"].is_object());
+        let described = tool(&clerk, "get_object", json!({ "object_name": "person" })).await;
+        assert!(described.contains("department_id") && !described.contains("salary") && !described.contains("created_at"), "{described}");
+        // The schema itself is for those who may read objects, who see all of it.
+        assert!(admin.get("/api/v1/objects/person").await.text.contains("salary"));
+    }
+
+    async fn a_cell_is_null_where_no_grant_reaches_its_row_and_lists_its_field(server: Server) {
+        let World { admin, departments: [one, _], people: [ada, bob, cleo] } = world(&server).await;
+        // Everybody's name and state; all fields in the first department.
+        role(&admin, "lead", json!([
+            { "resource": "person", "actions": ["read"], "fields": { "read": ["name", "state", "department_id"] } },
+            { "resource": "person", "actions": ["read"], "where": { "department.name": "one" }, "fields": { "read": { "except": ["email"] } } },
+            { "resource": "department", "actions": ["read"] },
+            { "resource": "events", "actions": ["read"] },
+            data(),
+        ])).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let rows = list(&lead, "sort=name").await;
+        let salaries: Vec<&Value> = rows.iter().map(|row| &row["salary"]).collect();
+        assert_eq!(salaries, [&json!(300), &json!(100), &Value::Null]);
+        assert!(rows.iter().all(|row| row.get("email").is_none()), "{rows:?}");
+        assert_eq!(rows[2]["created_at"], Value::Null);
+        assert_eq!(lead.get(&path(&cleo)).await.data()["salary"], Value::Null);
+        assert_eq!(lead.get(&path(&bob)).await.data()["salary"], 100);
+        // Everything that is asked of the field is asked of what can be read.
+        for (query, expected) in [
+            ("salary=200", vec![]),
+            ("salary%5Bgt%5D=50", vec!["ada", "bob"]),
+            ("salary%5Bis_null%5D=true", vec!["cleo"]),
+            ("salary%5Bneq%5D=300", vec!["bob", "cleo"]),
+            ("salary%5Bin%5D=100,200", vec!["bob"]),
+            ("where=%7B%22_not%22:%7B%22salary%22:%7B%22gt%22:150%7D%7D%7D", vec!["bob", "cleo"]),
+        ] {
+            let mut found = names(&lead, query).await;
+            found.sort();
+            assert_eq!(found, expected, "{query}");
+        }
+        assert_eq!(names(&lead, "sort=-salary,name&salary%5Bis_not_null%5D=true").await, ["ada", "bob"]);
+        // A null stands where nulls stand, whatever is behind it.
+        let by_salary = names(&lead, "sort=salary,name").await;
+        admin.patch(&path(&cleo), json!({ "salary": 5000 })).await.data();
+        assert_eq!(names(&lead, "sort=salary,name").await, by_salary);
+        let aggregate = async |query: &str| lead.get(&format!("/api/v1/data/person/aggregate?{query}")).await.json()["data"].clone();
+        let sum = aggregate("fn=sum&field=salary").await;
+        assert_eq!((&sum["value"], &sum["filteredCount"]), (&json!(400), &json!(3)), "{sum}");
+        assert_eq!(aggregate("fn=max&field=salary").await["value"], 300);
+        assert_eq!(aggregate("fn=count&field=salary").await["value"], 2);
+        assert_eq!(aggregate("fn=count&salary%5Bgte%5D=5000").await["value"], 0);
+        let paged = lead.get("/api/v1/data/person?salary%5Bgt%5D=1&pageSize=1&sort=name").await.json();
+        assert_eq!((&paged["pagination"]["totalCount"], &paged["data"][0]["name"]), (&json!(2), &json!("ada")));
+        let exported = lead.get("/api/v1/data/person/export?format=ndjson&sort=name").await.text;
+        let last: Value = serde_json::from_str(exported.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["name"], &last["salary"]), (&json!("cleo"), &Value::Null));
+        // Through relations, too.
+        let departments = lead.post("/api/v1/data/department/query", json!({ "where": { "person_by_department": { "some": { "salary": { "gt": 1000 } } } } })).await;
+        assert_eq!(departments.data(), json!([]), "{}", departments.text);
+        let departments = lead.post("/api/v1/data/department/query", json!({ "where": { "person_by_department": { "some": { "salary": 300 } } } })).await;
+        assert_eq!(departments.data()[0]["id"], json!(one), "{}", departments.text);
+        let expanded = lead.get("/api/v1/data/department?sort=name&expand=person_by_department").await.data();
+        assert_eq!(expanded[1]["person_by_department"][0]["salary"], Value::Null, "{expanded}");
+        let shown = graphql(&lead, "{ person(sort: [{ field: \"name\" }]) { data { name salary } } }").await;
+        assert_eq!(shown["data"]["person"]["data"][2], json!({ "name": "cleo", "salary": null }), "{shown}");
+        assert_eq!(shown["data"]["person"]["data"][0], json!({ "name": "ada", "salary": 300 }));
+        // Who leaves the department takes their salary along.
+        admin.patch(&path(&ada), json!({ "department_id": null })).await.data();
+        assert_eq!(lead.get(&path(&ada)).await.data()["salary"], Value::Null);
+    }
+
+    async fn a_write_needs_one_grant_for_its_row_its_fields_and_its_result(server: Server) {
+        let World { admin, departments: [one, two], people: [ada, bob, cleo] } = world(&server).await;
+        role(&admin, "editor", json!([
+            { "resource": "person", "actions": ["read"], "fields": { "read": { "except": ["salary"] } } },
+            { "resource": "department", "actions": ["read"] },
+            { "resource": "skill", "actions": ["read"] },
+            // The name of everybody, the state in the first department, and what the second one pays, but not too much.
+            { "resource": "person", "actions": ["update"], "fields": { "write": ["name"] } },
+            { "resource": "person", "actions": ["update"], "where": { "department.name": "one" }, "check": {}, "fields": { "write": ["state", "department_id"] } },
+            { "resource": "person", "actions": ["update"], "where": { "department.name": "two" }, "check": { "salary": { "lte": 500 } }, "fields": { "write": ["name", "salary"] } },
+            { "resource": "person", "actions": ["create"], "fields": { "write": { "except": ["salary", "skills"] } } },
+            data(),
+        ])).await;
+        let (editor, _) = user(&admin, "editor", Some("editor")).await;
+        let refused = async |id: &str, values: Value, field: &str| {
+            let error = editor.patch(&path(id), values.clone()).await.expect_error(403, "forbidden");
+            assert_eq!(error["field"], field, "{values}: {error}");
+        };
+        let renamed = editor.patch(&path(&ada), json!({ "name": "Ada" })).await.data();
+        assert_eq!((&renamed["name"], renamed.get("salary")), (&json!("Ada"), None), "{renamed}");
+        assert_eq!(editor.patch(&path(&bob), json!({ "state": "gone" })).await.status, 200);
+        // Each of the fields by one grant, not by parts of two.
+        refused(&bob, json!({ "name": "Bob", "state": "active" }), "name").await;
+        refused(&cleo, json!({ "state": "gone" }), "state").await;
+        refused(&ada, json!({ "salary": 1 }), "salary").await;
+        refused(&ada, json!({ "email": "x@company.example" }), "email").await;
+        assert_eq!(editor.patch(&path(&cleo), json!({ "salary": 400, "name": "Cleo" })).await.status, 200);
+        editor.patch(&path(&cleo), json!({ "salary": 501 })).await.expect_error(403, "forbidden");
+        // By the state before the call: the grant for the first department lets its people go.
+        assert_eq!(editor.patch(&path(&bob), json!({ "department_id": two })).await.status, 200);
+        assert_eq!(editor.patch(&path(&bob), json!({ "salary": 7 })).await.status, 200);
+        // What adds to a value reads it.
+        refused(&bob, json!({ "salary": { "$inc": 1 } }), "salary").await;
+        assert_eq!(admin.get(&path(&bob)).await.data()["salary"], 7);
+        editor.patch(&path(&bob), json!({ "nothing": 1 })).await.expect_error(400, "unknown_field");
+
+        let made = editor.post("/api/v1/data/person", json!({ "name": "dan", "department_id": one })).await;
+        assert_eq!((made.status, made.data().get("salary")), (201, None), "{}", made.text);
+        let error = editor.post("/api/v1/data/person", json!({ "name": "eve", "salary": 1 })).await.expect_error(403, "forbidden");
+        assert_eq!(error["field"], "salary");
+        let bulk = editor.post("/api/v1/data/person/bulk", json!({ "data": [{ "name": "eve" }, { "name": "fay", "salary": 1 }] })).await;
+        assert_eq!(bulk.expect_error(403, "forbidden")["field"], "salary");
+        let many = async |body: Value| editor.patch("/api/v1/data/person/bulk", body).await;
+        assert_eq!(many(json!({ "ids": [ada, bob], "values": { "salary": 3 } })).await.expect_error(403, "forbidden")["field"], "salary");
+        assert_eq!(many(json!({ "ids": [bob, cleo], "values": { "salary": 3 } })).await.json()["data"]["count"], 2);
+        assert_eq!(many(json!({ "where": { "name": "Ada" }, "values": { "state": "active" } })).await.json()["data"]["count"], 1);
+        many(json!({ "where": { "salary": 3 }, "values": { "name": "x" } })).await.expect_error(400, "unknown_field");
+        // `on_conflict` tells whether a value is there.
+        let upsert = async |target: &str, body: Value| editor.post(&format!("/api/v1/data/person?on_conflict={target}"), body).await;
+        assert_eq!(upsert("email", json!({ "email": "ada@company.example", "name": "A" })).await.expect_error(403, "forbidden")["field"], "email");
+        let links = format!("{}/links/skills", path(&ada));
+        let skill = admin.make("skill", json!({ "name": "go" })).await;
+        assert_eq!(editor.post(&links, json!({ "ids": [skill] })).await.expect_error(403, "forbidden")["field"], "skills");
+        assert_eq!(admin.get("/api/v1/data/person").await.json()["pagination"]["totalCount"], 4);
+
+        let input = graphql(&editor, "{ c: __type(name: \"PersonCreateInput\") { inputFields { name } } u: __type(name: \"PersonUpdateInput\") { inputFields { name } } }").await;
+        let fields = |ty: &str| -> Vec<String> {
+            input["data"][ty]["inputFields"].as_array().unwrap().iter().map(|field| field["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(fields("c"), ["id", "name", "email", "state", "user_id", "department_id"], "{input}");
+        assert_eq!(fields("u"), ["name", "salary", "state", "department_id"], "{input}");
+        let document = editor.get("/api/v1/openapi.json").await.json();
+        let schemas = &document["components"]["schemas"];
+        assert!(schemas["PersonUpdateInput"]["properties"]["salary"].is_object() && schemas["Person"]["properties"]["salary"].is_null());
+        assert!(schemas["PersonCreateInput"]["properties"]["salary"].is_null());
+        let changed = graphql(&editor, &format!("mutation {{ update_person(id: \"{cleo}\", input: {{ name: \"C\" }}) {{ id name }} }}")).await;
+        assert_eq!(changed["data"]["update_person"]["name"], "C", "{changed}");
+    }
+
+    async fn events_have_what_their_reader_may_read_of_their_records(server: Server) {
+        let World { admin, departments: [one, two], people: [ada, bob, cleo] } = world(&server).await;
+        role(&admin, "watcher", json!([
+            { "resource": "person", "actions": ["read"], "fields": { "read": ["name"] } },
+            { "resource": "person", "actions": ["read"], "where": { "department.name": "one" }, "fields": { "read": ["name", "salary", "department_id"] } },
+            { "resource": "skill", "actions": ["read"] },
+            { "resource": "events", "actions": ["read"] },
+        ])).await;
+        let (watcher, _) = user(&admin, "watcher", Some("watcher")).await;
+        let start = admin.get("/api/v1/events?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+        let mut stream = Stream::open(&watcher, &format!("?topics=data.person.%23&since={start}")).await;
+        let skill = admin.make("skill", json!({ "name": "go" })).await;
+        assert_eq!(admin.post(&format!("{}/links/skills", path(&ada)), json!({ "ids": [skill] })).await.status, 200);
+        admin.patch(&path(&ada), json!({ "salary": 301, "email": "a@company.example" })).await.data();
+        admin.patch(&path(&cleo), json!({ "salary": 201 })).await.data();
+        admin.patch(&path(&ada), json!({ "state": "gone" })).await.data();
+        admin.patch(&path(&bob), json!({ "department_id": two, "salary": 101 })).await.data();
+        assert_eq!(admin.delete(&path(&cleo)).await.status, 204);
+        let image = |id: &str, name: &str, salary: Value, department: Value| json!({ "id": id, "name": name, "salary": salary, "department_id": department });
+        let expected = [
+            (image(&ada, "ada", json!(300), json!(one)), image(&ada, "ada", json!(301), json!(one)), json!({ "salary": { "before": 300, "after": 301 } })),
+            (image(&cleo, "cleo", Value::Null, Value::Null), image(&cleo, "cleo", Value::Null, Value::Null), json!({})),
+            (image(&ada, "ada", json!(301), json!(one)), image(&ada, "ada", json!(301), json!(one)), json!({})),
+            (
+                image(&bob, "bob", json!(100), json!(one)),
+                image(&bob, "bob", Value::Null, Value::Null),
+                json!({ "salary": { "before": 100, "after": null }, "department_id": { "before": one, "after": null } }),
+            ),
+            (image(&cleo, "cleo", Value::Null, Value::Null), Value::Null, Value::Null),
+        ];
+        for (before, after, diff) in &expected {
+            let event = stream.event().await;
+            let payload = &event["payload"];
+            assert_eq!((&payload["before"], &payload["after"], &payload["diff"]), (before, after, diff), "{event}");
+            let id = event["id"].as_str().unwrap();
+            assert_eq!(watcher.get(&format!("/api/v1/events/{id}")).await.data()["payload"], *payload);
+        }
+        let listed = watcher.get(&format!("/api/v1/events?object=person&limit={}", expected.len())).await.data();
+        let afters: Vec<&Value> = listed.as_array().unwrap().iter().rev().map(|event| &event["payload"]["after"]).collect();
+        assert_eq!(afters, expected.iter().map(|(_, after, _)| after).collect::<Vec<_>>());
+        assert!(!listed.to_string().contains("company.example"), "{listed}");
+    }
+
+    async fn a_relation_needs_the_field_that_leads_along_it(server: Server) {
+        let World { admin, departments: [one, _], people: [ada, ..] } = world(&server).await;
+        let skill = admin.make("skill", json!({ "name": "go" })).await;
+        assert_eq!(admin.post(&format!("{}/links/skills", path(&ada)), json!({ "ids": [skill] })).await.status, 200);
+        role(&admin, "outsider", json!([
+            { "resource": "person", "actions": ["read", "update"], "fields": { "read": ["name"], "write": ["name"] } },
+            { "resource": "department", "actions": ["read"] },
+            { "resource": "skill", "actions": ["read"] },
+            data(),
+        ])).await;
+        let (outsider, _) = user(&admin, "outsider", Some("outsider")).await;
+        for query in ["person/{ada}?expand=department", "person/{ada}?expand=skills", "department/{one}?expand=person_by_department"] {
+            let query = query.replace("{ada}", &ada).replace("{one}", &one);
+            let answer = outsider.get(&format!("/api/v1/data/{query}")).await.json();
+            assert!(answer["warnings"][0].is_string(), "{query}: {answer}");
+        }
+        for (object, condition) in [
+            ("person", json!({ "department": { "name": "one" } })),
+            ("person", json!({ "department_id": one })),
+            ("person", json!({ "skills": { "some": { "name": "go" } } })),
+            ("department", json!({ "person_by_department": { "some": { "name": "ada" } } })),
+        ] {
+            outsider.post(&format!("/api/v1/data/{object}/query"), json!({ "where": condition })).await.expect_error(400, "unknown_field");
+        }
+        // The other side's key is a field of the other object.
+        assert_eq!(outsider.get(&format!("/api/v1/data/skill/{skill}?expand=skills")).await.data()["skills"][0], json!({ "id": ada, "name": "ada" }));
+        assert_eq!(outsider.patch(&path(&ada), json!({ "department_id": null })).await.expect_error(403, "forbidden")["field"], "department_id");
+        outsider.get("/api/v1/data/person/export?format=csv&names=department.name").await.expect_error(400, "invalid_request");
+        let ty = graphql(&outsider, "{ __type(name: \"Department\") { fields { name } } }").await.to_string();
+        assert!(ty.contains("budget") && !ty.contains("person_by_department"), "{ty}");
+    }
+
+    async fn nobody_gives_fields_that_they_do_not_hold(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "lead", json!([
+            { "resource": "roles", "actions": ["create", "update", "read"] },
+            { "resource": "person", "actions": ["read", "update"], "fields": { "read": { "except": ["salary", "email"] }, "write": ["name", "state"] } },
+            { "resource": "person", "actions": ["read"], "where": { "state": "gone" } },
+        ])).await;
+        let (lead, _) = user(&admin, "lead", Some("lead")).await;
+        let mut number = 0;
+        let mut given = async |actions: Value, rest: Value| {
+            number += 1;
+            let mut grant = json!({ "resource": "person", "actions": actions });
+            grant.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            lead.post("/api/v1/roles", json!({ "name": format!("given{number}"), "permissions": [grant] })).await.status
+        };
+        for (fields, status) in [
+            (json!({ "read": { "except": ["email", "salary"] } }), 201),
+            (json!({ "read": { "except": ["email", "salary", "state"] } }), 201),
+            (json!({ "read": ["name", "state"] }), 201),
+            (json!({ "read": [] }), 201),
+            (json!({ "read": ["name", "salary"] }), 403),
+            (json!({ "read": { "except": ["salary"] } }), 403),
+            (json!({ "read": { "except": [] } }), 403),
+            (json!({ "write": ["name"] }), 403),
+        ] {
+            assert_eq!(given(json!(["read"]), json!({ "fields": fields })).await, status, "{fields}");
+        }
+        assert_eq!(given(json!(["read"]), json!({})).await, 403);
+        assert_eq!(given(json!(["read"]), json!({ "where": { "state": "gone" } })).await, 201);
+        assert_eq!(given(json!(["read"]), json!({ "where": { "state": "gone" }, "fields": { "read": ["salary"] } })).await, 201);
+        assert_eq!(given(json!(["read"]), json!({ "where": { "state": "active" }, "fields": { "read": ["salary"] } })).await, 403);
+        assert_eq!(given(json!(["update"]), json!({ "fields": { "write": ["name"] } })).await, 201);
+        assert_eq!(given(json!(["update"]), json!({ "fields": { "write": ["name", "salary"] } })).await, 403);
+        assert_eq!(given(json!(["update"]), json!({ "fields": { "read": ["name"] } })).await, 403);
+        assert_eq!(given(json!(["manage"]), json!({ "fields": { "read": ["name"], "write": ["name"] } })).await, 403);
+    }
+
+    async fn lists_of_fields_follow_renames_and_keep_their_fields(server: Server) {
+        let World { admin, people: [ada, ..], .. } = world(&server).await;
+        let fields = json!({ "read": ["name", "salary"], "write": { "except": ["department_id", "skills", "state"] } });
+        let id = role(&admin, "clerk", json!([{ "resource": "person", "actions": ["read", "update"], "fields": fields }])).await;
+        let (clerk, _) = user(&admin, "clerk", Some("clerk")).await;
+        assert_eq!(keys(&clerk.get(&path(&ada)).await.data()), ["id", "name", "salary"]);
+        assert_eq!(admin.patch("/api/v1/objects/person/fields/salary", json!({ "name": "wage" })).await.status, 200);
+        assert_eq!(keys(&clerk.get(&path(&ada)).await.data()), ["id", "name", "wage"]);
+        let shown = admin.get(&format!("/api/v1/roles/{id}")).await.data();
+        assert_eq!(shown["permissions"][0]["fields"], json!({ "read": ["name", "wage"], "write": { "except": ["department_id", "skills", "state"] } }));
+        for field in ["wage", "state"] {
+            let path = format!("/api/v1/objects/person/fields/{field}");
+            let error = admin.delete(&path).await.expect_error(409, "object_in_use");
+            assert!(error["message"].as_str().unwrap().contains("clerk"), "{error}");
+            assert_eq!(admin.patch(&path, json!({ "type": "text", "options": null, "default": null })).await.status, 409);
+        }
+        // A field that comes later is not among those of a list, and is among all but some.
+        let added = admin.post("/api/v1/objects/person/fields", json!({ "name": "nick", "type": "text" })).await;
+        assert_eq!(added.status, 201, "{}", added.text);
+        assert_eq!(keys(&clerk.get(&path(&ada)).await.data()), ["id", "name", "wage"]);
+        assert_eq!(clerk.patch(&path(&ada), json!({ "nick": "a" })).await.status, 200);
+        assert_eq!(admin.get(&path(&ada)).await.data()["nick"], "a");
+
+        let refuse = async |grant: Value| {
+            admin.post("/api/v1/roles", json!({ "name": "bad", "permissions": [grant] })).await.expect_error(400, "invalid_request")
+        };
+        for fields in [
+            json!({ "read": ["nothing"] }),
+            json!({ "read": ["department"] }),
+            json!({ "write": { "except": ["nothing"] } }),
+            json!({ "read": ["name", "name"] }),
+            json!({ "read": "name" }),
+            json!({ "read": { "but": ["name"] } }),
+            json!({ "see": ["name"] }),
+            json!(["name"]),
+        ] {
+            refuse(json!({ "resource": "person", "actions": ["read"], "fields": fields })).await;
+        }
+        for resource in ["*", "webhooks", "nothing", "block:thing"] {
+            refuse(json!({ "resource": resource, "actions": ["read"], "fields": { "read": ["name"] } })).await;
+        }
+    }
+
+    async fn a_key_has_the_fields_of_its_role_and_of_its_maker(server: Server) {
+        let World { admin, people: [ada, ..], .. } = world(&server).await;
+        role(&admin, "maker", json!([
+            { "resource": "api_keys", "actions": ["create", "read"] },
+            { "resource": "person", "actions": ["read", "update"], "fields": { "read": { "except": ["salary"] }, "write": ["name", "state"] } },
+        ])).await;
+        let (maker, maker_id) = user(&admin, "maker", Some("maker")).await;
+        let reader = role(&admin, "reader", json!([
+            { "resource": "person", "actions": ["read", "update"], "fields": { "read": ["name", "email"], "write": ["name"] } },
+        ])).await;
+        let (client, _) = key(&maker, json!({ "name": "key", "roleId": reader })).await;
+        assert_eq!(keys(&client.get(&path(&ada)).await.data()), ["id", "name", "email"]);
+        // The maker loses a field, and so does the key.
+        let less = json!([
+            { "resource": "api_keys", "actions": ["create", "read"] },
+            { "resource": "person", "actions": ["read", "update"], "fields": { "read": { "except": ["salary", "email"] }, "write": ["state"] } },
+        ]);
+        assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": less })).await.status, 200);
+        assert_eq!(keys(&client.get(&path(&ada)).await.data()), ["id", "name"]);
+        assert_eq!(client.patch(&path(&ada), json!({ "name": "x" })).await.expect_error(403, "forbidden")["field"], "name");
+        assert!(!maker_id.is_empty());
+        // Somebody who views the service as a role has what both have.
+        let viewed = admin.server.send(admin.request("GET", &path(&ada)).header("x-svc-view-as", &reader)).await;
+        assert_eq!(keys(&viewed.data()), ["id", "name", "email"], "{}", viewed.text);
+    }
+}
