@@ -54,6 +54,7 @@ export function LinksTab({ shape, id, readOnly }: LinksTabProps) {
 
 function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey }) {
   const { key, target } = link;
+  const mayLink = !readOnly && link.isReadOnly !== true;
   const cache = useQueryClient();
   const targetShape = useRecordShape(target === USERS ? "" : target);
   const readsTarget = useCan(target, "read");
@@ -108,7 +109,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
               object={target}
               related={each}
               action={
-                !readOnly && (
+                mayLink && (
                   <Tooltip label="Remove the link">
                     <ActionIcon
                       aria-label={`Remove the link to ${each.label ?? each.id}`}
@@ -127,7 +128,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
       )}
       {query.isSuccess && labels.length === 0 && <p className={classes.sectionNote}>Nothing is linked yet.</p>}
       <Pager page={shown} pages={pages} onPage={setPage} label={key} />
-      {!readOnly && readsTarget && (
+      {mayLink && readsTarget && (
         <div className={classes.add}>
           <RelatedSearch
             target={target}
