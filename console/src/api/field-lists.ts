@@ -20,8 +20,14 @@ export function holds(list: FieldList | null | undefined, name: string): boolean
 /** Whether the grant gives this action on some fields only. With `manage`, either side counts. */
 export const limitsFields = ({ fields }: Grant, action: Action): boolean => SIDES[action].some((side) => !isWhole(fields?.[side]));
 
+/** As they are sent. */
+export interface FieldLists {
+  read?: FieldList;
+  write?: FieldList;
+}
+
 /** The lists that leave out a field; undefined where there are none. */
-export function limits(fields: GrantFields | null | undefined): { read?: FieldList; write?: FieldList } | undefined {
+export function limits(fields: GrantFields | null | undefined): FieldLists | undefined {
   const kept = (side: Side) => (isWhole(fields?.[side]) ? {} : { [side]: fields![side]! });
   const both = { ...kept("read"), ...kept("write") };
   return Object.keys(both).length === 0 ? undefined : both;

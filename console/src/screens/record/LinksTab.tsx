@@ -178,6 +178,8 @@ function Pager({ page, pages, onPage, label }: { page: number; pages: number; on
 function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKey }) {
   const { object, column, relation, isSingle } = reverse;
   const holder = useRecordShape(object);
+  // A new one refers to this record, so its column has to be among those that may be given.
+  const refers = useRecordShape(object, { isNew: true }).data?.columns.some(({ name }) => name === column) === true;
   const reads = useCan(object, "read");
   const creates = useCan(object, "create");
   const pending = usePendingDeletes(object);
@@ -200,7 +202,7 @@ function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKe
   const label = holder.data?.label ?? object;
   const total = Number(query.data?.pagination.totalCount ?? 0);
   const records = query.data?.data.filter((record) => !pending.has(String(record.id))) ?? [];
-  const mayCreate = !readOnly && creates && (!isSingle || (query.isSuccess && total === 0));
+  const mayCreate = !readOnly && creates && refers && (!isSingle || (query.isSuccess && total === 0));
   return (
     <section className={classes.section} aria-label={`${object} by ${relation}`}>
       <div className={classes.sectionHead}>
