@@ -1,9 +1,9 @@
-// The grants of a role, as the grid edits and sends them: those with conditions stay as they are.
+// The grants of a role, as the grid edits and sends them: those with conditions or lists of fields stay as they are.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundled } from "./bundled.mjs";
 
-const { isConditional, normal, reachOf, reachesSome, refusalIn, refusedAt, withReach } = await bundled("screens/roles/roles.ts");
+const { isLimited, normal, reachOf, refusalIn, refusedAt, someReachOf, withReach } = await bundled("screens/roles/roles.ts");
 const { allows } = await bundled("api/session.ts");
 
 const open = { resource: "task", actions: ["read"], where: { status: "open" } };
@@ -11,20 +11,25 @@ const assigned = { resource: "task", actions: ["update", "delete"], rowPolicy: "
 const checked = { resource: "task", actions: ["create"], check: { status: "open" } };
 const broken = { resource: "task", actions: ["read"], where: { "#1:2": 3 }, broken: true };
 const plain = { resource: "task", actions: ["read"] };
+const titles = { resource: "task", actions: ["read", "update"], fields: { read: ["title"], write: { except: ["salary"] } } };
+const both = { resource: "task", actions: ["manage"], where: { status: "open" }, fields: { read: ["title"] } };
 const others = { resource: "note", actions: ["read"], where: { title: "a" } };
 
-test("a grant is conditional by either condition, also by an empty one", () => {
-  assert.deepEqual([open, assigned, checked, broken, { ...plain, where: {} }].map(isConditional), [true, true, true, true, true]);
-  assert.deepEqual([plain, { ...plain, rowPolicy: "own" }, { ...plain, where: null, check: null }].map(isConditional), [false, false, false]);
+test("a grant is limited by either condition, also by an empty one, and by a list that leaves out a field", () => {
+  assert.deepEqual([open, assigned, checked, broken, { ...plain, where: {} }].map(isLimited), [true, true, true, true, true]);
+  assert.deepEqual([titles, both, { ...plain, fields: { read: [] } }, { ...plain, fields: { write: { except: ["title"] } } }].map(isLimited), [true, true, true, true]);
+  assert.deepEqual([plain, { ...plain, rowPolicy: "own" }, { ...plain, where: null, check: null }].map(isLimited), [false, false, false]);
+  assert.deepEqual([{ ...plain, fields: {} }, { ...plain, fields: null }, { ...plain, fields: { read: { except: [] }, write: null } }].map(isLimited), [false, false, false]);
 });
 
-test("a change of a cell leaves every grant with conditions as it is", () => {
-  const grants = [open, plain, assigned, others, checked, broken];
-  const conditional = grants.filter(isConditional);
+test("a change of a cell leaves every limited grant as it is", () => {
+  const grants = [open, plain, assigned, titles, others, checked, both, broken];
+  const limited = grants.filter(isLimited);
+  assert.equal(limited.length, 7);
   for (const action of ["read", "create", "update", "delete", "manage"])
     for (const reach of ["all", "own", null]) {
       const changed = withReach(grants, "task", action, reach);
-      assert.deepEqual(changed.filter(isConditional), conditional, `${action} ${reach}`);
+      assert.deepEqual(changed.filter(isLimited), limited, `${action} ${reach}`);
       assert.equal(reachOf(changed, "task", action), reach);
       if (action !== "read") assert.equal(reachOf(changed, "task", "read"), "all");
     }
@@ -32,7 +37,7 @@ test("a change of a cell leaves every grant with conditions as it is", () => {
   assert.deepEqual(withReach([open], "task", "read", "own"), [open, { resource: "task", actions: ["read"], rowPolicy: "own" }]);
 });
 
-test("what is sent has every condition, in its order, without `broken`", () => {
+test("what is sent has every condition and list, in its order, without `broken`", () => {
   const { broken: _, ...mended } = broken;
   assert.deepEqual(normal([checked, { resource: "task", actions: ["update"] }, open, broken, others, plain, assigned, open]), [
     others,
@@ -43,6 +48,9 @@ test("what is sent has every condition, in its order, without `broken`", () => {
     assigned,
     open,
   ]);
+  assert.deepEqual(normal([both, plain, titles]), [plain, both, titles]);
+  assert.deepEqual(normal([{ ...titles, where: null, fields: { read: ["title"], write: { except: [] } } }]), [{ ...titles, fields: { read: ["title"] } }]);
+  assert.deepEqual(normal([{ ...plain, fields: { read: null } }]), [plain]);
   assert.deepEqual(normal(normal([assigned, plain])), normal([plain, assigned]));
   assert.deepEqual(normal([{ check: checked.check, actions: ["create"], resource: "task", where: null }]), [checked]);
 });
@@ -50,11 +58,24 @@ test("what is sent has every condition, in its order, without `broken`", () => {
 test("a condition is no reach of the grid, and gives some rows of its actions", () => {
   assert.equal(reachOf([open], "task", "read"), null);
   assert.equal(reachOf([open, { ...plain, rowPolicy: "own" }], "task", "read"), "own");
-  assert.equal(reachesSome([open], "task", "read"), true);
-  assert.equal(reachesSome([open], "task", "update"), false);
-  assert.equal(reachesSome([open], "note", "read"), false);
-  assert.equal(reachesSome([{ ...open, actions: ["manage"] }], "task", "delete"), true);
-  assert.equal(reachesSome([broken, plain], "task", "read"), false);
+  assert.equal(someReachOf([open], "task", "read"), "some rows");
+  assert.equal(someReachOf([open], "task", "update"), null);
+  assert.equal(someReachOf([open], "note", "read"), null);
+  assert.equal(someReachOf([{ ...open, actions: ["manage"] }], "task", "delete"), "some rows");
+  assert.equal(someReachOf([broken, plain], "task", "read"), null);
+});
+
+test("a list of fields gives some fields of the actions that it matters to", () => {
+  assert.equal(reachOf([titles], "task", "read"), null);
+  assert.equal(reachOf([titles, plain], "task", "read"), "all");
+  assert.deepEqual(["read", "update", "create"].map((action) => someReachOf([titles], "task", action)), ["some fields", "some fields", null]);
+  assert.deepEqual(["read", "update", "delete", "manage"].map((action) => someReachOf([both], "task", action)), ["some rows and fields", "some rows", "some rows", "some rows and fields"]);
+  assert.equal(someReachOf([open, titles], "task", "read"), "some rows and fields");
+  assert.equal(someReachOf([{ ...titles, rowPolicy: "own" }], "task", "read"), "some rows and fields");
+  // What it does not limit, it gives in full: a deleted record has no fields.
+  const reads = { resource: "task", actions: ["read", "update", "delete"], fields: { read: ["title"] } };
+  assert.deepEqual(["read", "update", "delete"].map((action) => someReachOf([reads], "task", action)), ["some fields", "all", "all"]);
+  assert.equal(someReachOf([{ ...titles, broken: true }], "task", "read"), null);
 });
 
 test("a grant with a condition is not a right on every row", () => {
@@ -62,6 +83,9 @@ test("a grant with a condition is not a right on every row", () => {
   assert.deepEqual([may([open], "read"), may([open], "read", "all")], [true, false]);
   assert.deepEqual([may([checked], "create"), may([checked], "create", "all")], [true, false]);
   assert.equal(may([open, plain], "read", "all"), true);
+  assert.deepEqual([may([titles], "read"), may([titles], "read", "all"), may([titles, plain], "read", "all")], [true, false, true]);
+  // Reading fields is nothing that deleting needs.
+  assert.equal(may([{ resource: "task", actions: ["delete"], fields: { read: ["title"] } }], "delete", "all"), true);
   assert.equal(allows({ enforced: false, permissions: [open] }, "task", "read", "all"), true);
 });
 
@@ -72,6 +96,13 @@ test("a refusal is found at the condition that it is about, until that is change
   assert.equal(refusalIn(broken, refusal), refusal);
   assert.equal(refusalIn(open, refusal), undefined);
   assert.equal(refusalIn({ ...broken, where: { status: "open" } }, refusal), undefined);
+  const listed = normal([plain, titles]);
+  for (const place of ["fields", "fields.read", "fields.write"]) {
+    const refused = refusedAt(`\`permissions\` at index 1, \`${place}\`: There is no field \`titel\`.`, listed);
+    assert.deepEqual([refused.clause, refused.message], ["fields", "There is no field `titel`."]);
+    assert.equal(refusalIn(titles, refused), refused);
+    assert.equal(refusalIn({ ...titles, fields: { read: ["state"] } }, refused), undefined);
+  }
   assert.equal(refusedAt("`permissions` at index 9, `where`: no", given), undefined);
   assert.equal(refusedAt("A role has 100 grants at most.", given), undefined);
 });

@@ -5,11 +5,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { isApiError } from "./errors";
+import { fieldRights } from "./field-lists";
 import { isJsonObject, type JsonObject, type JsonValue } from "./json";
 import { openApiQuery } from "./openapi";
 import { dataObjectsQuery, schemaQuery } from "./schema-live";
 import { useCan, usePermissions } from "./session";
-import type { Field, FieldType, Relationship, Schema } from "./types";
+import type { Field, FieldType, Permissions, Relationship, Schema } from "./types";
 
 /** The platform's own object that a relationship may lead to. Its records are users. */
 export const USERS = "users";
@@ -25,12 +26,16 @@ export interface Reference {
 export interface Column extends Field {
   /** Set on the columns that hold another record's id. */
   reference?: Reference;
+  /** Set on those that no grant of this person lets them change. */
+  isReadOnly?: true;
 }
 
 /** A many_to_many relation, seen from this side. */
 export interface LinkKey {
   key: string;
   target: string;
+  /** Set where no grant of this person lets them link. */
+  isReadOnly?: true;
 }
 
 /** Records of another object that hold this one's id. */
@@ -51,9 +56,13 @@ export interface RecordShape {
   label: string;
   description?: string | undefined;
   columns: Column[];
+  /** What the server keeps about every record, as far as this person may read it. */
+  system: SystemColumn[];
   links: LinkKey[];
   reverse: ReverseKey[];
   uniqueTogether: string[][];
+  /** Whether fields are left out that this person may not use. */
+  isPartial?: boolean;
 }
 
 /** A relation of an object to others, by the key that `expand` and conditions know it by. */
@@ -79,6 +88,7 @@ export function relationsOf({ columns, links, reverse }: RecordShape): RelationK
 }
 
 export const SYSTEM_COLUMNS = ["id", "created_at", "updated_at", "created_by", "updated_by"] as const;
+export type SystemColumn = (typeof SYSTEM_COLUMNS)[number];
 
 export function columnLabel(column: Pick<Column, "name" | "label">): string {
   return column.label ?? column.name;
@@ -117,10 +127,43 @@ export function shapeOf(schema: Schema, name: string): RecordShape | undefined {
     label: found.label ?? name,
     description: found.description,
     columns,
+    system: [...SYSTEM_COLUMNS],
     links,
     reverse,
     uniqueTogether: found.constraints?.uniqueTogether ?? [],
   };
+}
+
+/**
+ * The shape with the fields that the grants of this person list for reading, or for creating a record. A field that no grant lists is
+ * unknown to the server in their requests, so nothing may select it, sort by it or filter by it.
+ */
+export function shapeFor(shape: RecordShape, permissions: Permissions, use: "read" | "create" = "read"): RecordShape {
+  const seen = new Map<string, ReturnType<typeof fieldRights>>();
+  const may = (object: string, of: "read" | "create" | "update", name: string): boolean => {
+    if (!seen.has(object)) seen.set(object, fieldRights(permissions, object));
+    return seen.get(object)?.(of, name) ?? true;
+  };
+  const { object } = shape;
+  const marked = <Named extends Column | LinkKey>(each: Named, name: string): Named => (use === "create" || may(object, "update", name) ? each : { ...each, isReadOnly: true });
+  const columns = shape.columns.flatMap((column) => (may(object, use, column.name) ? [marked(column, column.name)] : []));
+  const system = shape.system.filter((name) => may(object, "read", name));
+  const kept = new Set<string>([...columns, ...system.map((name) => ({ name }))].map(({ name }) => name));
+  return {
+    ...shape,
+    columns,
+    system,
+    links: shape.links.flatMap((link) => (may(object, "read", link.key) ? [marked(link, link.key)] : [])),
+    reverse: shape.reverse.filter((key) => may(key.object, "read", key.column)),
+    uniqueTogether: shape.uniqueTogether.filter((group) => group.every((name) => kept.has(name))),
+    isPartial: columns.length < shape.columns.length,
+  };
+}
+
+/** The shape without the fields that a record lacks: the server leaves out what somebody may not see. */
+export function shapeOfRecord(shape: RecordShape, lacking: ReadonlySet<string>): RecordShape {
+  if (lacking.size === 0) return shape;
+  return { ...shape, columns: shape.columns.filter(({ name }) => !lacking.has(name)), system: shape.system.filter((name) => !lacking.has(name)), isPartial: true };
 }
 
 /** What the OpenAPI document and GraphQL call the records of an object: `OrderLine` for `order_line`. */
@@ -206,11 +249,25 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
     }
   }
   const title = member(member(schemas, typeName(name)), "title");
-  return { object: name, label: typeof title === "string" ? title : name, columns, links, reverse, uniqueTogether: [] };
+  const system = SYSTEM_COLUMNS.filter((each) => each in shown);
+  return { object: name, label: typeof title === "string" ? title : name, columns, system, links, reverse, uniqueTogether: [] };
 }
 
-/** How the shape of each object is found, by the schema or the OpenAPI document; `of` is undefined until that is there. */
-export function useShapes(): { of: ((object: string) => RecordShape | undefined) | undefined; error: unknown; refetch: () => void } {
+export type RecordShapeOf = (object: string) => RecordShape | undefined;
+
+export interface Shapes {
+  /** With the fields that this person may read; undefined until the shapes are there. */
+  of: RecordShapeOf | undefined;
+  /** With the fields that they may give to a new record. */
+  ofNew: RecordShapeOf | undefined;
+  /** With all fields, as somebody who gives rights to others has to know them. */
+  ofAll: RecordShapeOf | undefined;
+  error: unknown;
+  refetch: () => void;
+}
+
+/** How the shape of each object is found, by the schema or the OpenAPI document. */
+export function useShapes(): Shapes {
   const permissions = usePermissions();
   const mayRead = useCan("objects", "read");
   const schema = useQuery({ ...schemaQuery, enabled: mayRead });
@@ -218,13 +275,23 @@ export function useShapes(): { of: ((object: string) => RecordShape | undefined)
   const byDocument = permissions !== undefined && (!mayRead || (isApiError(schema.error) && schema.error.status === 403));
   const listed = useQuery({ ...dataObjectsQuery, enabled: byDocument });
   const document = useQuery({ ...openApiQuery, enabled: byDocument });
-  const of = useMemo(() => {
+  const ofAll = useMemo<RecordShapeOf | undefined>(() => {
     const [whole, read, names] = [schema.data, document.data, listed.data];
-    if (!byDocument) return whole === undefined ? undefined : (object: string) => shapeOf(whole, object);
-    return read === undefined || names === undefined ? undefined : (object: string) => shapeByOpenApi(read, names.map(({ name }) => name), object);
+    if (!byDocument) return whole === undefined ? undefined : (object) => shapeOf(whole, object);
+    return read === undefined || names === undefined ? undefined : (object) => shapeByOpenApi(read, names.map(({ name }) => name), object);
   }, [byDocument, schema.data, document.data, listed.data]);
+  const [of, ofNew] = useMemo(() => {
+    if (ofAll === undefined || permissions === undefined) return [undefined, undefined];
+    const limited = (use: "read" | "create"): RecordShapeOf => (object) => {
+      const shape = ofAll(object);
+      return shape === undefined ? undefined : shapeFor(shape, permissions, use);
+    };
+    return [limited("read"), limited("create")];
+  }, [ofAll, permissions]);
   return {
     of,
+    ofNew,
+    ofAll,
     error: byDocument ? (document.error ?? listed.error) : schema.error,
     refetch: () => {
       if (!byDocument) return void schema.refetch();
@@ -235,8 +302,9 @@ export function useShapes(): { of: ((object: string) => RecordShape | undefined)
 }
 
 /** `data` is null where there is no such object, or where this person may not know of it. */
-export function useRecordShape(object: string): { data: RecordShape | null | undefined; error: unknown; refetch: () => void } {
-  const { of, error, refetch } = useShapes();
+export function useRecordShape(object: string, { isNew = false }: { isNew?: boolean } = {}): { data: RecordShape | null | undefined; error: unknown; refetch: () => void } {
+  const { of: ofRead, ofNew, error, refetch } = useShapes();
+  const of = isNew ? ofNew : ofRead;
   const data = useMemo(() => (of === undefined ? undefined : (of(object) ?? null)), [of, object]);
   return { data, error, refetch };
 }

@@ -1,6 +1,7 @@
 /** Who is signed in, what the instance is, and what this person may do. */
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf, ok } from "./client";
+import { limitsFields } from "./field-lists";
 import type { Action, Me, Permissions } from "./types";
 import { useViewAs } from "./view-as";
 
@@ -22,7 +23,7 @@ export const permissionsQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Whether `permissions` allow `action` on `resource`; `rows: "all"` asks for every row instead of some, and without a condition on what it becomes. */
+/** Whether `permissions` allow `action` on `resource`; `rows: "all"` asks for every row instead of some, with all fields, and without a condition on what it becomes. */
 export function allows(permissions: Permissions | undefined, resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   if (permissions === undefined) return false;
   if (!permissions.enforced) return true;
@@ -30,7 +31,7 @@ export function allows(permissions: Permissions | undefined, resource: string, a
     (grant) =>
       (grant.resource === resource || grant.resource === "*") &&
       (grant.actions.includes("manage") || grant.actions.includes(action)) &&
-      (rows === "some" || (grant.rowPolicy !== "own" && (grant.where ?? null) === null && (grant.check ?? null) === null)),
+      (rows === "some" || (grant.rowPolicy !== "own" && (grant.where ?? null) === null && (grant.check ?? null) === null && !limitsFields(grant, action))),
   );
 }
 

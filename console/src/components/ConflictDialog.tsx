@@ -33,9 +33,12 @@ export function conflictFields(columns: Pick<ConflictField, "name" | "label" | "
   });
 }
 
+/** Who changed a record last; undefined where this person may not read it. */
+export const changedBy = ({ updated_by: by }: JsonObject): string | null | undefined => (typeof by === "string" || by === undefined ? by : null);
+
 export interface ConflictDialogProps {
   fields: ConflictField[];
-  /** Who was faster, and when. */
+  /** Who was faster, and when. Undefined where this person may not read it. */
   by: string | null | undefined;
   at: JsonValue | undefined;
   /** Fields that this person alone changed. They stay. */
@@ -53,17 +56,25 @@ export function ConflictDialog({ fields, by, at, untouched, leave, onLeave, save
   useReturnedFocus();
   const [chosen, setChosen] = useState<Record<string, "mine" | "theirs">>({});
   const sideOf = ({ name, isEdited }: ConflictField) => chosen[name] ?? (isEdited ? "mine" : "theirs");
+  const who = <Actor picture id={by} nobody={by === undefined ? "Somebody" : "nobody signed in"} />;
+  const when = at !== undefined && (
+    <>
+      {" "}
+      <Time at={String(at ?? "")} />
+    </>
+  );
   const all = (side: "mine" | "theirs") => setChosen(Object.fromEntries(fields.map(({ name }) => [name, side])));
   return (
     <Modal opened onClose={onLeave} title="Somebody changed this record meanwhile" size="xl" centered zIndex={300}>
       {fields.length === 0 ? (
         <p className={classes.note}>
-          <Actor picture id={by} nobody="nobody signed in" /> saved this record <Time at={String(at ?? "")} />. No field that you see differs.
+          {who} saved this record{when}. No field that you see differs.
         </p>
       ) : (
         <>
           <p className={classes.note}>
-            <Actor picture id={by} nobody="nobody signed in" /> changed {fields.length === 1 ? "one field" : `${fields.length} fields`} <Time at={String(at ?? "")} />. Choose what each field keeps.
+            {who} changed {fields.length === 1 ? "one field" : `${fields.length} fields`}
+            {when}. Choose what each field keeps.
             {untouched.length > 0 && ` Your changes to ${untouched.join(", ")} are saved with the choice.`}
           </p>
           <Group gap="sm" my="sm">

@@ -22,12 +22,12 @@ before(async () => {
 });
 
 const button = (within, name) => within.getByRole("button", { name, exact: true });
-const editor = (page) => page.getByRole("dialog", { name: "Grant with a condition" });
+const editor = (page) => page.getByRole("dialog", { name: "Grant with conditions or fields" });
 const clause = (page, name) => editor(page).getByRole("group", { name, exact: true });
 const ROWS = "Rows that the grant reaches";
 const WRITES = "What writes leave";
 const says = async (page, name, text) => until(text, async () => (await clause(page, name).locator("[data-sentence]").textContent())?.trim() === text);
-const listed = (page) => page.getByRole("list", { name: "Grants with conditions" }).getByRole("listitem");
+const listed = (page) => page.getByRole("list", { name: "Grants with conditions or fields" }).getByRole("listitem");
 const cells = (page, region, name) => page.getByRole("region", { name: region }).getByRole("row", { name: new RegExp(`^(Edit )?${name} `) }).getByRole("cell").allInnerTexts();
 const titles = async (who) => (await must(who, "GET", "/api/v1/data/ticket?sort=title")).data.map(({ title }) => title);
 const roleOf = async (id) => (await must(owner, "GET", `/api/v1/roles/${id}`)).data;
@@ -61,11 +61,11 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await make("ticket", { title: "d", state: "archived", squad_id: mine });
 
   const page = await open(`/admin/roles/${id}`, { as: owner });
-  await button(page, "Add grant with a condition").click();
+  await button(page, "Add grant with conditions or fields").click();
   // Nothing is chosen: it says what is missing.
   await choose(page, editor(page).getByRole("combobox", { name: "Object" }), "ticket");
   await button(editor(page), "Add grant").click();
-  await editor(page).getByText("Add a condition. A grant without one is set in the table.").waitFor();
+  await editor(page).getByText("Add a condition, or choose fields. A grant without either is set in the table.").waitFor();
 
   // Not archived, and assigned to the caller or of one of the caller's squads.
   const rows = clause(page, ROWS);
@@ -118,8 +118,8 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await listed(page).getByText(sentence).waitFor();
   await listed(page).getByText("state is any of open, done").waitFor();
   assert.deepEqual(await cells(page, "Grants", "ticket"), ["some rows", "–", "some rows", "–", "–"]);
-  await button(page, "1 grant with a condition").click();
-  await until("the section is in sight", () => page.getByRole("heading", { name: "Conditions" }).evaluate((heading) => heading === document.activeElement));
+  await button(page, "1 grant with conditions or fields").click();
+  await until("the section is in sight", () => page.getByRole("heading", { name: "Grants with conditions or fields" }).evaluate((heading) => heading === document.activeElement));
   await settled(page);
   await look(page, "conditions");
 
@@ -198,9 +198,9 @@ test("a broken condition is shown with its warning, and mended", async () => {
   const id = await role("guild readers", [{ resource: "memo", actions: ["read"], where: { guild_by_memo: { some: { user_id: "$user.id" } } } }]);
   await must(owner, "DELETE", "/api/v1/objects/guild?cascade=true");
   const page = await open(`/admin/roles/${id}`, { as: owner });
-  await listed(page).getByText("This condition names something that no longer exists. The grant gives nothing.").waitFor();
+  await listed(page).getByText("This grant names something that no longer exists. It gives nothing.").waitFor();
   assert.deepEqual((await cells(page, "Grants", "memo"))[0], "–");
-  await button(page, "1 grant with a condition, 1 broken").click();
+  await button(page, "1 grant with conditions or fields, 1 broken").click();
   await look(page, "broken");
   await button(page, "Edit the grant on memo").click();
   // It stands there as text, as the server keeps it.
@@ -213,7 +213,7 @@ test("a broken condition is shown with its warning, and mended", async () => {
   await button(editor(page), "Apply").click();
   await save(page, "guild readers");
   await listed(page).getByText("kind is news").waitFor();
-  await listed(page).getByText("The grant gives nothing.").waitFor({ state: "detached" });
+  await listed(page).getByText("It gives nothing.").waitFor({ state: "detached" });
   assert.equal((await roleOf(id)).permissions[0].broken, undefined);
 });
 
@@ -222,7 +222,7 @@ test("who may only look sees what conditions say", async () => {
   const reader = await person(owner, "Rolf Reader", [{ resource: "roles", actions: ["read"] }, { resource: "objects", actions: ["read"] }]);
   const page = await open(`/admin/roles/${id}`, { as: reader, expect: [/403/] });
   await listed(page).getByText("own rows and (kind is news or text is a)").waitFor();
-  assert.equal(await button(page, "Add grant with a condition").count(), 0);
+  assert.equal(await button(page, "Add grant with conditions or fields").count(), 0);
   assert.equal(await button(page, "Edit the grant on memo").count(), 0);
   assert.deepEqual(await cells(page, "Grants", "memo"), ["some rows", "some rows", "some rows", "some rows", "some rows"]);
 });

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../api/json";
+import type { JsonObject, JsonValue } from "../../api/json";
 import { Id } from "../../components/Id";
 import { Actor } from "../../components/Actor";
 import { Time } from "../../components/Time";
@@ -14,26 +14,23 @@ export function Facts({ record }: { record: JsonObject }) {
       <dd>
         <Id id={String(record.id)} />
       </dd>
-      {"created_at" in record && (
-        <>
-          <dt>Created</dt>
-          <dd>
-            <Time at={textOf(record.created_at)} />
-            <br />
-            <Actor picture id={textOf(record.created_by)} nobody="nobody signed in" />
-          </dd>
-        </>
-      )}
-      {"updated_at" in record && (
-        <>
-          <dt>Changed</dt>
-          <dd>
-            <Time at={textOf(record.updated_at)} />
-            <br />
-            <Actor picture id={textOf(record.updated_by)} nobody="nobody signed in" />
-          </dd>
-        </>
-      )}
+      <Stamp word="Created" at={record.created_at} by={record.created_by} />
+      <Stamp word="Changed" at={record.updated_at} by={record.updated_by} />
     </dl>
+  );
+}
+
+/** When something happened and who did it. What is undefined is not for this person to see. */
+function Stamp({ word, at, by }: { word: string; at: JsonValue | undefined; by: JsonValue | undefined }) {
+  if (at === undefined && by === undefined) return null;
+  return (
+    <>
+      <dt>{word}</dt>
+      <dd>
+        {at !== undefined && <Time at={textOf(at)} />}
+        {at !== undefined && by !== undefined && <br />}
+        {by !== undefined && <Actor picture id={textOf(by)} nobody="nobody signed in" />}
+      </dd>
+    </>
   );
 }

@@ -30,7 +30,7 @@ function readEdits(text: string, draft: Draft, shape: RecordShape): { edits: Edi
   if (!isJsonObject(value)) return { problem: "A record is a JSON object: { … }." };
   const names = new Set(shape.columns.map(({ name }) => name));
   const odd = Object.keys(value).find((key) => !names.has(key) && !(SYSTEM_COLUMNS as readonly string[]).includes(key));
-  if (odd !== undefined) return { problem: `\`${odd}\` is no field of \`${shape.object}\`. Remove it, or add the field under Objects.` };
+  if (odd !== undefined) return { problem: shape.isPartial === true ? `\`${odd}\` is no field of \`${shape.object}\` that you may use. Remove it.` : `\`${odd}\` is no field of \`${shape.object}\`. Remove it, or add the field under Objects.` };
   const base: JsonObject = draft.base?.record ?? {};
   const system = SYSTEM_COLUMNS.find((name) => name in value && name in base && !sameJson(value[name], base[name]));
   if (system !== undefined) return { problem: `\`${system}\` is kept by the server and cannot be changed.` };

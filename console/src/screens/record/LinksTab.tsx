@@ -54,6 +54,7 @@ export function LinksTab({ shape, id, readOnly }: LinksTabProps) {
 
 function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey }) {
   const { key, target } = link;
+  const mayLink = !readOnly && link.isReadOnly !== true;
   const cache = useQueryClient();
   const targetShape = useRecordShape(target === USERS ? "" : target);
   const readsTarget = useCan(target, "read");
@@ -108,7 +109,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
               object={target}
               related={each}
               action={
-                !readOnly && (
+                mayLink && (
                   <Tooltip label="Remove the link">
                     <ActionIcon
                       aria-label={`Remove the link to ${each.label ?? each.id}`}
@@ -127,7 +128,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
       )}
       {query.isSuccess && labels.length === 0 && <p className={classes.sectionNote}>Nothing is linked yet.</p>}
       <Pager page={shown} pages={pages} onPage={setPage} label={key} />
-      {!readOnly && readsTarget && (
+      {mayLink && readsTarget && (
         <div className={classes.add}>
           <RelatedSearch
             target={target}
@@ -177,6 +178,8 @@ function Pager({ page, pages, onPage, label }: { page: number; pages: number; on
 function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKey }) {
   const { object, column, relation, isSingle } = reverse;
   const holder = useRecordShape(object);
+  // A new one refers to this record, so its column has to be among those that may be given.
+  const refers = useRecordShape(object, { isNew: true }).data?.columns.some(({ name }) => name === column) === true;
   const reads = useCan(object, "read");
   const creates = useCan(object, "create");
   const pending = usePendingDeletes(object);
@@ -199,7 +202,7 @@ function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKe
   const label = holder.data?.label ?? object;
   const total = Number(query.data?.pagination.totalCount ?? 0);
   const records = query.data?.data.filter((record) => !pending.has(String(record.id))) ?? [];
-  const mayCreate = !readOnly && creates && (!isSingle || (query.isSuccess && total === 0));
+  const mayCreate = !readOnly && creates && refers && (!isSingle || (query.isSuccess && total === 0));
   return (
     <section className={classes.section} aria-label={`${object} by ${relation}`}>
       <div className={classes.sectionHead}>

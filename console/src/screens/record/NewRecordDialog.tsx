@@ -23,7 +23,7 @@ export interface NewRecordDialogProps {
 
 /** Creates a record over the page. Its references may open another dialog of its kind. */
 export default function NewRecordDialog(props: NewRecordDialogProps) {
-  const shape = useRecordShape(props.object);
+  const shape = useRecordShape(props.object, { isNew: true });
   const [isAsking, setAsking] = useState(false);
   const [isDirty, setDirty] = useState(false);
   const close = () => (isDirty ? setAsking(true) : props.onClose());

@@ -24,7 +24,7 @@ import classes from "./record.module.css";
 export function NewRecordScreen() {
   const { object } = useParams({ from: "/data/$object/new" });
   const { from, set } = useSearch({ from: "/data/$object/new" });
-  const shape = useRecordShape(object);
+  const shape = useRecordShape(object, { isNew: true });
   const permissions = usePermissions();
   const mayCreate = useCan(object, "create");
   const viewed = useViewAs();

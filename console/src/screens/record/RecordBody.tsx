@@ -1,10 +1,11 @@
 /** What the panel and the page of a record share: the draft, its tabs, and what can happen to it. */
 import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { type RecordShape, displayValue, useRecordShape } from "../../api/record-shape";
+import { type RecordShape, displayValue, shapeOfRecord, useRecordShape } from "../../api/record-shape";
 import { type VersionedRecord, createRecord, recordKey, recordQuery } from "../../api/records";
 import { useCan } from "../../api/session";
 import { failed } from "../../components/toast";
+import { changedBy } from "../../components/ConflictDialog";
 import { shortId } from "../../components/Id";
 import { HistoryTab } from "./HistoryTab";
 import { JsonTab } from "./JsonTab";
@@ -50,7 +51,19 @@ export interface OpenRecord {
   copy: ReturnType<typeof copyRead>;
 }
 
-export function useOpenRecord(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord): OpenRecord {
+/** The shape with the fields that the record has. A field that is added to the object later is missing in a record that was read before. */
+function useShapeOfRecord(shape: RecordShape, { record }: VersionedRecord): RecordShape {
+  const lacking = useMemo(
+    () => new Set([...shape.columns.map(({ name }) => name), ...shape.system].filter((name) => !(name in record))),
+    // Only a record that is read anew says what it lacks.
+    // oxlint-disable-next-line react/exhaustive-deps
+    [record],
+  );
+  return useMemo(() => shapeOfRecord(shape, lacking), [shape, lacking]);
+}
+
+export function useOpenRecord(known: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord): OpenRecord {
+  const shape = useShapeOfRecord(known, latest);
   const editing = useEditing(shape, id, query, latest);
   const mayCreate = useCan(shape.object, "create");
   const mayUpdate = useCan(shape.object, "update");
@@ -100,7 +113,7 @@ export function RecordTab({ open, tab, onRestore }: { open: OpenRecord; tab: Tab
           shape={shape}
           draft={draft}
           latest={newer}
-          by={elsewhere?.actorId ?? (typeof newer.record.updated_by === "string" ? newer.record.updated_by : null)}
+          by={elsewhere?.actorId ?? changedBy(newer.record)}
           onCancel={cancelMerge}
           onDone={(edits) => void merged(edits)}
         />

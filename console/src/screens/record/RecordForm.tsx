@@ -63,13 +63,13 @@ export function RecordForm({ shape, draft, errors, glowing = NOTHING, readOnly =
           error={errors[column.name]}
           isChanged={draft.base !== null && column.name in draft.edits}
           glows={glowing.has(column.name)}
-          readOnly={readOnly}
+          readOnly={readOnly || column.isReadOnly === true}
           autoFocus={autoFocus && index === 0}
-          onIncrement={onIncrement}
+          onIncrement={column.isReadOnly === true ? undefined : onIncrement}
         />
       ))}
       {columns.length === 0 && term !== "" && <p className={classes.nothing}>No field has “{term}” in its name.</p>}
-      {shape.columns.length === 0 && <p className={classes.nothing}>This object has no fields yet. Add some on its page under Objects.</p>}
+      {shape.columns.length === 0 && <p className={classes.nothing}>{shape.isPartial === true ? "You may use no field of these records." : "This object has no fields yet. Add some on its page under Objects."}</p>}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { recordPath } from "../../api/records";
 import type { CopyAsProps } from "../../components/CopyAs";
 
 function fieldsOf(shape: RecordShape): string {
-  return ["id", ...shape.columns.map(({ name }) => name), "created_at", "updated_at"].join("\n    ");
+  return ["id", ...shape.columns.map(({ name }) => name), ...shape.system.filter((name) => name.endsWith("_at"))].join("\n    ");
 }
 
 export function copyRead(shape: RecordShape, id: string): CopyAsProps {

@@ -1,4 +1,4 @@
-import { ConflictDialog, type ConflictField, conflictFields } from "../../components/ConflictDialog";
+import { ConflictDialog, type ConflictField, changedBy, conflictFields } from "../../components/ConflictDialog";
 import { useReturnedFocus } from "../../components/useReturnedFocus";
 import type { RecordShape } from "./columns";
 import type { Conflict } from "./useEdits";
@@ -18,7 +18,7 @@ export function CellConflict({ conflict: { id, row, before, mine, settle }, shap
     <ConflictDialog
       key={id}
       fields={fields}
-      by={typeof row.updated_by === "string" ? row.updated_by : null}
+      by={changedBy(row)}
       at={row.updated_at}
       untouched={untouched.map((name) => shape.byId.get(name)?.label ?? name)}
       leave="Keep what is there"

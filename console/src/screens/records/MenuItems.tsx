@@ -23,7 +23,7 @@ export interface CellMenuItemsProps {
 export function CellMenuItems({ column, row, mayUpdate, mayDelete, onEdit, onOpen, onFilter, onNull, onDelete }: CellMenuItemsProps) {
   const [, copy] = useCopy();
   const value = row[column.id];
-  const edits = mayUpdate && !column.isSystem;
+  const edits = mayUpdate && !column.isReadOnly;
   const filters = value === null || operatorsOf(column).includes("eq");
   return (
     <>

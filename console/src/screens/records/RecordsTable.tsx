@@ -23,7 +23,7 @@ import { TransferMenu } from "./transfer";
 import { SelectionBar } from "./bulk/SelectionBar";
 import { type Remember, useSelection } from "./bulk/useSelection";
 import { copyCells, pasteCells } from "./clipboard";
-import { type RecordColumn, type RecordShape, hiddenAtFirst } from "./columns";
+import { type RecordColumn, type RecordShape, hiddenAtFirst, lackingColumns } from "./columns";
 import { copiesOf } from "./copies";
 import type { After } from "./editors/CellEditor";
 import type { DraftValue } from "../record/draft";
@@ -82,7 +82,6 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
   // ---- the view
 
   const { view, base, isMissing } = useMemo(() => viewOf(search, saved), [search, saved]);
-  const shown = useMemo(() => shownColumns(shape, view.layout), [shape, view.layout]);
   const grid = useRef<GridHandle>(null);
   const setView = useCallback(
     (next: SavedView) =>
@@ -175,6 +174,15 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     () => Array.from({ length: (lastPage - firstPage + 1) * view.size }, (_, index) => rowAt(firstPage * view.size + index)).filter((row) => row !== undefined),
     [firstPage, lastPage, view.size, rowAt],
   );
+  // The server leaves out of every record what this person may not see. Without rows, what was known before counts.
+  const [lacking, setLacking] = useState("");
+  const lackingNow = titleRows.length === 0 ? lacking : lackingColumns(shape.columns, titleRows).join();
+  if (lackingNow !== lacking) setLacking(lackingNow);
+  const columns = useMemo(() => {
+    const names = new Set(lacking.split(","));
+    return shape.columns.filter(({ id }) => !names.has(id));
+  }, [shape.columns, lacking]);
+  const shown = useMemo(() => shownColumns(columns, view.layout), [columns, view.layout]);
   const titleOf = useTitles(shown, titleRows, shapeOfOther);
   const gridTitleOf = useCallback(({ column }: { column: RecordColumn }, id: string) => titleOf(column, id), [titleOf]);
   const refresh = useCallback(() => {
@@ -195,7 +203,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
   const edit = (at: CellAt, record: RecordRow) => {
     const column = shape.byId.get(at.column);
     if (column === undefined) return;
-    if (!mayUpdate || column.isSystem || live.marks.get(record.id)?.gone !== undefined) return openRow(record);
+    if (!mayUpdate || column.isReadOnly || live.marks.get(record.id)?.gone !== undefined) return openRow(record);
     setEditing({ ...at, record });
   };
   const leave = (from: Editing, after: After) => {
@@ -221,7 +229,9 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
   };
   const clearCells = (range: CellRange) => {
     if (!mayUpdate) return;
-    const columns = range.columns.filter(({ isSystem, required }) => !isSystem && !required);
+    const editable = range.columns.filter(({ isReadOnly }) => !isReadOnly);
+    if (editable.length === 0) return told("You may not change these cells.");
+    const columns = editable.filter(({ required }) => !required);
     if (columns.length === 0) return told("These cells need a value, so they cannot be null.");
     const changes = [];
     for (let index = range.rowFrom; index <= range.rowTo; index++) {
@@ -372,6 +382,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
       toolbar={
         <Toolbar
           shape={shape}
+          columns={columns}
           tableShapeOf={tableShapeOf}
           saved={saved}
           view={view}
@@ -390,7 +401,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
           fresh={live.fresh}
           onFresh={() => {
             refresh();
-            if (isNewestFirst(view.sort)) grid.current?.scrollToRow(0);
+            if (isNewestFirst(view.sort, shape)) grid.current?.scrollToRow(0);
             grid.current?.focus();
           }}
         />
@@ -533,9 +544,9 @@ function TotalCount({ total, error, onCount }: { total: number | null | undefine
 }
 
 /** The columns of a view in their order. Those that are gone are left out, so a changed object still shows. */
-function shownColumns(shape: RecordShape, layout: GridLayout): RecordColumn[] {
-  const chosen = layout.columns?.flatMap((id) => shape.byId.get(id) ?? []) ?? [];
-  return chosen.length > 0 ? chosen : shape.columns.filter((column) => !hiddenAtFirst(column));
+function shownColumns(columns: RecordColumn[], layout: GridLayout): RecordColumn[] {
+  const chosen = layout.columns?.flatMap((name) => columns.find(({ id }) => id === name) ?? []) ?? [];
+  return chosen.length > 0 ? chosen : columns.filter((column) => !hiddenAtFirst(column));
 }
 
 function indexOf(rowAt: (index: number) => RecordRow | undefined, id: string | undefined, { first, last }: { first: number; last: number }): number | null {

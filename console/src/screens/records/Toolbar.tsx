@@ -15,6 +15,8 @@ import classes from "./Records.module.css";
 
 export interface ToolbarProps {
   shape: RecordShape;
+  /** Those that this person sees. */
+  columns: RecordColumn[];
   tableShapeOf: ShapeOf;
   saved: SavedViews;
   view: SavedView;
@@ -34,7 +36,7 @@ export interface ToolbarProps {
   onFresh: () => void;
 }
 
-export function Toolbar({ shape, tableShapeOf, saved, view, base, isChanged, shown, searchField, adding, onAdding, titleOf, onView, onLayout, onChoose, onReset, onKeep, fresh, onFresh }: ToolbarProps) {
+export function Toolbar({ shape, columns, tableShapeOf, saved, view, base, isChanged, shown, searchField, adding, onAdding, titleOf, onView, onLayout, onChoose, onReset, onKeep, fresh, onFresh }: ToolbarProps) {
   return (
     <>
       <ViewMenu saved={saved} view={view} base={base} isChanged={isChanged} onChoose={onChoose} onReset={onReset} onKeep={onKeep} />
@@ -55,8 +57,8 @@ export function Toolbar({ shape, tableShapeOf, saved, view, base, isChanged, sho
             {fresh > 999 ? "999+" : fresh} new
           </Button>
         )}
-        <SortPanel columns={shape.columns} sort={view.sort} onSort={(sort) => onView({ ...view, sort })} />
-        <ColumnsPanel all={shape.columns} shown={shown} layout={view.layout} onLayout={onLayout} />
+        <SortPanel columns={columns} sort={view.sort} onSort={(sort) => onView({ ...view, sort })} />
+        <ColumnsPanel all={columns} shown={shown} layout={view.layout} onLayout={onLayout} />
       </span>
     </>
   );

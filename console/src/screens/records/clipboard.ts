@@ -39,7 +39,7 @@ export function pasteCells(text: string, at: CellAt, range: CellRange, shown: Re
     const values: Values = {};
     for (const [offset, cell] of cells.entries()) {
       const column = shown[first + offset];
-      if (column === undefined || column.isSystem) continue;
+      if (column === undefined || column.isReadOnly) continue;
       const read = readText(cell, column, cell === "" && !column.required);
       if ("problem" in read) return { changes: [], problem: `Row ${at.row + line + 1}: ${read.problem}` };
       if (!sameJson(read.value, row[column.id] ?? null)) values[column.id] = read.value;

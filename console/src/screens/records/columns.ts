@@ -1,4 +1,5 @@
 /** The columns of an object's table: its id, its fields, its references, then what the server keeps about every record. */
+import type { JsonObject } from "../../api/json";
 import { type Column, type RecordShape as Known, type RelationKey, relationsOf } from "../../api/record-shape";
 import type { FieldType } from "../../api/types";
 
@@ -12,6 +13,8 @@ export interface RecordColumn {
   required: boolean;
   /** Kept by the server: `id`, `created_at` and the like. */
   isSystem: boolean;
+  /** Kept by the server, or by the grants of this person. */
+  isReadOnly: boolean;
   options?: string[];
   /** What its values are edited by, under the label that the table shows. */
   field: Column;
@@ -30,11 +33,14 @@ export interface RecordShape {
   signature: string;
 }
 
-const systemColumn = (id: string, type: FieldType, required = false): RecordColumn => ({ id, label: id, type, required, isSystem: true, field: { name: id, type } });
+const systemColumn = (id: string, type: FieldType, required = false): RecordColumn => ({ id, label: id, type, required, isSystem: true, isReadOnly: true, field: { name: id, type } });
+
+const SYSTEM: readonly RecordColumn[] = [systemColumn("created_at", "datetime"), systemColumn("updated_at", "datetime"), systemColumn("created_by", "text"), systemColumn("updated_by", "text")];
 
 /** A record's shape as a table shows it: with the columns that every record has around its own. */
 export function tableShape(shape: Known): RecordShape {
   const { object: name, label, columns: known } = shape;
+  const system = new Set<string>(shape.system);
   const own = known.map(
     (column): RecordColumn => {
       const { name: id, type, required, options, description, reference } = column;
@@ -45,6 +51,7 @@ export function tableShape(shape: Known): RecordShape {
         type,
         required: required === true,
         isSystem: false,
+        isReadOnly: column.isReadOnly === true,
         field: { ...column, label: shown },
         ...(reference === undefined ? {} : { relation: { name: reference.relation, target: reference.target }, description: `A record of ${reference.target}` }),
         ...(options === undefined ? {} : { options }),
@@ -55,12 +62,14 @@ export function tableShape(shape: Known): RecordShape {
   const columns: RecordColumn[] = [
     systemColumn("id", "uuid", true),
     ...own,
-    systemColumn("created_at", "datetime"),
-    systemColumn("updated_at", "datetime"),
-    systemColumn("created_by", "text"),
-    systemColumn("updated_by", "text"),
+    ...SYSTEM.filter(({ id }) => system.has(id)),
   ];
   return { name, label, columns, byId: new Map(columns.map((column) => [column.id, column])), relations: new Map(relationsOf(shape).map((relation) => [relation.key, relation])), signature: columns.map((column) => `${column.id}:${column.type}:${column.options?.join("|") ?? ""}`).join() };
+}
+
+/** The columns that no row has. */
+export function lackingColumns(columns: RecordColumn[], rows: JsonObject[]): string[] {
+  return columns.flatMap(({ id }) => (rows.length > 0 && rows.every((row) => !(id in row)) ? [id] : []));
 }
 
 /** What the server refuses to sort by. */

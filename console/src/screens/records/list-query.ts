@@ -60,8 +60,9 @@ export function queryText(parameters: [string, string][]): string {
   return new URLSearchParams(parameters).toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
 }
 
-/** Whether rows that are made now stand first: no sort is the newest first. */
-export function isNewestFirst(sort: SortKey[]): boolean {
+/** Whether rows that are made now stand first: no sort is the newest first, for those who may read when a record was made. */
+export function isNewestFirst(sort: SortKey[], shape: RecordShape): boolean {
   const first = sort[0];
-  return first === undefined || (first.descending && (first.id === "created_at" || first.id === "id"));
+  if (first === undefined) return shape.byId.has("created_at");
+  return first.descending && (first.id === "created_at" || first.id === "id");
 }

@@ -54,7 +54,7 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
   const [fresh, setFresh] = useState(0);
   const filters = queryText(filterParameters(view, shape));
   const isFiltered = filters !== "";
-  const newestFirst = isNewestFirst(view.sort);
+  const newestFirst = isNewestFirst(view.sort, shape);
   const beat = useRef(0);
   const timers = useRef<{ ask?: ReturnType<typeof setTimeout>; total?: ReturnType<typeof setTimeout>; glow?: ReturnType<typeof setInterval> }>({});
   const created = useRef(new Set<string>());

@@ -7,7 +7,7 @@ import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
 import { Menu } from "../../components/floating";
 import { ReachWord, RightsMatrix } from "./RightsMatrix";
-import { ACTIONS, PLATFORM, type PlainReach, type RowWords, SOME_ROWS, WITHOUT_ROWS, effectiveQuery, reachOf, reachesSome, rowWords, withReach } from "./roles";
+import { ACTIONS, PLATFORM, type PlainReach, type RowWords, WITHOUT_ROWS, effectiveQuery, reachOf, rowWords, someReachOf, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
@@ -31,7 +31,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
   const shown = resources.filter((resource) => resource.toLowerCase().includes(wanted));
   const drawn = shown.slice(0, ROWS_SHOWN);
   const everything = (action: Action) => reachOf(grants, "*", action) === "all" || reachOf(grants, "*", "manage") === "all";
-  const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || (resource !== "*" && everything(action)));
+  const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || someReachOf(grants, resource, action) === "all" || (resource !== "*" && everything(action)));
   const set = (of: readonly string[], actions: readonly Action[], reach: PlainReach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
   // What the head of a column changes are the objects that are shown: what has rows and is not of the platform.
   const records = shown.filter((resource) => !(resource in PLATFORM) && rowWords(resource) !== undefined);
@@ -62,9 +62,9 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
             : undefined
         }
         cell={(resource, action) => {
-          const [reach, implied, hasSome] = [reachOf(grants, resource, action), isImplied(resource, action), reachesSome(grants, resource, action)];
-          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} hasSome={hasSome} />;
-          return <ReachSelect label={`${action} on ${resource}`} reach={reach} nothing={implied ? "included" : hasSome ? SOME_ROWS : "–"} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
+          const [reach, implied, some] = [reachOf(grants, resource, action), isImplied(resource, action), someReachOf(grants, resource, action)];
+          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} some={some} />;
+          return <ReachSelect label={`${action} on ${resource}`} reach={reach} nothing={implied ? "included" : (some ?? "–")} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
         }}
         below={(resource) =>
           mayEdit &&
@@ -128,7 +128,7 @@ function ColumnHead({ action, objects, onSet }: { action: Action; objects: numbe
   );
 }
 
-/** The reach of one cell as a choice. `nothing` says what is left where no grant without conditions gives the action. */
+/** The reach of one cell as a choice. `nothing` says what is left where only limited grants, or none, give the action. */
 function ReachSelect({ label, reach, nothing, words, autoFocus, onChange }: { label: string; reach: PlainReach; nothing: string; words: RowWords | undefined; autoFocus: boolean; onChange: (reach: PlainReach) => void }) {
   const place = useRef<HTMLSelectElement>(null);
   const first = useRef(autoFocus);

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { Action } from "../../api/types";
-import { ACTIONS, PLATFORM, type Reach, SOME_ROWS, WITHOUT_ROWS, rowWords } from "./roles";
+import { ACTIONS, PLATFORM, type Reach, type SomeReach, WITHOUT_ROWS, rowWords } from "./roles";
 import classes from "./Roles.module.css";
 
 export interface RightsMatrixProps {
@@ -60,16 +60,19 @@ export function RightsMatrix({ label, resources, cell, columnHead, rowHead, belo
   );
 }
 
-/** How far an action reaches, in words. `implied` says that another grant includes it, `hasSome` that a condition adds further rows. */
-export function ReachWord({ resource, reach, implied = false, hasSome = false }: { resource: string; reach: Reach; implied?: boolean; hasSome?: boolean }) {
-  if (reach === "condition" || (reach === null && hasSome && !implied)) return <span data-reach="condition">{SOME_ROWS}</span>;
+/** How far an action reaches, in words. `implied` says that another grant includes it, `some` what limited grants add. */
+export function ReachWord({ resource, reach, implied = false, some = null }: { resource: string; reach: Reach; implied?: boolean; some?: SomeReach | null }) {
+  const limited = some === "all" ? null : some;
+  // Where this page cannot tell what limits it, it is one of the two.
+  if (reach === "condition") return <span data-reach="condition">{limited ?? "some rows or fields"}</span>;
+  if (reach === null && limited !== null && !implied) return <span data-reach="condition">{limited}</span>;
   if (reach === null) return <span className="dim">{implied ? "included" : "–"}</span>;
   const words = rowWords(resource);
   if (words === undefined && reach === "own") return <span className="dim">{WITHOUT_ROWS}</span>;
   return (
     <span data-reach={reach}>
       {words?.[reach] ?? "yes"}
-      {reach === "own" && hasSome && `, ${SOME_ROWS}`}
+      {reach === "own" && limited !== null && `, ${limited}`}
     </span>
   );
 }

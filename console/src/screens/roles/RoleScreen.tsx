@@ -20,7 +20,7 @@ import { usersQuery } from "../users/users";
 import { EffectiveRights } from "./EffectiveRights";
 import { type ExplainChoice, explainBody } from "./explain/explain";
 import { GrantGrid } from "./GrantGrid";
-import { isConditional, normal, refusalOf, roleQuery } from "./roles";
+import { isLimited, normal, refusalOf, roleQuery } from "./roles";
 import classes from "./Roles.module.css";
 
 const Conditions = later(() => import("./conditions/Conditions").then((loaded) => loaded.Conditions));
@@ -188,9 +188,9 @@ export function RoleScreen() {
   );
 }
 
-/** The way to the conditions, which stand below a long table. */
+/** The way to the grants with conditions or fields, which stand below a long table. */
 function ConditionsBelow({ grants }: { grants: Grant[] }) {
-  const count = grants.filter(isConditional).length;
+  const count = grants.filter(isLimited).length;
   const broken = grants.filter((grant) => grant.broken === true).length;
   if (count === 0) return null;
   const Icon = broken > 0 ? IconAlertTriangle : IconArrowDown;
@@ -206,7 +206,7 @@ function ConditionsBelow({ grants }: { grants: Grant[] }) {
       }}
     >
       <Icon size={14} aria-hidden="true" />
-      {count === 1 ? "1 grant with a condition" : `${count.toLocaleString("en")} grants with conditions`}
+      {count === 1 ? "1 grant" : `${count.toLocaleString("en")} grants`} with conditions or fields
       {broken > 0 && `, ${broken.toLocaleString("en")} broken`}
     </UnstyledButton>
   );

@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
+import { limits, limitsFields } from "../../api/field-lists";
 import { sameJson } from "../../api/json";
 import type { Action, EffectiveRights, Grant } from "../../api/types";
 
@@ -43,8 +44,8 @@ export function rowWords(resource: string): RowWords | undefined {
 /** A grant for own rows of what has none. */
 export const WITHOUT_ROWS = "own, without rows";
 
-/** What a grant with a condition reaches. */
-export const SOME_ROWS = "some rows";
+/** What a grant with conditions or lists of fields gives of an action; "all" where it limits another action only. */
+export type SomeReach = "all" | "some rows" | "some fields" | "some rows and fields";
 
 export const roleQuery = (id: string) =>
   queryOptions({
@@ -53,7 +54,7 @@ export const roleQuery = (id: string) =>
   });
 
 export type Reach = EffectiveRights[Action];
-/** What a cell of the grid can be set to. Conditions are edited below the grid. */
+/** What a cell of the grid can be set to. Conditions and fields are edited below the grid. */
 export type PlainReach = Exclude<Reach, "condition">;
 
 export const effectiveQuery = (id: string) =>
@@ -62,22 +63,28 @@ export const effectiveQuery = (id: string) =>
     queryFn: async ({ signal }) => (await dataOf(api.GET("/api/v1/roles/{id}/permissions", { params: { path: { id } }, signal }))).resources,
   });
 
-/** Whether a grant has conditions. The grid neither changes such a grant nor joins it with others. */
-export const isConditional = ({ where, check }: Grant): boolean => (where ?? null) !== null || (check ?? null) !== null;
+/** Whether a grant has conditions or lists of fields. The grid neither changes such a grant nor joins it with others. */
+export const isLimited = ({ where, check, fields }: Grant): boolean => (where ?? null) !== null || (check ?? null) !== null || limits(fields) !== undefined;
 
-/** How far the grants without conditions reach. */
+/** How far the grants that are not limited reach. */
 export const reachOf = (grants: Grant[], resource: string, action: Action): PlainReach => {
-  const of = grants.filter((grant) => !isConditional(grant) && grant.resource === resource && grant.actions.includes(action));
+  const of = grants.filter((grant) => !isLimited(grant) && grant.resource === resource && grant.actions.includes(action));
   return of.some(({ rowPolicy }) => rowPolicy !== "own") ? "all" : of.length > 0 ? "own" : null;
 };
 
-/** Whether a grant with conditions gives the action on some rows. A broken one gives nothing. */
-export const reachesSome = (grants: Grant[], resource: string, action: Action): boolean =>
-  grants.some((grant) => isConditional(grant) && grant.broken !== true && grant.resource === resource && (grant.actions.includes(action) || grant.actions.includes("manage")));
+/** What the limited grants together give of the action; null where they give nothing. A broken one gives nothing. */
+export function someReachOf(grants: Grant[], resource: string, action: Action): SomeReach | null {
+  const of = grants.filter((grant) => isLimited(grant) && grant.broken !== true && grant.resource === resource && (grant.actions.includes(action) || grant.actions.includes("manage")));
+  const limited = of.map((grant) => ({ rows: grant.rowPolicy === "own" || (grant.where ?? null) !== null || (grant.check ?? null) !== null, fields: limitsFields(grant, action) }));
+  if (limited.length === 0) return null;
+  if (limited.some(({ rows, fields }) => !rows && !fields)) return "all";
+  const [rows, fields] = [limited.some((each) => each.rows), limited.some((each) => each.fields)];
+  return rows && fields ? "some rows and fields" : rows ? "some rows" : "some fields";
+}
 
-/** The grants with one cell of the grid changed: one grant a resource and row policy, and those with conditions as they are. */
+/** The grants with one cell of the grid changed: one grant a resource and row policy, and the limited ones as they are. */
 export function withReach(grants: Grant[], resource: string, action: Action, reach: PlainReach): Grant[] {
-  const others = grants.filter((grant) => grant.resource !== resource || isConditional(grant));
+  const others = grants.filter((grant) => grant.resource !== resource || isLimited(grant));
   const reaches = new Map<Action, PlainReach>(ACTIONS.map((each) => [each, each === action ? reach : reachOf(grants, resource, each)]));
   const of = (wanted: PlainReach) => ACTIONS.filter((each) => reaches.get(each) === wanted);
   const all: Grant[] = of("all").length > 0 ? [{ resource, actions: of("all") }] : [];
@@ -85,37 +92,45 @@ export function withReach(grants: Grant[], resource: string, action: Action, rea
   return [...others, ...all, ...own];
 }
 
-/** A grant with conditions as it is sent: `broken` is only in answers. */
-export function sent({ resource, actions, rowPolicy, where, check }: Grant): Grant {
-  return { resource, actions, ...(rowPolicy === "own" ? { rowPolicy } : {}), ...((where ?? null) === null ? {} : { where }), ...((check ?? null) === null ? {} : { check }) };
+/** A limited grant as it is sent: `broken` is only in answers. */
+export function sent({ resource, actions, rowPolicy, where, check, fields }: Grant): Grant {
+  const lists = limits(fields);
+  return {
+    resource,
+    actions,
+    ...(rowPolicy === "own" ? { rowPolicy } : {}),
+    ...((where ?? null) === null ? {} : { where }),
+    ...((check ?? null) === null ? {} : { check }),
+    ...(lists === undefined ? {} : { fields: lists }),
+  };
 }
 
-/** The same grants in one order, so that equal ones compare equal: for each resource one grant a row policy, then those with conditions. */
+/** The same grants in one order, so that equal ones compare equal: for each resource one grant a row policy, then the limited ones. */
 export function normal(grants: Grant[]): Grant[] {
   const resources = [...new Set(grants.map(({ resource }) => resource))].sort();
   return resources.flatMap((resource) => {
     const of = grants.filter((grant) => grant.resource === resource);
-    const plain = of.filter((grant) => !isConditional(grant));
-    return [...withReach(plain, resource, "read", reachOf(plain, resource, "read")), ...of.filter(isConditional).map(sent)];
+    const plain = of.filter((grant) => !isLimited(grant));
+    return [...withReach(plain, resource, "read", reachOf(plain, resource, "read")), ...of.filter(isLimited).map(sent)];
   });
 }
 
-/** What the server refuses in a condition of a grant. */
+/** What the server refuses in a condition or in the fields of a grant. */
 export interface Refusal {
   /** As it was sent. */
   grant: Grant;
-  clause: "where" | "check";
+  clause: "where" | "check" | "fields";
   message: string;
 }
 
-/** The condition that a refusal of these grants is about; undefined where it is about something else. */
+/** The part of a grant that a refusal of these grants is about; undefined where it is about something else. */
 export function refusalOf(error: unknown, given: Grant[]): Refusal | undefined {
   return isApiError(error) && error.field === "permissions" ? refusedAt(error.message, given) : undefined;
 }
 
-/** The condition that the server's sentence names by its place. */
+/** The part of a grant that the server's sentence names by its place. */
 export function refusedAt(sentence: string, given: Grant[]): Refusal | undefined {
-  const place = /^`permissions` at index (\d+), `(where|check)`: /.exec(sentence);
+  const place = /^`permissions` at index (\d+), `(where|check|fields)(?:\.(?:read|write))?`: /.exec(sentence);
   const grant = place === null ? undefined : given[Number(place[1])];
   return place === null || grant === undefined ? undefined : { grant, clause: place[2] as Refusal["clause"], message: sentence.slice(place[0].length) };
 }

@@ -28,7 +28,7 @@ export function SetFieldDialog({ opened, shape, count, onClose, onSet }: { opene
     setProblem(undefined);
   }, [opened]);
   const column = columnId === null ? undefined : shape.byId.get(columnId);
-  const editable = shape.columns.filter(({ isSystem, relation, field }) => !isSystem && (relation !== undefined || field.isUnique !== true));
+  const editable = shape.columns.filter(({ isReadOnly, relation, field }) => !isReadOnly && (relation !== undefined || field.isUnique !== true));
   return (
     <Modal opened={isMounted && opened} onClose={onClose} title={`Change ${count}`} centered size="md">
       <form

@@ -34,7 +34,7 @@ const STEPS = [
 
 /** Brings the rows of a file in: choose, match the columns, check without writing, import, and see what was refused. */
 export default function ImportDialog({ object, onClose }: { object: string; onClose: () => void }) {
-  const shape = useRecordShape(object);
+  const shape = useRecordShape(object, { isNew: true });
   const isNarrow = useMediaQuery("(max-width: 48em)") ?? false;
   const [isBusy, setBusy] = useState(false);
   const close = async () => {

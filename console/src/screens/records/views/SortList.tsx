@@ -17,7 +17,7 @@ export function SortList({ columns, sort, onSort }: SortListProps) {
   const free = choices.filter(({ value }) => !sort.some(({ id }) => id === value));
   return (
     <Stack gap="sm">
-      {sort.length === 0 && <div className="dim">The newest records come first.</div>}
+      {sort.length === 0 && <div className="dim">{columns.some(({ id }) => id === "created_at") ? "The newest records come first." : "The records come in the order of their ids."}</div>}
       {sort.map(({ id, descending }, index) => (
         <Group key={id} gap={4} wrap="nowrap">
           <Select

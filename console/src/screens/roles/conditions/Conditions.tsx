@@ -1,10 +1,10 @@
-/** The grants of a role that have conditions: each with what its conditions say. */
+/** The grants of a role that have conditions or lists of fields: each with what they say. */
 import { ActionIcon, Button } from "@mantine/core";
 import { IconPencil, IconPlus, IconTrash } from "@tabler/icons-react";
 import { useRef, useState } from "react";
 import type { Grant } from "../../../api/types";
 import { later } from "../../../components/later";
-import { type Refusal, isConditional, refusalIn } from "../roles";
+import { type Refusal, isLimited, refusalIn } from "../roles";
 import { GrantInWords } from "./GrantInWords";
 import { useNames } from "./useNames";
 import classes from "./Conditions.module.css";
@@ -24,22 +24,22 @@ export function Conditions({ grants, onChange, refusal }: ConditionsProps) {
   const [edited, setEdited] = useState<number | null>(null);
   const names = useNames(grants);
   const add = useRef<HTMLButtonElement>(null);
-  const shown = grants.flatMap((grant, index) => (isConditional(grant) ? [{ grant, index }] : []));
+  const shown = grants.flatMap((grant, index) => (isLimited(grant) ? [{ grant, index }] : []));
   const before = edited === null ? undefined : grants[edited];
   if (onChange === undefined && shown.length === 0) return null;
   return (
     <section className={classes.section} aria-labelledby="conditions">
       <div className={classes.head}>
-        <h2 id="conditions" tabIndex={-1}>Conditions</h2>
+        <h2 id="conditions" tabIndex={-1}>Grants with conditions or fields</h2>
         {onChange !== undefined && (
           <Button ref={add} variant="default" leftSection={<IconPlus size={14} />} onPointerEnter={() => void GrantEditor.preload().catch(() => {})} onClick={() => setEdited(-1)}>
-            Add grant with a condition
+            Add grant with conditions or fields
           </Button>
         )}
       </div>
-      <p className="dim">These grants reach the records that meet a condition. They add to what the table gives, so a wider grant there makes them pointless.</p>
+      <p className="dim">These grants reach only the records that meet a condition, or only some of the fields. They add to what the table gives, so a wider grant there makes them pointless.</p>
       {shown.length > 0 && (
-        <ul className={classes.list} aria-label="Grants with conditions">
+        <ul className={classes.list} aria-label="Grants with conditions or fields">
           {shown.map(({ grant, index }) => (
             // Grants may be alike, so their place is their identity.
             <li key={index}>
@@ -76,6 +76,7 @@ export function Conditions({ grants, onChange, refusal }: ConditionsProps) {
         <GrantEditor
           grant={before}
           of={names.of}
+          known={names.known}
           titleOf={names.titleOf}
           refusal={before === undefined ? undefined : refusalIn(before, refusal)}
           onClose={() => setEdited(null)}

@@ -1,8 +1,10 @@
-/** Edits a grant with conditions: which rows it reaches, and what its writes leave. The role is saved as a whole, not from here. */
+/** Edits a grant with conditions or fields: which rows it reaches, what its writes leave, and which fields it has. The role is saved as a whole, not from here. */
 import { Button, Checkbox, Modal, Select, Switch } from "@mantine/core";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { isJsonObject, printJson } from "../../../api/json";
+import { sidesOf } from "../../../api/field-lists";
 import { useObjects } from "../../../api/objects";
+import type { RecordShapeOf } from "../../../api/record-shape";
 import type { Action, Grant } from "../../../api/types";
 import { Ticked } from "../../../components/Ticked";
 import type { RecordShape } from "../../records/columns";
@@ -12,6 +14,8 @@ import { OF_GRANT } from "../../records/filters/sendable";
 import { type Part, type ShapeOf, printParts } from "../../records/filters/tree";
 import { type ConditionDraft, useConditionDraft } from "../../records/filters/useConditionDraft";
 import { type TitleOf, wordsOfAll } from "../../records/filters/words";
+import { FieldGrid } from "../fields/FieldGrid";
+import { printGrid, readGrid, rowsOf } from "../fields/fields";
 import { ACTIONS, type Refusal, sent } from "../roles";
 import { partsOfClause } from "./useNames";
 import classes from "./Conditions.module.css";
@@ -22,20 +26,21 @@ export interface GrantEditorProps {
   /** Absent for a new one. */
   grant: Grant | undefined;
   of: ShapeOf;
+  known: RecordShapeOf | undefined;
   titleOf: TitleOf;
   refusal: Refusal | undefined;
   onApply: (grant: Grant) => void;
   onClose: () => void;
 }
 
-export function GrantEditor({ grant, of, titleOf, refusal, onApply, onClose }: GrantEditorProps) {
+export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClose }: GrantEditorProps) {
   const [resource, setResource] = useState(grant?.resource ?? null);
   const [actions, setActions] = useState<readonly Action[]>(grant?.actions ?? ["read"]);
   const [isOwn, setOwn] = useState(grant?.rowPolicy === "own");
   const objects = useObjects();
   const names = [...new Set([...(objects.data?.map(({ name }) => name) ?? []), ...(resource === null ? [] : [resource])])].sort();
   return (
-    <Modal opened onClose={onClose} closeOnClickOutside={false} title="Grant with a condition" size={780} xOffset={12}>
+    <Modal opened onClose={onClose} closeOnClickOutside={false} title="Grant with conditions or fields" size={780} xOffset={12}>
       <div className={classes.editor}>
         <div className={classes.first}>
           <Select
@@ -68,12 +73,14 @@ export function GrantEditor({ grant, of, titleOf, refusal, onApply, onClose }: G
             key={resource}
             grant={resource === grant?.resource ? grant : undefined}
             resource={resource}
+            actions={actions}
             of={of}
+            known={known}
             titleOf={titleOf}
             refusal={refusal}
             isNew={grant === undefined}
             missing={actions.length === 0 ? "Choose an action." : undefined}
-            onApply={(where, check) => onApply(sent({ resource, actions: [...actions], ...(isOwn ? { rowPolicy: "own" } : {}), where, check }))}
+            onApply={(limits) => onApply(sent({ resource, actions: [...actions], ...(isOwn ? { rowPolicy: "own" } : {}), ...limits }))}
           />
         )}
       </div>
@@ -84,47 +91,53 @@ export function GrantEditor({ grant, of, titleOf, refusal, onApply, onClose }: G
 interface ClausesProps {
   grant: Grant | undefined;
   resource: string;
+  actions: readonly Action[];
   of: ShapeOf;
+  known: RecordShapeOf | undefined;
   titleOf: TitleOf;
   refusal: Refusal | undefined;
   isNew: boolean;
   /** What else has to be chosen. */
   missing: string | undefined;
-  onApply: (where: Grant["where"], check: Grant["check"]) => void;
+  onApply: (limits: Pick<Grant, "where" | "check" | "fields">) => void;
 }
 
-function Clauses({ grant, resource, of, titleOf, refusal, isNew, missing, onApply }: ClausesProps) {
-  const known = of(resource);
-  const shape = known ?? unknownShape(resource);
+function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew, missing, onApply }: ClausesProps) {
+  const found = of(resource);
+  const shape = found ?? unknownShape(resource);
   // What is broken, or of an object that is not known here, has no rows in the builder.
-  const isText = known === undefined || grant?.broken === true;
+  const isText = found === undefined || grant?.broken === true;
   const from = (clause: Grant["where"]): Part[] | string => (isText ? printJson(clause ?? {}, 2) : partsOfClause(clause, shape, of));
   const options = { shape, of, titleOf, bounds: OF_GRANT, takesVariables: true, onSubmit: () => apply() };
   const where = useConditionDraft({ ...options, from: from(grant?.where) });
   const check = useConditionDraft({ ...options, from: from(grant?.check) });
   const [isChecked, setChecked] = useState((grant?.check ?? null) !== null);
+  const [grid, setGrid] = useState(() => readGrid(grant?.fields));
+  const rows = useMemo(() => rowsOf(known?.(resource), grant?.fields), [known, resource, grant]);
+  const sides = sidesOf(actions);
   const [wasTried, setTried] = useState(false);
   // A condition on rows that says nothing is none. As a check it allows writes to leave anything.
-  const given = { where: isEmpty(where.json) ? undefined : where.json, check: isChecked ? check.json : undefined };
+  const given = { where: isEmpty(where.json) ? undefined : where.json, check: isChecked ? check.json : undefined, fields: printGrid(grid, rows, sides) };
   const isWhole = where.json !== undefined && (!isChecked || check.json !== undefined);
-  const problem = missing ?? (!isWhole ? "Complete what is marked, or remove it." : given.where === undefined && given.check === undefined ? "Add a condition. A grant without one is set in the table." : undefined);
+  const problem = missing ?? (!isWhole ? "Complete what is marked, or remove it." : given.where === undefined && given.check === undefined && given.fields === undefined ? "Add a condition, or choose fields. A grant without either is set in the table." : undefined);
   const apply = () => {
     setTried(true);
     where.check();
     check.check();
-    if (problem === undefined) onApply(given.where, given.check);
+    if (problem === undefined) onApply(given);
   };
   // The server's sentence is about the condition as it came.
   const printed = (draft: ConditionDraft) => printJson(draft.json ?? printParts(draft.parts, shape, of));
-  const [came] = useState({ where: printed(where), check: printed(check) });
-  const refused = (clause: Refusal["clause"], draft: ConditionDraft) => (refusal?.clause === clause && printed(draft) === came[clause] ? refusal.message : undefined);
+  const now = { where: printed(where), check: printed(check), fields: printJson(given.fields ?? {}) };
+  const [came] = useState(now);
+  const refused = (clause: Refusal["clause"]) => (refusal?.clause === clause && now[clause] === came[clause] ? refusal.message : undefined);
   const clause = (title: string, label: string, draft: ConditionDraft, nothing: string, error: string | undefined) => {
     const words = wordsOfAll(draft.parts, "and", { shape, of, titleOf });
     return (
       <div className={classes.clause} role="group" aria-label={title}>
         <div className={classes.clauseHead}>
           <h3>{title}</h3>
-          <JsonToggle draft={draft} isFixed={known === undefined} />
+          <JsonToggle draft={draft} isFixed={found === undefined} />
         </div>
         <p className={classes.said} data-sentence>
           {words.length === 0 ? <span className="dim">{nothing}</span> : <Sentence words={words} />}
@@ -146,9 +159,10 @@ function Clauses({ grant, resource, of, titleOf, refusal, isNew, missing, onAppl
         apply();
       }}
     >
-      {clause("Rows that the grant reaches", "Condition of rows", where, "All rows. Choose a column or a relation.", refused("where", where))}
+      {clause("Rows that the grant reaches", "Condition of rows", where, "All rows. Choose a column or a relation.", refused("where"))}
       <Switch label="Writes leave something else" description="A created or changed record has to meet this at the end. Without it, it has to be a row that the grant reaches." checked={isChecked} onChange={({ currentTarget: { checked } }) => setChecked(checked)} />
-      {isChecked && clause("What writes leave", "Condition of writes", check, "Anything. Choose a column or a relation.", refused("check", check))}
+      {isChecked && clause("What writes leave", "Condition of writes", check, "Anything. Choose a column or a relation.", refused("check"))}
+      {sides.length > 0 && <FieldGrid label={`Fields of ${resource}`} state={grid} onChange={setGrid} rows={rows} sides={sides} actions={actions} error={refused("fields")} />}
       <div className={classes.foot}>
         <span className={classes.note} role="status" data-missing={(wasTried && problem !== undefined) || undefined}>
           {wasTried && problem !== undefined ? problem : "It takes effect when you save the role."}

@@ -5,6 +5,7 @@ import type { Grant } from "../../../api/types";
 import { Ticked } from "../../../components/Ticked";
 import { Sentence } from "../../records/filters/Sentence";
 import { type Word, wordsOf, wordsOfAll } from "../../records/filters/words";
+import { fieldsInWords } from "../fields/fields";
 import type { Refusal } from "../roles";
 import { type Names, partsOfClause } from "./useNames";
 import classes from "./Conditions.module.css";
@@ -20,7 +21,7 @@ export interface GrantInWordsProps {
   actions?: ReactNode;
 }
 
-/** A grant: its resource and actions, and which rows it reaches, as a sentence. */
+/** A grant: its resource and actions, and which rows and fields it reaches, as sentences. */
 export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsProps) {
   const { resource, where, check, rowPolicy, broken } = grant;
   const refused = (clause: Refusal["clause"]) =>
@@ -30,6 +31,7 @@ export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsPro
       </span>
     );
   const own = rowPolicy === "own" ? [OWN] : [];
+  const fields = fieldsInWords(grant.fields, grant.actions);
   return (
     <>
       <div className={classes.grantHead}>
@@ -40,7 +42,7 @@ export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsPro
       </div>
       {broken === true && (
         <p className={classes.broken}>
-          <IconAlertTriangle size={15} aria-hidden="true" /> This condition names something that no longer exists. The grant gives nothing.
+          <IconAlertTriangle size={15} aria-hidden="true" /> This grant names something that no longer exists. It gives nothing.
         </p>
       )}
       <dl className={classes.facts}>
@@ -57,6 +59,15 @@ export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsPro
             <dd>
               <Said clause={check} resource={resource} own={[]} names={names} isBroken={broken === true} nothing="anything" />
               {refused("check")}
+            </dd>
+          </div>
+        )}
+        {(fields !== undefined || refusal?.clause === "fields") && (
+          <div>
+            <dt>Fields</dt>
+            <dd>
+              {fields === undefined ? <span className="dim">all fields</span> : <Ticked text={fields} />}
+              {refused("fields")}
             </dd>
           </div>
         )}

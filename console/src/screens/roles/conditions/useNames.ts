@@ -1,7 +1,7 @@
 /** What conditions of grants are about: the shapes of the objects, and what the records are called that they name. */
 import { useMemo } from "react";
 import { isJsonObject } from "../../../api/json";
-import { useShapes } from "../../../api/record-shape";
+import { type RecordShapeOf, useShapes } from "../../../api/record-shape";
 import type { RecordRow } from "../../../api/record-paths";
 import type { Grant } from "../../../api/types";
 import { type RecordColumn, type RecordShape, tableShape } from "../../records/columns";
@@ -10,8 +10,10 @@ import type { TitleOf } from "../../records/filters/words";
 import { useTitles } from "../../records/useTitles";
 
 export interface Names {
-  /** Undefined until the schema is there. */
+  /** With all fields. Undefined until the schema is there. */
   of: ShapeOf | undefined;
+  /** The same as the schema has it. */
+  known: RecordShapeOf | undefined;
   titleOf: TitleOf;
 }
 
@@ -19,7 +21,7 @@ export interface Names {
 export const partsOfClause = (clause: Grant["where"], shape: RecordShape | undefined, of: ShapeOf): Part[] => (isJsonObject(clause) ? readWhere(clause, shape, of, { takesVariables: true }) : []);
 
 export function useNames(grants: Grant[]): Names {
-  const { of: known } = useShapes();
+  const { of: readable, ofAll: known } = useShapes();
   const of = useMemo<ShapeOf | undefined>(() => {
     if (known === undefined) return undefined;
     const seen = new Map<string, RecordShape | undefined>();
@@ -35,8 +37,8 @@ export function useNames(grants: Grant[]): Names {
     const found = of === undefined ? [] : grants.flatMap(({ resource, where, check }) => [where, check].flatMap((clause) => referencesIn(partsOfClause(clause, of(resource), of), of(resource), of)));
     return { columns: [...new Set(found.map(({ column }) => column))], rows: found.map(({ column, id }): RecordRow => ({ id, [column.id]: id })) };
   }, [grants, of]);
-  const titleOf = useTitles(named.columns, named.rows, known ?? nothing);
-  return { of, titleOf };
+  const titleOf = useTitles(named.columns, named.rows, readable ?? nothing);
+  return { of, known, titleOf };
 }
 
 const nothing = () => undefined;

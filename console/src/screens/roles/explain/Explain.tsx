@@ -105,7 +105,7 @@ function Reasons({ body: { object, action, userId }, explanation: { grants, cond
   const clauses = useMemo<Grant[]>(() => [...grants, { resource: object, actions: [action], where: condition }], [grants, object, action, condition]);
   const names = useNames(clauses);
   // The id of the user stands in the condition. Their name says more.
-  const filled: Names = { of: names.of, titleOf: (column, id) => (id === userId ? userName : undefined) ?? names.titleOf(column, id) };
+  const filled: Names = { ...names, titleOf: (column, id) => (id === userId ? userName : undefined) ?? names.titleOf(column, id) };
   if (grants.length === 0) return <p>No grant of this role or of public allows this.</p>;
   return (
     <>
