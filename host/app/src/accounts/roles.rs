@@ -30,7 +30,7 @@ const DESCRIPTION_CHARS_MAX: usize = 1000;
 const RESOURCE_CHARS_MAX: usize = 128;
 /// Most grants of one role.
 const GRANTS_MAX: usize = 1000;
-/// Most grants of one role with conditions on one object.
+/// Most grants of one role with conditions or fields on one object.
 const CONDITIONAL_GRANTS_MAX: usize = 20;
 /// Most roles in all, the seeded ones among them.
 const ROLES_MAX: i64 = 1000;
@@ -158,7 +158,7 @@ fn stored_grants(caller: &Caller, ground: &Ground<'_>, grants: Vec<Grant>) -> Re
         let number = conditional.entry(&grant.resource).or_default();
         *number += 1;
         if *number > CONDITIONAL_GRANTS_MAX {
-            let message = format!("A role has {CONDITIONAL_GRANTS_MAX} grants with conditions on one object at most.");
+            let message = format!("A role has {CONDITIONAL_GRANTS_MAX} grants with conditions or fields on one object at most.");
             return Err(Error::invalid_request(message).with_field("permissions"));
         }
     }

@@ -246,7 +246,10 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let most = writer.bind(Param::from(i64::try_from(crate::limits::EXPAND_RECORDS_MAX).unwrap_or(i64::MAX) + 1));
     let table = quote(object.name());
     let order = match object.column(system::CREATED_AT) {
-        Some(_) => format!("ORDER BY {table}.\"created_at\" DESC, {table}.\"id\" DESC LIMIT {most}"),
+        Some(column) => {
+            let created_at = dialect.order(column, &format!("{table}.\"created_at\""), true);
+            format!("ORDER BY {created_at}, {table}.\"id\" DESC LIMIT {most}")
+        }
         None => format!("ORDER BY {table}.\"id\" LIMIT {most}"),
     };
     let columns = plan.columns.iter().chain(&plan.hidden);

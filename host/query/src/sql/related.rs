@@ -185,7 +185,7 @@ impl Writer {
     }
 
     /// Writes something in another way.
-    fn by<T>(&mut self, way: Way, write: impl FnOnce(&mut Writer) -> T) -> T {
+    pub(super) fn by<T>(&mut self, way: Way, write: impl FnOnce(&mut Writer) -> T) -> T {
         let before = std::mem::replace(&mut self.way, way);
         let written = write(self);
         self.way = before;

@@ -253,7 +253,7 @@ impl Writer {
             cells.push(match readable {
                 None => value,
                 Some(condition) => {
-                    let test = self.condition(&place, condition);
+                    let test = self.by(Way::ByRow, |writer| writer.condition(&place, condition));
                     format!("CASE WHEN {test} THEN {value} END AS {}", quote(name))
                 }
             });
@@ -262,7 +262,7 @@ impl Writer {
         if self.dialect == Dialect::Sqlite {
             cells.push(format!("{}.svc_rowid", quote(seen.whole.name())));
         }
-        let tests = self.scope(&seen.whole, &seen.rows);
+        let tests = self.by(Way::ByRow, |writer| writer.scope(&seen.whole, &seen.rows));
         let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
         format!("SELECT {} FROM {}{tests}", cells.join(", "), quote(seen.whole.name()))
     }

@@ -155,7 +155,8 @@ on_sqlite_first! {
         let (list, writes) = answers.split_once(r#""error":"not_found""#).expect("a refusal");
         assert!(list.contains(r#""title":"ours""#) && !list.contains(r#""title":"theirs""#) && list.contains(r#""totalCount":1"#), "{all}");
         assert!(writes.contains(r#""stage":"won""#) && writes.contains(r#""passes":false"#), "{all}");
-        assert_eq!(writes.matches(r#"{"error":"forbidden""#).count(), 2, "{all}");
+        assert_eq!(writes.matches(r#"{"error":"forbidden""#).count(), 3, "{all}");
+        assert!(!list.contains("margin") && writes.contains(r#""field":"margin""#), "{all}");
     }
 
     async fn the_tour_of_webhooks_works(engine: Engine) {

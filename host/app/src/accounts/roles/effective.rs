@@ -17,7 +17,7 @@ const SOMEBODY: &str = "somebody";
 
 impl App {
     /// What a session of somebody with this role may do: `{ roleId, name, resources: [{ resource, create, read, update, delete,
-    /// manage }] }`, each `all`, `own`, `condition` or null.
+    /// manage }] }`, each `all`, `own`, `condition` (some rows, or some fields) or null.
     ///
     /// # Errors
     /// `not_found`.

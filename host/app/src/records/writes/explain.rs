@@ -1,8 +1,8 @@
 //! What an engine's refusal of a write means, said the same on both.
 
 use blockbase_query::plan::{Assignment, CreatePlan};
-use blockbase_query::{Action, Scope, sql};
-use blockbase_schema::{Error, Object, Result, Value};
+use blockbase_query::{Action, KnownObjects, Scope, sql};
+use blockbase_schema::{Code, Column, Error, Object, Result, Value};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
@@ -85,13 +85,36 @@ pub(super) async fn explained(
                 let statement = sql::duplicate(dialect, object, &known, besides);
                 if connection.fetch_rows(statement).await.is_ok_and(|rows| !rows.is_empty()) {
                     let columns = target.iter().map(|index| object.columns[*index].name.clone()).collect();
-                    return DbError::Unique { columns, index: None }.on(object);
+                    return without_hidden(context, object, DbError::Unique { columns, index: None }.on(object));
                 }
             }
         }
         _ => {}
     }
-    error.on(object)
+    without_hidden(context, object, error.on(object))
+}
+
+/// The same without the names of columns that the caller does not know.
+fn without_hidden(context: &WriteContext, object: &Object, error: Error) -> Error {
+    let caller = &context.caller;
+    if error.code != Code::UniqueViolation || !caller.has_fields() {
+        return error;
+    }
+    let registry = &context.registry;
+    let known = [
+        (Action::Read, caller.known_objects(registry)),
+        (Action::Create, caller.writable_objects(registry, Action::Create)),
+        (Action::Update, caller.writable_objects(registry, Action::Update)),
+    ];
+    let lists = |known: &KnownObjects, column: &Column| known.get(&object.id).is_none_or(|known| known.has(object, &column.name));
+    let is_known = |column: &Column| {
+        known.iter().any(|(action, known)| caller.may(object.name(), *action) && lists(known, column))
+    };
+    let is_named = |column: &Column| error.message.contains(&format!("`{}`", column.name));
+    match object.columns.iter().any(|column| is_named(column) && !is_known(column)) {
+        true => Error::new(Code::UniqueViolation, "A record with these values exists already."),
+        false => error,
+    }
 }
 
 /// What an atomic operator broke, first by the order of the columns. Engines find another first, and Postgres does not say which.

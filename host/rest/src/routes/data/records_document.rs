@@ -1,6 +1,6 @@
 //! The schemas of an object's records: as they are shown, and as bodies take them.
 
-use blockbase_app::schema::{Column, Object, Registry};
+use blockbase_app::schema::{Column, Object, Registry, system};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::column;
@@ -26,6 +26,20 @@ pub(crate) fn relations<'a>(registry: &'a Registry, object: &str, readable: impl
         .collect()
 }
 
+/// The columns of an object, each with what `describe` says of it.
+fn each_described<'o>(
+    object: &'o Object,
+    is_visible: &'o impl Fn(&str) -> bool,
+    describe: impl Fn(&Described<'_>) -> Value + 'o,
+) -> impl Iterator<Item = (String, Value)> + 'o {
+    object.columns.iter().map(move |column| {
+        let field = object.definition.fields.iter().find(|field| field.name == column.name);
+        let target = column.reference.as_ref().map(|reference| reference.target.as_str());
+        let described = Described { column, field, target: target.filter(|target| is_visible(target)) };
+        (column.name.clone(), describe(&described))
+    })
+}
+
 /// Adds `<Type>`, `<Type>_Selected`, `<Type>CreateInput` and `<Type>UpdateInput`: of the object as the caller reads it, creates records
 /// of it, and changes them.
 ///
@@ -37,27 +51,17 @@ pub(crate) fn describe(
     relations: &[Related<'_>],
     is_visible: impl Fn(&str) -> bool,
 ) {
-    let described = |object: &Object| {
-        let field_of = |name: &str| object.definition.fields.iter().find(|field| field.name == name);
-        let described = |column: &'_ Column| {
-            let target = column.reference.as_ref().map(|reference| reference.target.as_str());
-            Described { column, field: field_of(&column.name), target: target.filter(|target| is_visible(target)) }
-        };
-        object.columns.iter().map(described).collect::<Vec<_>>()
-    };
-    let named = |described: &Described<'_>, schema: Value| (described.column.name.clone(), schema);
-    let mut shown: Map<String, Value> =
-        described(object).iter().map(|described| named(described, column::shown(described))).collect();
-    let created = described(to_create).iter().map(|described| {
-        let ignored = || match described.column.name == "id" {
-            true => json!({ "description": "Ignored, unless `on_conflict` is `id`. Then it is the id of the record." }),
-            false => schema("SvcIgnored"),
-        };
-        named(described, if described.column.is_system { ignored() } else { column::created(described) })
+    let shown = each_described(object, &is_visible, column::shown);
+    let mut shown: Map<String, Value> = shown.collect();
+    let created = each_described(to_create, &is_visible, |described| match described.column.name.as_str() {
+        system::ID => json!({ "description": "Ignored, unless `on_conflict` is `id`. Then it is the id of the record." }),
+        _ if described.column.is_system => schema("SvcIgnored"),
+        _ => column::created(described),
     });
     let created: Map<String, Value> = created.collect();
-    let updated = described(to_change).iter().map(|described| {
-        named(described, if described.column.is_system { schema("SvcIgnored") } else { column::updated(described) })
+    let updated = each_described(to_change, &is_visible, |described| match described.column.is_system {
+        true => schema("SvcIgnored"),
+        false => column::updated(described),
     });
     let updated: Map<String, Value> = updated.collect();
     let is_needed = |column: &&Column| !column.is_system && column.required && column.default.is_none();
