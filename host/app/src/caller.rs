@@ -198,17 +198,24 @@ impl Caller {
 
     /// What the caller knows of the objects whose fields they do not read all.
     pub(crate) fn known_objects(&self, registry: &Registry) -> KnownObjects {
-        self.objects_with_fields(registry, |object| self.decide(object.name(), Action::Read)?.known(registry, object))
+        self.known_by(registry, [Action::Read, Action::Create, Action::Update])
     }
 
-    /// The fields that the caller may name when they write objects whose fields they may not all write.
+    /// The fields that the caller may name when they create records, or change them, of objects whose fields they may not all name.
     pub(crate) fn writable_objects(&self, registry: &Registry, action: Action) -> KnownObjects {
-        self.objects_with_fields(registry, |object| self.decide(object.name(), action)?.writable(registry, object))
+        self.known_by(registry, [action, Action::Read, Action::Create, Action::Update])
     }
 
-    fn objects_with_fields(&self, registry: &Registry, known: impl Fn(&Object) -> Option<Known>) -> KnownObjects {
-        let names = self.resources_with_fields();
-        let objects = names.into_iter().filter_map(|name| registry.object(name));
+    /// By the first of the actions that the caller may take. Descriptions show what is not allowed as well, and no field more by it.
+    fn known_by<const N: usize>(&self, registry: &Registry, actions: [Action; N]) -> KnownObjects {
+        let known = |object: &Object| {
+            let (action, decision) = actions.iter().find_map(|action| Some((*action, self.decide(object.name(), *action)?)))?;
+            match action {
+                Action::Read => decision.known(registry, object),
+                Action::Create | Action::Update | Action::Delete | Action::Manage => decision.writable(registry, object),
+            }
+        };
+        let objects = self.resources_with_fields().into_iter().filter_map(|name| registry.object(name));
         objects.filter_map(|object| Some((object.id, known(object)?))).collect()
     }
 

@@ -208,7 +208,7 @@ on_sqlite_first! {
             // The tours of permissions show refusals.
             let refusals = match name {
                 "auth" => 1,
-                "policies" => 3,
+                "policies" => 4,
                 _ => 0,
             };
             assert_eq!(text.matches(r#"{"error""#).count(), refusals, "{name}: {all}");

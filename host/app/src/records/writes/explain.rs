@@ -107,9 +107,8 @@ fn without_hidden(context: &WriteContext, object: &Object, error: Error) -> Erro
         (Action::Update, caller.writable_objects(registry, Action::Update)),
     ];
     let lists = |known: &KnownObjects, column: &Column| known.get(&object.id).is_none_or(|known| known.has(object, &column.name));
-    let is_known = |column: &Column| {
-        known.iter().any(|(action, known)| caller.may(object.name(), *action) && lists(known, column))
-    };
+    let is_known =
+        |column: &Column| known.iter().any(|(action, known)| caller.may(object.name(), *action) && lists(known, column));
     let is_named = |column: &Column| error.message.contains(&format!("`{}`", column.name));
     match object.columns.iter().any(|column| is_named(column) && !is_known(column)) {
         true => Error::new(Code::UniqueViolation, "A record with these values exists already."),
