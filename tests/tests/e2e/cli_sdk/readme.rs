@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, guests_directory, on_sqlite_first};
+use serde_json::{Value, json};
 
 /// The commands in the blocks that follow a `tour` mark.
 fn tour(document: &str) -> String {
@@ -52,6 +53,29 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     assert!(output.status.success(), "{all}");
     (text, all)
 }
+
+/// The answers that a tour shows, from the first list on. What it sets up comes before that.
+fn shown(text: &str) -> Vec<Value> {
+    let answers = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let answers = answers.collect::<Result<Vec<Value>, _>>().unwrap_or_else(|error| panic!("{error} in\n{text}"));
+    assert!(answers.iter().any(|answer| answer["data"].is_array()), "no list in\n{text}");
+    answers.into_iter().skip_while(|answer| !answer["data"].is_array()).collect()
+}
+
+/// One field of each record of a list.
+fn field_of_each(list: &Value, field: &str) -> Value {
+    list["data"].as_array().into_iter().flatten().map(|record| record[field].clone()).collect()
+}
+
+/// The code of a refusal and the field that it names.
+fn refusal(answer: &Value) -> (&str, &str) {
+    (answer["error"].as_str().unwrap_or(""), answer["field"].as_str().unwrap_or(""))
+}
+
+/// The refusal of a request for a record that no grant of the action reaches.
+const HIDDEN: (&str, &str) = ("not_found", "");
+/// The refusal of a write whose result fails the check of its grant.
+const FAILS_CHECK: (&str, &str) = ("forbidden", "");
 
 on_sqlite_first! {
     async fn the_tour_of_the_readme_works(server: Server) {
@@ -151,12 +175,124 @@ on_sqlite_first! {
     async fn the_tour_of_policies_works(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let (text, all) = run(include_str!("../../../../docs/policies.md"), &server).await;
-        let (_, answers) = text.split_once(r#"{"data":[{"#).expect("a list");
-        let (list, writes) = answers.split_once(r#""error":"not_found""#).expect("a refusal");
-        assert!(list.contains(r#""title":"ours""#) && !list.contains(r#""title":"theirs""#) && list.contains(r#""totalCount":1"#), "{all}");
-        assert!(writes.contains(r#""stage":"won""#) && writes.contains(r#""passes":false"#), "{all}");
-        assert_eq!(writes.matches(r#"{"error":"forbidden""#).count(), 3, "{all}");
-        assert!(!list.contains("margin") && writes.contains(r#""field":"margin""#), "{all}");
+        let answers = shown(&text);
+        let [sellers, theirs, won, closed, given_away, margin, managers, closed_by_manager, rest @ ..] = answers.as_slice() else {
+            panic!("{all}");
+        };
+        let [to_stranger, to_seller, foreign, sellers_later, reopened, explained] = rest else { panic!("{all}") };
+
+        // The seller sees and changes one deal, without its margin.
+        assert_eq!(field_of_each(sellers, "title"), json!(["ours"]), "{all}");
+        assert_eq!(sellers["pagination"]["totalCount"], 1, "{all}");
+        assert!(!sellers.to_string().contains("margin"), "{all}");
+        assert_eq!(refusal(theirs), HIDDEN, "{all}");
+        assert_eq!(won["data"]["stage"], "won", "{all}");
+        assert_eq!(refusal(closed), FAILS_CHECK, "{all}");
+        assert_eq!(refusal(given_away), ("forbidden", "assignee_id"), "{all}");
+        assert_eq!(refusal(margin), ("forbidden", "margin"), "{all}");
+
+        // The manager has the deals of the organization, and nothing of another one.
+        assert_eq!(field_of_each(managers, "title"), json!(["ours", "theirs"]), "{all}");
+        assert_eq!(field_of_each(managers, "margin"), json!([0.2, 0.3]), "{all}");
+        assert_eq!(closed_by_manager["data"]["stage"], "closed", "{all}");
+        assert_eq!(refusal(to_stranger), ("foreign_key_violation", "assignee_id"), "{all}");
+        assert_eq!(to_seller["data"]["assignee_id"], sellers["data"][0]["assignee_id"], "{all}");
+        assert!(to_seller["data"]["assignee_id"].is_string(), "{all}");
+        assert_eq!(refusal(foreign), HIDDEN, "{all}");
+
+        // The seller sees the deal that was assigned, and cannot change the closed one.
+        assert_eq!(field_of_each(sellers_later, "title"), json!(["ours", "theirs"]), "{all}");
+        assert_eq!(refusal(reopened), HIDDEN, "{all}");
+        assert_eq!(explained["data"]["passes"], false, "{all}");
+    }
+
+    async fn the_tour_of_the_blog_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/policies-blog.md"), &server).await;
+        let answers = shown(&text);
+        let [drafts, nothing, published, article, changed, closed_by_author, corrected, on_draft, rest @ ..] = answers.as_slice() else {
+            panic!("{all}");
+        };
+        let [everybodys, readers, of_another, editors, closed, late_change, late_comment] = rest else { panic!("{all}") };
+
+        // Drafts are the author's own, and what is published is everybody's.
+        assert_eq!(field_of_each(drafts, "title"), json!(["Spring", "Summer"]), "{all}");
+        assert_eq!(nothing["data"], json!([]), "{all}");
+        assert_eq!(published["data"]["state"], "published", "{all}");
+        assert_eq!(field_of_each(article, "title"), json!(["Spring"]), "{all}");
+        assert_eq!(refusal(changed), HIDDEN, "{all}");
+        assert_eq!(refusal(closed_by_author), ("forbidden", "closed"), "{all}");
+
+        // Comments are public, and addresses are not.
+        assert_eq!(corrected["data"]["text"], "Nice!", "{all}");
+        assert_eq!(refusal(on_draft), ("foreign_key_violation", "article_id"), "{all}");
+        let comments = &everybodys["data"][0]["comment_by_article"];
+        assert_eq!(comments.as_array().map(Vec::len), Some(2), "{all}");
+        assert!(comments.to_string().contains("Nice!") && !comments.to_string().contains("email"), "{all}");
+        assert_eq!(field_of_each(readers, "text"), json!(["Nice!", "Thanks!"]), "{all}");
+        assert_eq!(field_of_each(readers, "email"), json!(["remy@example.com", null]), "{all}");
+        assert_eq!(refusal(of_another), HIDDEN, "{all}");
+        assert_eq!(field_of_each(editors, "email"), json!(["remy@example.com", "edda@example.com"]), "{all}");
+
+        // A closed article keeps its comments as they are.
+        assert_eq!(closed["data"]["closed"], true, "{all}");
+        assert_eq!(refusal(late_change), FAILS_CHECK, "{all}");
+        assert_eq!(refusal(late_comment), FAILS_CHECK, "{all}");
+    }
+
+    async fn the_tour_of_the_shop_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/policies-shop.md"), &server).await;
+        let answers = shown(&text);
+        let [products, by_purchase_price, jam, for_another, price, cake, rest @ ..] = answers.as_slice() else { panic!("{all}") };
+        let [priced, of_another, quantity, packed, placed, late_address, late_quantity, hers, rest @ ..] = rest else {
+            panic!("{all}");
+        };
+        let [staffs, by_staff, suppliers_lines, suppliers_products, packers, canceled, done, left] = rest else { panic!("{all}") };
+
+        // Everybody sees what is for sale.
+        assert_eq!(field_of_each(products, "name"), json!(["bread", "jam"]), "{all}");
+        assert_eq!(field_of_each(products, "price"), json!([4, 5]), "{all}");
+        assert!(!products.to_string().contains("purchase_price") && !products.to_string().contains("supplier"), "{all}");
+        assert_eq!(refusal(by_purchase_price), ("unknown_field", "purchase_price"), "{all}");
+
+        // A customer orders for herself, and changes an open order only.
+        assert_eq!(jam["data"]["quantity"], 2, "{all}");
+        assert_eq!(refusal(for_another), FAILS_CHECK, "{all}");
+        assert_eq!(refusal(price), ("forbidden", "price"), "{all}");
+        assert_eq!(refusal(cake), ("foreign_key_violation", "product_id"), "{all}");
+        assert_eq!(priced["data"]["price"], 4, "{all}");
+        assert_eq!(of_another["data"]["customer"], "somebody else", "{all}");
+        assert_eq!(quantity["data"]["quantity"], 3, "{all}");
+        assert_eq!(refusal(packed), FAILS_CHECK, "{all}");
+        assert_eq!(placed["data"]["state"], "placed", "{all}");
+        assert_eq!(refusal(late_address), HIDDEN, "{all}");
+        assert_eq!(refusal(late_quantity), HIDDEN, "{all}");
+        assert_eq!(field_of_each(hers, "email"), json!(["cora@example.com"]), "{all}");
+        let lines = json!({ "data": hers["data"][0]["order_line_by_order"] });
+        assert_eq!(field_of_each(&lines, "quantity"), json!([2, 3]), "{all}");
+        assert_eq!(field_of_each(&lines, "price"), json!([null, 4]), "{all}");
+
+        // The staff reads everything and changes nothing.
+        assert_eq!(field_of_each(staffs, "state"), json!(["placed", "open"]), "{all}");
+        assert_eq!(refusal(by_staff), ("forbidden", ""), "{all}");
+
+        // A supplier sees the lines of her product, and what is paid for it.
+        assert_eq!(field_of_each(suppliers_lines, "quantity"), json!([3]), "{all}");
+        assert_eq!(suppliers_lines["data"][0]["product"]["name"], "bread", "{all}");
+        assert!(!suppliers_lines.to_string().contains("order_id"), "{all}");
+        assert_eq!(field_of_each(suppliers_products, "purchase_price"), json!([2, null]), "{all}");
+
+        // A packer sees placed orders without the email address and without the prices of lines.
+        assert_eq!(field_of_each(packers, "address"), json!(["Mill Lane 1"]), "{all}");
+        assert!(!packers.to_string().contains("email"), "{all}");
+        let lines = packers["data"][0]["order_line_by_order"].as_array().expect("lines");
+        let names: Vec<&Value> = lines.iter().map(|line| &line["product"]["name"]).collect();
+        assert_eq!(names, ["jam", "bread"], "{all}");
+        assert!(lines.iter().all(|line| line.get("price").is_none()), "{all}");
+        assert_eq!(refusal(canceled), FAILS_CHECK, "{all}");
+        assert_eq!(done["data"], json!({ "id": packers["data"][0]["id"], "state": "packed" }), "{all}");
+        assert_eq!(left["data"], json!([]), "{all}");
     }
 
     async fn the_tour_of_webhooks_works(engine: Engine) {
@@ -179,10 +315,12 @@ on_sqlite_first! {
 }
 
 /// Every page that has commands, in an order in which somebody may read them.
-const PAGES: [(&str, &str); 12] = [
+const PAGES: [(&str, &str); 14] = [
     ("README", include_str!("../../../../README.md")),
     ("auth", include_str!("../../../../docs/auth.md")),
     ("policies", include_str!("../../../../docs/policies.md")),
+    ("policies-blog", include_str!("../../../../docs/policies-blog.md")),
+    ("policies-shop", include_str!("../../../../docs/policies-shop.md")),
     ("filter", include_str!("../../../../docs/filter.md")),
     ("graphql", include_str!("../../../../docs/graphql.md")),
     ("mcp", include_str!("../../../../docs/mcp.md")),
@@ -208,7 +346,9 @@ on_sqlite_first! {
             // The tours of permissions show refusals.
             let refusals = match name {
                 "auth" => 1,
-                "policies" => 4,
+                "policies" => 7,
+                "policies-blog" => 6,
+                "policies-shop" => 9,
                 _ => 0,
             };
             assert_eq!(text.matches(r#"{"error""#).count(), refusals, "{name}: {all}");
