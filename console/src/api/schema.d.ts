@@ -2002,6 +2002,17 @@ export interface components {
             where?: JsonObject | null;
             /** @description A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`. */
             check?: JsonObject | null;
+            /** @description The fields that can be read and written in these rows. By default they are all fields. */
+            fields?: {
+                /** @description Fields that can be read: names of columns and keys of many_to_many relations. `id` can always be read. */
+                read?: (string[] | {
+                    except: string[];
+                }) | null;
+                /** @description Fields that can be written. */
+                write?: (string[] | {
+                    except: string[];
+                }) | null;
+            } | null;
             /** @description True in answers if a condition names what is no longer there. The grant then gives nothing. */
             readonly broken?: boolean;
         };

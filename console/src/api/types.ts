@@ -6,16 +6,12 @@ type DataOf<Path extends keyof paths> = paths[Path] extends { get: { responses: 
 
 export type Me = Schemas["SvcMe"];
 export type Instance = Schemas["SvcInstance"];
-/** Names of fields: only these, or all except these. */
-export type FieldList = string[] | { except: string[] };
+export type Grant = Schemas["SvcGrant"];
 /** The fields that a grant reads and writes. A side that is absent has all fields. */
-export interface GrantFields {
-  read?: FieldList | null;
-  write?: FieldList | null;
-}
-/** `fields` stands here until the document of the server has it. */
-export type Grant = Schemas["SvcGrant"] & { fields?: GrantFields | null };
-export type Permissions = Omit<DataOf<"/api/v1/me/permissions">, "permissions"> & { permissions: Grant[] };
+export type GrantFields = NonNullable<Grant["fields"]>;
+/** Names of fields: only these, or all except these. */
+export type FieldList = NonNullable<GrantFields["read"]>;
+export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
 export type User = Schemas["SvcManagedUser"];
 export type Role = Schemas["SvcRole"];

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
-use blockbase_query::{Access, Action, Decision, Grant, Ground, Known, KnownObjects, Permissions, Variables};
+use blockbase_query::{Access, Action, Decision, Grant, Ground, KnownObjects, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 use blockbase_store::UserRow;
