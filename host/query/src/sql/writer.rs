@@ -75,7 +75,16 @@ impl Writer {
         if dialect == Dialect::Postgres {
             sql.push_str(&format!("/* {}.{} */ ", object.id, object.revision));
         }
-        Writer { dialect, sql, params: Vec::new(), related_tables: 0, way: Way::ByRow, looks_at_few: false, judges_image: false, tables: Vec::new() }
+        Writer {
+            dialect,
+            sql,
+            params: Vec::new(),
+            related_tables: 0,
+            way: Way::ByRow,
+            looks_at_few: false,
+            judges_image: false,
+            tables: Vec::new(),
+        }
     }
 
     pub(super) fn bind(&mut self, param: Param) -> String {
