@@ -163,7 +163,7 @@ on_both_engines! {
         assert_eq!(status, 201, "{answer}");
         // Her grants stay as they are, and mean something else.
         let request = begin().await;
-        assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/{lead}")).await.status, 200);
+        assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/{lead}")).await.status, 204);
         let (status, answer) = request.end().await;
         assert_eq!(status, 403, "{answer}");
         assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 1);
