@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
-use blockbase_query::{Access, Action, Decision, Grant, Ground, KnownObjects, Permissions, Variables};
+use blockbase_query::{Access, Action, Decision, Grant, Ground, Known, KnownObjects, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 use blockbase_store::UserRow;
@@ -196,27 +196,53 @@ impl Caller {
         Ok(self.on(decision, ground, known, action))
     }
 
-    /// What the caller knows of the objects whose fields they do not read all.
-    pub(crate) fn known_objects(&self, registry: &Registry) -> KnownObjects {
-        self.known_by(registry, [Action::Read, Action::Create, Action::Update])
+    /// What the caller knows of the objects whose fields they may not all read.
+    pub(crate) fn known_objects(&self, ground: &Ground<'_>) -> Arc<KnownObjects> {
+        self.known_by(ground, Action::Read)
     }
 
-    /// The fields that the caller may name when they create records, or change them, of objects whose fields they may not all name.
-    pub(crate) fn writable_objects(&self, registry: &Registry, action: Action) -> KnownObjects {
-        self.known_by(registry, [action, Action::Read, Action::Create, Action::Update])
+    /// The fields that the caller may name in a new record, or in a change, of objects whose fields they may not all name.
+    pub(crate) fn writable_objects(&self, ground: &Ground<'_>, action: Action) -> Arc<KnownObjects> {
+        self.known_by(ground, action)
     }
 
-    /// By the first of the actions that the caller may take. Descriptions show what is not allowed as well, and no field more by it.
-    fn known_by<const N: usize>(&self, registry: &Registry, actions: [Action; N]) -> KnownObjects {
-        let known = |object: &Object| {
-            let (action, decision) = actions.iter().find_map(|action| Some((*action, self.decide(object.name(), *action)?)))?;
-            match action {
-                Action::Read => decision.known(registry, object),
-                Action::Create | Action::Update | Action::Delete | Action::Manage => decision.writable(registry, object),
-            }
+    fn known_by(&self, ground: &Ground<'_>, action: Action) -> Arc<KnownObjects> {
+        let make = || {
+            let objects = self.resources_with_fields().into_iter().filter_map(|name| ground.registry.object(name));
+            objects.filter_map(|object| Some((object.id, self.known_of(ground, object, action)?))).collect()
         };
-        let objects = self.resources_with_fields().into_iter().filter_map(|name| registry.object(name));
-        objects.filter_map(|object| Some((object.id, known(object)?))).collect()
+        match &self.authority {
+            Authority::Own(permissions) => permissions.known_once(ground.registry.version, action, make),
+            Authority::Block { .. } => Arc::new(make()),
+        }
+    }
+
+    /// Whether the caller knows a column, or may write it.
+    pub(crate) fn may_name(&self, ground: &Ground<'_>, object: &Object, column: &str) -> bool {
+        if !self.resources_with_fields().contains(object.name()) {
+            return true;
+        }
+        let lists = |action: Action| {
+            let known = match (action, self.decide(object.name(), action)) {
+                (_, None) => return false,
+                (Action::Read, Some(decision)) => decision.known(ground, object),
+                (_, Some(decision)) => decision.writable(ground, object),
+            };
+            known.is_none_or(|known| known.has(object, column))
+        };
+        [Action::Read, Action::Create, Action::Update].into_iter().any(lists)
+    }
+
+    /// What the caller knows of an object by `action`. Descriptions also show what the caller may not do. There they show the fields
+    /// that another action tells.
+    fn known_of(&self, ground: &Ground<'_>, object: &Object, action: Action) -> Option<Known> {
+        let mut actions = [action, Action::Read, Action::Create, Action::Update].into_iter();
+        let decided = actions.find_map(|action| Some((action, self.decide(object.name(), action)?)));
+        match decided {
+            Some((Action::Read, decision)) => decision.known(ground, object),
+            Some((_, decision)) => decision.writable(ground, object),
+            None => Some(Known::id_alone(object)),
+        }
     }
 
     /// Objects of which a grant lists only some fields.
@@ -332,7 +358,7 @@ impl Caller {
         }
     }
 
-    /// The object, as the caller knows it who reads, and the decision on it. A missing permission answers the same whether the object exists or not, except to
+    /// The object and the decision on it. For a read, the object has the fields that the caller knows. A missing permission answers the same whether the object exists or not, except to
     /// callers who may read `objects`.
     pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
         let (object, decision) = self.admit_to(ground.registry, name, action)?;

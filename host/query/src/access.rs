@@ -310,6 +310,11 @@ impl Permissions {
         self.compiled.access(decision, ground, object, action)
     }
 
+    /// What these rights know of objects whose fields they do not all list, as `make` finds it once for each version of the schema.
+    pub fn known_once(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
+        self.compiled.known(version, action, make)
+    }
+
     /// Whether the grants alone would allow what the limit takes away.
     pub fn is_cut(&self, resource: &str, action: Action) -> bool {
         self.decide_by_grants(resource, action).is_some() && self.decide(resource, action).is_none()
@@ -334,9 +339,8 @@ impl Permissions {
         if conditional.is_empty() {
             return own.map(Decision::Rows);
         }
-        let rules = conditional
-            .into_iter()
-            .filter_map(|given| Rule::of(&given.rows, &given.check, given.listed.on(action), &self.subject));
+        let rules =
+            conditional.into_iter().map(|given| Rule::of(&given.rows, &given.check, given.listed.on(action), &self.subject));
         let rules: Vec<Rule> = own.iter().flat_map(Rule::of_scope).chain(rules).collect();
         Some(match rules.iter().any(Rule::is_whole) {
             true => Decision::Rows(Scope::All),
@@ -390,7 +394,10 @@ impl Permissions {
                 match self.decide(resource, action) {
                     Some(Decision::Rows(Scope::All)) => add(Grant::new(resource, Vec::new(), None), action),
                     Some(Decision::Rows(Scope::Own(_))) => add(Grant::new(resource, Vec::new(), Some(RowPolicy::Own)), action),
-                    Some(Decision::Rules(rules)) => rules.iter().for_each(|rule| add(rule.grant(resource), action)),
+                    Some(Decision::Rules(rules)) => {
+                        let reaching = rules.iter().filter(|rule| !rule.reaches_nothing());
+                        reaching.for_each(|rule| add(rule.grant(resource), action));
+                    }
                     Some(Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_))) | None => {}
                 }
             }
@@ -447,7 +454,7 @@ impl Permissions {
                         let is_held = |rule: &Rule| held.as_ref().is_some_and(|held| held.has_rule(rule));
                         rules
                             .iter()
-                            .find(|rule| !is_held(rule))
+                            .find(|rule| !rule.reaches_nothing() && !is_held(rule))
                             .map(|rule| Grant { actions: vec![action], ..rule.grant(resource) })
                     }
                 }

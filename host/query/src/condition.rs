@@ -253,6 +253,12 @@ impl Condition {
         }
     }
 
+    /// The many_to_many relations that it looks along from a row itself: their keys and shapes.
+    pub fn links(&self) -> impl Iterator<Item = (&str, RelationShape)> {
+        let linked = self.relations().filter(|related| matches!(related.shape, RelationShape::Linked { .. }));
+        linked.map(|related| (related.key.as_str(), related.shape))
+    }
+
     /// The relations that lead away from the object.
     pub(crate) fn relations(&self) -> Box<dyn Iterator<Item = &Related> + '_> {
         match self {

@@ -55,6 +55,8 @@ pub struct ExpandPlan {
     pub object: Arc<Object>,
     pub scope: Scope,
     pub shape: RelationShape,
+    /// For links: the object on this side and its rows whose links can be read, if these are not all.
+    pub near: Option<(Arc<Object>, Scope)>,
     /// What the related records show.
     pub columns: Vec<usize>,
     /// What is read besides, to put the records where they belong.
@@ -101,6 +103,7 @@ fn level(
             key: relation.key.clone(),
             scope: access.scope().clone(),
             shape: relation.shape,
+            near: None,
             hidden: hidden(related, relation.shape, &columns, &children)?,
             columns,
             children,

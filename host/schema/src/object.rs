@@ -80,6 +80,8 @@ pub struct Object {
     pub keys: Vec<u32>,
     /// The columns in the order in which records show them: id, the fields, the foreign keys, then the stamps.
     pub columns: Vec<Column>,
+    /// Whether it is the object as somebody reads it who may not read every field.
+    pub is_partial: bool,
     by_name: HashMap<String, usize>,
 }
 
@@ -143,7 +145,7 @@ impl Object {
                 columns[*index].is_sorted = true;
             }
         }
-        let object = Object { id, revision, definition, keys, columns, by_name };
+        let object = Object { id, revision, definition, keys, columns, is_partial: false, by_name };
         object.check_groups("constraints.uniqueTogether", &object.definition.constraints.unique_together, 2)?;
         object.check_groups("indexes", &object.definition.indexes, 1)?;
         Ok(object)
@@ -177,11 +179,12 @@ impl Object {
         Ok(())
     }
 
-    /// The object as somebody reads it who knows only some of its columns, `id` always among them. Any other column may be null to
-    /// them, so that none is required.
-    pub fn to_read(&self, is_known: impl Fn(&Column) -> bool) -> Object {
+    /// The object as somebody reads it who knows only some of its columns, `id` always among them. A column that is not `whole` may be
+    /// null to them, so that it is not required.
+    pub fn to_read(&self, is_known: impl Fn(&Column) -> bool, is_whole: impl Fn(&Column) -> bool) -> Object {
         let mut object = self.to_write(is_known);
-        for column in object.columns.iter_mut().filter(|column| column.name != system::ID) {
+        object.is_partial = true;
+        for column in object.columns.iter_mut().filter(|column| column.name != system::ID && !is_whole(column)) {
             column.required = false;
         }
         object
@@ -200,7 +203,7 @@ impl Object {
         for groups in [&mut definition.constraints.unique_together, &mut definition.indexes] {
             groups.retain(|group| group.iter().all(|name| by_name.contains_key(name)));
         }
-        Object { id: self.id, revision: self.revision, definition, keys, columns, by_name }
+        Object { id: self.id, revision: self.revision, definition, keys, columns, is_partial: false, by_name }
     }
 
     pub fn name(&self) -> &str {

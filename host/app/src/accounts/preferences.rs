@@ -3,9 +3,9 @@
 //! Preferences are a JSON object that the service does not interpret: the console keeps its saved views in it. They belong to a
 //! person. An API key acts for a program with the rights of one role, so it neither reads nor changes them.
 
-use blockbase_query::Grant;
+use blockbase_query::{Action, Grant};
 use blockbase_schema::json::{Members, compact, malformed, parse_members};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -92,7 +92,16 @@ impl App {
         if self.settings.require_auth && !caller.is_known() {
             return Err(Error::unauthenticated());
         }
-        let permissions = shown_grants(&self.registry(), caller.rights().effective());
+        let registry = self.registry();
+        let mut permissions = shown_grants(&registry, caller.rights().effective());
+        if !caller.holds(Resource::Roles, Action::Read) && !caller.holds(Resource::Objects, Action::Read) {
+            // The exceptions are names that the caller does not know.
+            for grant in &mut permissions {
+                if let (Some(fields), Some(object)) = (&mut grant.fields, registry.object(&grant.resource)) {
+                    *fields = fields.without_exceptions(&registry, object);
+                }
+            }
+        }
         Ok(OwnPermissions { enforced: self.settings.require_auth, permissions })
     }
 }

@@ -3,11 +3,11 @@
 mod effective;
 mod explain;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use blockbase_query::condition::read;
-use blockbase_query::{Action, Bounds, Clause, Grant, Ground, Permissions, Reading, Scope, Variables};
+use blockbase_query::{Action, Bounds, Clause, Condition, Grant, Ground, Permissions, Reading, Scope, Seen, Variables};
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 use blockbase_store::RoleRow;
 use schemars::JsonSchema;
@@ -138,7 +138,7 @@ fn check_grants(grants: &[Grant]) -> Result<()> {
 /// # Errors
 /// What is wrong with a condition, with its place; `forbidden` for a condition through an object of which the caller may not read
 /// every record.
-fn stored_grants(caller: &Caller, ground: &Ground<'_>, grants: Vec<Grant>) -> Result<Vec<Grant>> {
+fn stored_grants(caller: &Caller, ground: &Ground<'_>, known: &Registry, grants: Vec<Grant>) -> Result<Vec<Grant>> {
     let stored = |(index, grant): (usize, Grant)| {
         let at = |error: Error, name: &str| {
             error.within(format_args!("`permissions` at index {index}, `{name}`")).with_field("permissions")
@@ -146,7 +146,9 @@ fn stored_grants(caller: &Caller, ground: &Ground<'_>, grants: Vec<Grant>) -> Re
         let clauses = [(&grant.rows, "where"), (&grant.check, "check")];
         let [rows, check] = clauses.map(|(clause, name)| match clause {
             None => Ok(None),
-            Some(clause) => stored_clause(caller, ground, &grant.resource, clause).map(Some).map_err(|error| at(error, name)),
+            Some(clause) => {
+                stored_clause(caller, ground, known, &grant.resource, clause).map(Some).map_err(|error| at(error, name))
+            }
         });
         let fields =
             grant.fields.as_ref().map(|fields| fields.numbered(ground.registry, object_of(ground.registry, &grant.resource)?));
@@ -175,9 +177,12 @@ fn object_of<'r>(registry: &'r Registry, resource: &str) -> Result<&'r Arc<Objec
     registry.object(resource).ok_or_else(missing)
 }
 
-fn stored_clause(caller: &Caller, ground: &Ground<'_>, resource: &str, clause: &Clause) -> Result<Clause> {
+/// `known` is the registry without fields that the caller may not know: a condition reveals something of the values that it tests, and its
+/// author may use the grant.
+fn stored_clause(caller: &Caller, ground: &Ground<'_>, known: &Registry, resource: &str, clause: &Clause) -> Result<Clause> {
     let (registry, now) = (ground.registry, ground.now);
     let object = object_of(registry, resource)?;
+    let known_object = object_of(known, resource)?;
     let decide = |relation: &Relation| {
         let access = caller.access_to(ground, &relation.related, Action::Read)?;
         match *access.scope() == Scope::All {
@@ -190,9 +195,25 @@ fn stored_clause(caller: &Caller, ground: &Ground<'_>, resource: &str, clause: &
         }
     };
     let variables = || Variables::of_somebody(now);
-    let reading = Reading { registry, decide: &decide, variables: &variables, bounds: Bounds::of_policy() };
-    read(object, clause.text(), &reading)?;
+    let reading = Reading { registry: known, decide: &decide, variables: &variables, bounds: Bounds::of_policy() };
+    let condition = read(known_object, clause.text(), &reading)?;
+    if let Ok(reads) = caller.access_to(ground, resource, Action::Read)
+        && let Some(seen) = reads.seen()
+        && let Some(name) = tested_in_part(&condition, seen)
+    {
+        let message = format!("A condition on `{name}` needs the permission to read it in every record that you reach.");
+        return Err(Error::new(Code::Forbidden, message));
+    }
     clause.numbered(registry, object).ok_or_else(|| Error::internal("a condition that was read could not be stored"))
+}
+
+/// A field or relation that a condition tests, and that its author may not read in each row.
+fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
+    let mut columns = BTreeSet::new();
+    condition.columns_into(&mut columns);
+    let column = columns.into_iter().find(|column| seen.readable(*column).is_some());
+    let name = column.map(|column| seen.object.columns[column].name.clone());
+    name.or_else(|| condition.links().find(|(_, shape)| seen.readable_links(*shape).is_some()).map(|(key, _)| key.to_owned()))
 }
 
 /// Grants as answers show them: with names instead of numbers of the catalogue. A condition or a list of fields that names what is gone
@@ -266,7 +287,7 @@ impl App {
         check_description(description.as_deref())?;
         check_grants(&permissions)?;
         let (registry, now) = (self.registry(), self.clock.now());
-        let permissions = stored_grants(caller, &self.ground(&registry), permissions)?;
+        let permissions = stored_grants(caller, &self.ground(&registry), &self.known_to(caller, &registry), permissions)?;
         caller.covers(&permissions)?;
         let role = RoleRow {
             id: self.clock.id(now).to_string(),
@@ -304,7 +325,9 @@ impl App {
         check_description(changes.description.as_ref().and_then(Option::as_deref))?;
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
         let registry = self.registry();
-        let permissions = changes.permissions.map(|given| stored_grants(caller, &self.ground(&registry), given)).transpose()?;
+        let known = self.known_to(caller, &registry);
+        let stored = |given| stored_grants(caller, &self.ground(&registry), &known, given);
+        let permissions = changes.permissions.map(stored).transpose()?;
         let changes = RoleChanges { permissions, ..changes };
         let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
         let role = self

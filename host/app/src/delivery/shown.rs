@@ -108,15 +108,19 @@ impl App {
             let access = caller.access_to(&self.ground(&registry), name, Action::Read)?;
             match is_of_links(event.topic) {
                 true if glance == Glance::Whole => self.shown_targets(caller, &registry, payload).await,
-                true if access.seen().is_some() => {
-                    let known = self.known_to(caller, &registry);
-                    let key: Option<String> = member(payload, "relationship");
-                    match key.is_some_and(|key| known.relation(name, &key).is_some()) {
-                        true => self.shown_links(caller, &registry, object, &access, payload).await,
-                        false => Ok(Shown::Nothing),
-                    }
+                true => {
+                    let scope = match access.seen() {
+                        None => access.scope().clone(),
+                        Some(seen) => {
+                            let known = self.known_to(caller, &registry);
+                            let key: Option<String> = member(payload, "relationship");
+                            let relation = key.and_then(|key| known.relation(name, &key).cloned());
+                            let Some(relation) = relation else { return Ok(Shown::Nothing) };
+                            seen.rows_with_links(relation.shape)
+                        }
+                    };
+                    self.shown_links(caller, &registry, object, &scope, payload).await
                 }
-                true => self.shown_links(caller, &registry, object, &access, payload).await,
                 false => self.shown_images(caller, &registry, object, &access, payload).await,
             }
         })
@@ -145,12 +149,12 @@ impl App {
         caller: &Caller,
         registry: &Registry,
         object: &Arc<Object>,
-        access: &Access,
+        scope: &Scope,
         payload: &Members,
     ) -> Result<Shown> {
         let id: Option<String> = member(payload, "id");
         let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(Shown::Nothing) };
-        match self.seen(caller, registry, object, access.scope(), vec![id]).await?.is_empty() {
+        match self.seen(caller, registry, object, scope, vec![id]).await?.is_empty() {
             true => Ok(Shown::Nothing),
             false => self.shown_targets(caller, registry, payload).await,
         }
@@ -223,11 +227,21 @@ impl App {
     /// For each column that the caller knows, whether its cell in a record's image can be read.
     async fn readable_cells(&self, caller: &Caller, registry: &Registry, seen: &Seen, raw: &str) -> Result<Vec<bool>> {
         let mut cells = Vec::with_capacity(seen.object.columns.len());
+        // Cells of several columns have one condition.
+        let mut judged: Vec<(&Arc<Condition>, bool)> = Vec::new();
         for place in 0..seen.object.columns.len() {
-            cells.push(match seen.cell(place) {
-                Some((_, Some(readable))) => self.meets(caller, registry, &seen.whole, readable, raw).await?,
-                Some((_, None)) => true,
-                None => false,
+            let Some(readable) = seen.readable(place) else {
+                cells.push(true);
+                continue;
+            };
+            let known = judged.iter().find(|(known, _)| Arc::ptr_eq(known, readable)).map(|(_, meets)| *meets);
+            cells.push(match known {
+                Some(meets) => meets,
+                None => {
+                    let meets = self.meets(caller, registry, &seen.whole, readable, raw).await?;
+                    judged.push((readable, meets));
+                    meets
+                }
             });
         }
         Ok(cells)

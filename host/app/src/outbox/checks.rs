@@ -58,11 +58,7 @@ impl WriteContext {
         access: &Access,
         ids: &[Uuid],
     ) -> Result<()> {
-        for (field, readable) in access.reads() {
-            if within(connection, object, readable, ids.to_vec()).await?.len() < ids.len() {
-                return Err(not_readable(field));
-            }
-        }
+        check_fields(connection, object, access, ids).await?;
         let Some(checks) = access.checks() else { return Ok(()) };
         // Which of the checks each row may meet.
         let mut grants: BTreeMap<Uuid, Vec<usize>> = BTreeMap::new();
@@ -73,9 +69,6 @@ impl WriteContext {
                 _ => within(connection, object, &check.reached, ids.to_vec()).await?.into_iter().collect(),
             };
             reached.into_iter().for_each(|id| grants.entry(id).or_default().push(number));
-        }
-        if let Some(field) = access.contested().filter(|_| !ids.iter().all(|id| grants.contains_key(id))) {
-            return Err(not_writable(field));
         }
         let mut by_grants: BTreeMap<Vec<usize>, Vec<Uuid>> = BTreeMap::new();
         grants.into_iter().for_each(|(id, numbers)| by_grants.entry(numbers).or_default().push(id));
@@ -103,6 +96,27 @@ impl WriteContext {
         }
         Ok(())
     }
+}
+
+/// Makes sure that each of the rows is within reach of a grant that allows all fields which a write names, and that the values which it
+/// reads can be read.
+///
+/// # Errors
+/// `forbidden` with `field`.
+pub(crate) async fn check_fields(connection: &mut Connection, object: &Object, access: &Access, ids: &[Uuid]) -> Result<()> {
+    for (field, readable) in access.reads() {
+        if within(connection, object, readable, ids.to_vec()).await?.len() < ids.len() {
+            return Err(not_readable(field));
+        }
+    }
+    if let (Some(field), Some(checks)) = (access.contested(), access.checks()) {
+        let reached = Condition::any(checks.iter().map(|check| check.reached.condition(object)).collect());
+        let reached = Scope::Where(Arc::new(reached));
+        if within(connection, object, &reached, ids.to_vec()).await?.len() < ids.len() {
+            return Err(not_writable(field));
+        }
+    }
+    Ok(())
 }
 
 /// Those of the rows that are there and within a scope.

@@ -262,7 +262,12 @@ async fn check_restrictions(
         };
         if found {
             // Who refers to it is told to those who may know of that object.
-            let knows = context.caller.may(holder, Action::Read) || context.caller.holds(Resource::Objects, Action::Read);
+            let caller = &context.caller;
+            let knows_field = || match context.registry.object(holder) {
+                Some(object) => caller.may_name(&context.ground(), object, &format!("{}_id", known.name)),
+                None => true,
+            };
+            let knows = caller.holds(Resource::Objects, Action::Read) || (caller.may(holder, Action::Read) && knows_field());
             return Err(still_referenced(&if knows { format!(" by `{holder}` (`{}`)", known.name) } else { String::new() }));
         }
     }

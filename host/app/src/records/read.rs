@@ -9,7 +9,8 @@ use blockbase_query::expand::ExpandPlan;
 use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{
-    Action, AggregateRequest, Bounds, Ground, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where, expand, sql,
+    Access, Action, AggregateRequest, Bounds, Ground, ListParameter, ListRequest, Paging, Reading, Related, Scope, Where, expand,
+    sql,
 };
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
@@ -113,9 +114,9 @@ impl App {
         Ground { registry, now: self.clock.now(), shapes: &self.shapes }
     }
 
-    /// The registry as a caller knows it: without the fields that they may neither read nor know of.
+    /// The registry without the fields that a caller may not know.
     pub(crate) fn known_to(&self, caller: &Caller, registry: &Arc<Registry>) -> Arc<Registry> {
-        self.shapes.registry(registry, &caller.known_objects(registry))
+        self.shapes.registry(registry, &caller.known_objects(&self.ground(registry)))
     }
 
     /// Those of the records that are there now and within a scope of the caller's.
@@ -277,12 +278,28 @@ impl App {
         if related.is_empty() {
             return Ok(Vec::new());
         }
-        expand::plan(known, object, related, &|relation, asked| match caller.access_by(ground, relation, "expand") {
-            Ok(access) => Ok(Some(access)),
-            // GraphQL names its columns, and its schema has no such field for those who may not know of it.
-            Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
-            Err(error) => Err(error),
-        })
+        let mut plans = expand::plan(known, object, related, &|relation, asked| {
+            match caller.access_by(ground, relation, "expand") {
+                Ok(access) => Ok(Some(access)),
+                // GraphQL names its columns, and its schema has no such field for those who may not know of it.
+                Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })?;
+        leave_out_links(caller, ground, object, &mut plans);
+        Ok(plans)
+    }
+}
+
+/// Leaves out links of rows whose links the caller may not read.
+fn leave_out_links(caller: &Caller, ground: &Ground<'_>, owner: &str, plans: &mut [ExpandPlan]) {
+    let reads = caller.access_to(ground, owner, Action::Read).ok();
+    let seen = reads.as_ref().and_then(Access::seen);
+    for plan in plans {
+        plan.near = seen
+            .filter(|seen| seen.readable_links(plan.shape).is_some())
+            .map(|seen| (Arc::clone(&seen.whole), seen.rows_with_links(plan.shape)));
+        leave_out_links(caller, ground, plan.object.name(), &mut plan.children);
     }
 }
 

@@ -8,13 +8,13 @@ mod chosen;
 mod explain;
 mod steps;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_query::{Access, Action, Decision, Ground, Scope, sql};
+use blockbase_query::{Access, Action, Decision, Ground, Scope, not_readable, sql};
 use blockbase_schema::json::{Members, write_string};
-use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, system};
+use blockbase_schema::{Code, ColumnType, Error, Issue, Object, Registry, Result, system};
 use schemars::JsonSchema;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -25,6 +25,7 @@ use crate::App;
 use crate::base::answer::text_of;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
+use crate::outbox::checks::check_fields;
 use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::delete_records;
 use crate::records::read::record_id;
@@ -215,7 +216,8 @@ impl App {
                 let records = records.iter().enumerate();
                 let plan = |values: &Members| {
                     let access = access.naming(&object, names(values))?;
-                    let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?;
+                    let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)
+                        .map_err(|error| without_unknown(caller, &context.ground(), &object, error))?;
                     Ok((plan, access))
                 };
                 records.map(|(index, values)| plan(values).map_err(|error| at(index, error))).collect::<Result<Vec<_>>>()
@@ -226,10 +228,12 @@ impl App {
                         context.hold_with(connection, &object, &[&access]).await?;
                         let (plans, accesses): (Vec<CreatePlan>, Vec<Access>) = plans.into_iter().unzip();
                         let ids = insert_many(connection, &context, &object, plans).await?;
-                        // Records that name the same fields are judged together.
-                        for made in ids.iter().zip(&accesses).collect::<Vec<_>>().chunk_by(|one, two| one.1 == two.1) {
-                            context.made(&object, made[0].1, made.iter().map(|(id, _)| **id).collect());
+                        // Records that the same grants allow are judged together.
+                        let mut made: BTreeMap<Option<&[usize]>, (&Access, Vec<Uuid>)> = BTreeMap::new();
+                        for (id, access) in ids.iter().zip(&accesses) {
+                            made.entry(access.allowed_by()).or_insert((access, Vec::new())).1.push(*id);
                         }
+                        made.into_values().for_each(|(access, ids)| context.made(&object, access, ids));
                         context.judge(connection).await?;
                         Ok(BulkAnswer { ids })
                     })
@@ -339,7 +343,9 @@ impl App {
                     let statement = sql::visible(connection.dialect(), &object, access.scope(), ids.clone());
                     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?;
                     let found = rows.iter().map(|row| row.uuid(0)).collect::<Result<HashSet<Uuid>, _>>()?;
-                    Ok(BulkAnswer { ids: ids.into_iter().filter(|id| found.contains(id)).collect() })
+                    let ids: Vec<Uuid> = ids.into_iter().filter(|id| found.contains(id)).collect();
+                    check_fields(connection, &object, &access, &ids).await?;
+                    Ok(BulkAnswer { ids })
                 })
             })
             .await
@@ -361,8 +367,11 @@ impl App {
             let mut context = self.write_context(caller, &registry);
             let id = self.clock.id(context.now);
             let stamp = stamp(&context);
+            let known = self.known_to(caller, &registry);
+            UpsertPlan::check_target(known.object(object.name()).unwrap_or(&object), target)?;
             let plan =
-                run_offloaded(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))?;
+                run_offloaded(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))
+                    .map_err(|error| without_unknown(caller, &self.ground(&registry), &object, error))?;
             let written = Arc::clone(&object);
             let upserted = self
                 .store
@@ -396,7 +405,8 @@ impl App {
             WriteRequest::Create { object, values } => {
                 let (object, access) = caller.object(&context.ground(), object, Action::Create)?;
                 let access = access.naming(&object, names(values))?;
-                let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?;
+                let plan = CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)
+                    .map_err(|error| without_unknown(caller, &context.ground(), &object, error))?;
                 Step::Create(plan, access)
             }
             WriteRequest::Update { object, id, changes, condition } => {
@@ -465,11 +475,20 @@ impl App {
             }
             // Of the callers without read, those see their new record whose read no condition could have allowed.
             Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
+            // Nor do those see it whole who may not know its fields.
+            _ if is_new && self.knows_less(caller, registry, object) => false,
             _ if is_new => true,
             Some(Scope::Own(actor)) => owner_of(&answer.json)?.as_ref() == Some(actor),
             Some(Scope::Nothing) | None => false,
         };
         if is_seen { Ok(answer) } else { sent_only(object, sent, answer) }
+    }
+
+    /// Whether the caller does not know each field of an object.
+    fn knows_less(&self, caller: &Caller, registry: &Registry, object: &Object) -> bool {
+        let ground = self.ground(registry);
+        let known = [caller.known_objects(&ground), caller.writable_objects(&ground, Action::Create)];
+        known.iter().any(|known| known.contains_key(&object.id))
     }
 
     async fn run_steps(&self, mut context: WriteContext, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
@@ -520,9 +539,24 @@ fn reading<'c>(
     access: Access,
     columns: impl IntoIterator<Item = &'c str>,
 ) -> Result<Access> {
-    // Without any read, a write reads by its own right.
-    let Ok(reader) = caller.access_to(ground, object.name(), Action::Read) else { return Ok(access) };
-    access.reading(&reader, columns)
+    let mut columns = columns.into_iter();
+    match (caller.reads(object.name()), caller.access_to(ground, object.name(), Action::Read)) {
+        (Some(Decision::Rules(_)), Ok(reader)) => access.reading(&reader, columns),
+        // Grants without conditions and fields decide by the write alone.
+        (Some(Decision::Rows(_)), _) => Ok(access),
+        _ if !caller.known_objects(ground).contains_key(&object.id) => Ok(access),
+        _ => columns.next().map_or(Ok(access), |name| Err(not_readable(name))),
+    }
+}
+
+/// What is wrong with a new record, without the names of fields that the caller does not know.
+fn without_unknown(caller: &Caller, ground: &Ground<'_>, object: &Object, error: Error) -> Error {
+    let is_unknown = |field: &str| object.column(field).is_some() && !caller.may_name(ground, object, field);
+    let names_unknown = |issue: &Issue| matches!(issue, Issue::Field { field, .. } if is_unknown(field));
+    match error.field.as_deref().is_some_and(is_unknown) || error.issues.iter().any(names_unknown) {
+        true => Error::new(Code::NotNullViolation, "The record needs a value of a field that you may not write."),
+        false => error,
+    }
 }
 
 /// What the caller sent of a record, and its id. The result of an atomic operator is nothing that they sent.

@@ -197,20 +197,24 @@ impl<'a> Dependents<'a> {
         Ok(())
     }
 
-    /// Roles with conditions that test the column.
+    /// Roles with conditions that test the column, or with lists that name it.
     async fn add_conditions(&mut self, connection: &mut Connection) -> Result<()> {
         let Some(object) = self.registry.object(self.object) else { return Ok(()) };
         let Some(column) = self.field.and_then(|field| object.column(field)) else { return Ok(()) };
         for id in connection.roles_with_conditions().await? {
             let Some(role) = connection.role(&id).await? else { continue };
             let named = grants(&role.permissions)?;
-            let mut named = named
-                .iter()
-                .filter(|grant| [&grant.rows, &grant.check].into_iter().flatten().any(|clause| clause.tests(object, column)));
-            if let Some(grant) = named.next() {
-                let detail = format!("a condition of its grant on `{}` tests it", grant.resource);
-                self.add(DependentKind::Role, role.name, Some(role.id), detail);
-            }
+            let tests =
+                |grant: &&Grant| [&grant.rows, &grant.check].into_iter().flatten().any(|clause| clause.tests(object, column));
+            let lists = |grant: &&Grant| {
+                grant.resource == self.object && grant.fields.as_ref().is_some_and(|fields| fields.name(object, column))
+            };
+            let detail = match (named.iter().find(tests), named.iter().find(lists)) {
+                (Some(grant), _) => format!("a condition of its grant on `{}` tests it", grant.resource),
+                (None, Some(grant)) => format!("the fields of its grant on `{}` list it", grant.resource),
+                (None, None) => continue,
+            };
+            self.add(DependentKind::Role, role.name, Some(role.id), detail);
         }
         Ok(())
     }

@@ -13,12 +13,12 @@ use crate::state::block_types::InstalledBlock;
 /// The schema and the actions that one caller may see, at one version of each.
 #[derive(Clone, Debug)]
 pub struct Visible {
-    /// As the caller knows it who reads.
+    /// With the fields that the caller knows who reads.
     pub registry: Arc<Registry>,
     /// With everything that there is.
     whole: Arc<Registry>,
-    /// What the caller knows less of than there is: of objects to read, to create records of, and to change records of.
-    limits: [KnownObjects; 3],
+    /// The objects whose fields the caller does not all know: to read them, to create records, and to change records.
+    limits: [Arc<KnownObjects>; 3],
     /// The objects of the last two as the caller may write them.
     written: [BTreeMap<String, Arc<Object>>; 2],
     /// Goes up by one with each change of the installed blocks.
@@ -44,9 +44,9 @@ impl Visible {
         }
     }
 
-    /// What the caller knows less of than there is: of objects to read, to create records of, and to change records of. Callers with
-    /// the same objects and the same limits see the same.
-    pub fn limits(&self) -> &[KnownObjects; 3] {
+    /// The objects whose fields the caller does not all know: to read them, to create records, and to change records. Callers with the
+    /// same objects and the same limits see the same.
+    pub fn limits(&self) -> &[Arc<KnownObjects>; 3] {
         &self.limits
     }
 
@@ -68,19 +68,19 @@ impl App {
     /// visible to callers who may call it or read `blocks`. So this shows no caller an object that the caller could not find otherwise.
     pub fn visible(&self, caller: &Caller) -> Visible {
         let whole = self.registry();
+        let ground = self.ground(&whole);
         let limits = [
-            caller.known_objects(&whole),
-            caller.writable_objects(&whole, Action::Create),
-            caller.writable_objects(&whole, Action::Update),
+            caller.known_objects(&ground),
+            caller.writable_objects(&ground, Action::Create),
+            caller.writable_objects(&ground, Action::Update),
         ];
         let registry = self.shapes.registry(&whole, &limits[0]);
         let written = [&limits[1], &limits[2]].map(|limits| {
             let of = |object: &Arc<Object>| {
                 let known = limits.get(&object.id)?;
-                let written = object.to_write(|column| column.is_system || known.has(object, &column.name));
-                Some((object.name().to_owned(), Arc::new(written)))
+                Some((object.name().to_owned(), self.shapes.to_write(&whole, object, known)))
             };
-            whole.objects().filter_map(of).collect()
+            if limits.is_empty() { BTreeMap::new() } else { whole.objects().filter_map(of).collect() }
         });
         let (blocks_version, blocks) = {
             // Both change only under this lock.

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::document::collect::Context;
 use crate::error::{GraphqlError, Step};
 use crate::view::View;
+use crate::view::types::is_never_null;
 
 /// The selection of an object's records.
 pub(crate) struct RecordShape<'d> {
@@ -96,7 +97,7 @@ impl<'d> RecordShape<'d> {
                 Source::Type(ty.clone())
             } else if let Some(column) = object.column(name) {
                 wanted.columns.insert(name.to_owned());
-                Source::Column { name: name.to_owned(), required: column.required }
+                Source::Column { name: name.to_owned(), required: is_never_null(object, column) }
             } else {
                 let relation = view.registry.relation(object.name(), name);
                 let relation = relation.ok_or_else(|| Error::internal(format!("`{ty}` has no field `{name}`")))?;

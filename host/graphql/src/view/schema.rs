@@ -18,8 +18,8 @@ use crate::view::View;
 use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 use crate::view::types::{
-    Input, InputField, SORT_DIRECTIONS, Scalar, Test, description_of, enum_name, enum_values, is_numeric, page_name, scalar_of,
-    upserted_name,
+    Input, InputField, SORT_DIRECTIONS, Scalar, Test, description_of, enum_name, enum_values, is_never_null, is_numeric,
+    page_name, scalar_of, upserted_name,
 };
 
 /// How deep async-graphql looks into selection sets. A document within our own bounds nests less.
@@ -209,7 +209,7 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
             FieldType::MultiEnum => TypeRef::List(Box::new(TypeRef::named_nn(name))),
             _ => TypeRef::named(name),
         };
-        let shown = if column.required { TypeRef::NonNull(Box::new(shown)) } else { shown };
+        let shown = if is_never_null(object, column) { TypeRef::NonNull(Box::new(shown)) } else { shown };
         let field = leaf(&column.name, shown);
         record = record.field(match description_of(object, column) {
             Some(description) => field.description(description),

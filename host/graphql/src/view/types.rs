@@ -282,6 +282,11 @@ impl Input {
     }
 }
 
+/// Whether a column of an answer has a value in every row. Of an object whose fields the caller may not all read, only `id` is certain.
+pub(crate) fn is_never_null(object: &Object, column: &Column) -> bool {
+    column.required && (!object.is_partial || column.name == system::ID)
+}
+
 /// Whether atomic operators apply to a column.
 pub(crate) fn is_numeric(column: &Column) -> bool {
     !column.is_system && column.reference.is_none() && column.kind.is_numeric()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockbase_schema::Object;
 use parking_lot::Mutex;
 
-use super::{Access, Action, Decision, Ground};
+use super::{Access, Action, Decision, Ground, KnownObjects};
 
 /// What the conditions of one caller's grants came to, on one version of the schema.
 #[derive(Debug, Default)]
@@ -17,6 +17,18 @@ struct OnSchema {
     version: i64,
     /// By object and action. There are no more than the grants name.
     accesses: HashMap<(i64, Action), Access>,
+    /// What the caller knows of the objects whose fields their grants do not all list, by action.
+    known: HashMap<Action, Arc<KnownObjects>>,
+}
+
+impl OnSchema {
+    /// Whether it is of this version now. What belongs to an older version is not kept.
+    fn is_of(&mut self, version: i64) -> bool {
+        if self.version < version {
+            *self = OnSchema { version, ..OnSchema::default() };
+        }
+        self.version == version
+    }
 }
 
 impl PartialEq for Compiled {
@@ -43,12 +55,27 @@ impl Compiled {
         }
         let access = decision.on(ground, object);
         let mut known = self.0.lock();
-        if known.version < ground.registry.version {
-            *known = OnSchema { version: ground.registry.version, accesses: HashMap::new() };
-        }
-        if known.version == ground.registry.version {
+        if known.is_of(ground.registry.version) {
             known.accesses.insert(key, access.clone());
         }
         access
+    }
+
+    /// What `make` finds, once for each version of the schema.
+    pub(super) fn known(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
+        {
+            let mut kept = self.0.lock();
+            if kept.is_of(version)
+                && let Some(known) = kept.known.get(&action)
+            {
+                return Arc::clone(known);
+            }
+        }
+        let known = Arc::new(make());
+        let mut kept = self.0.lock();
+        if kept.is_of(version) {
+            kept.known.insert(action, Arc::clone(&known));
+        }
+        known
     }
 }

@@ -201,6 +201,16 @@ impl Fields {
         Some(Fields { read: named(&self.read)?, write: named(&self.write)? })
     }
 
+    /// The same without names of fields that are not listed: each list has the names of those that are.
+    pub fn without_exceptions(&self, registry: &Registry, object: &Object) -> Fields {
+        let names: Vec<String> = tokens(registry, object).into_iter().map(|(name, _)| name).collect();
+        let only = |list: &Option<FieldList>| {
+            let list = list.as_ref()?;
+            Some(FieldList::Only(names.iter().filter(|name| list.lists(name)).cloned().collect()))
+        };
+        Fields { read: only(&self.read), write: only(&self.write) }
+    }
+
     /// Whether a list has the column. Only for stored ones.
     pub fn name(&self, object: &Object, column: &Column) -> bool {
         let token = number_of_column(object, column);
@@ -219,21 +229,64 @@ fn is_linked(relation: &Relation) -> bool {
     matches!(relation.shape, RelationShape::Linked { .. })
 }
 
+/// Lists of which each has to list a field: those of several grants that somebody needs at once. Without any it is all fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Lists(Vec<Arc<FieldList>>);
+
+impl Lists {
+    const ALL: Lists = Lists(Vec::new());
+
+    fn of(list: Option<&FieldList>) -> Lists {
+        Lists(list.filter(|list| !list.is_all()).map(|list| Arc::new(list.clone())).into_iter().collect())
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn list(&self, number: &str) -> bool {
+        self.0.iter().all(|list| list.lists(number))
+    }
+
+    fn and(&self, other: &Lists) -> Lists {
+        let mut lists = self.0.clone();
+        lists.extend(other.0.iter().filter(|list| !self.0.contains(list)).cloned());
+        Lists(lists)
+    }
+
+    /// As one list; `None` for all fields.
+    fn one(&self) -> Option<FieldList> {
+        self.0.iter().map(|list| FieldList::clone(list)).reduce(|one, other| one.and(&other))
+    }
+
+    fn cover(&self, other: &Lists) -> bool {
+        match (self.one(), other.one()) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(one), Some(other)) => one.covers(&other),
+        }
+    }
+
+    /// Whether all that they name is there.
+    fn have_meaning(&self, numbers: &Numbers) -> bool {
+        self.0.iter().flat_map(|list| list.names()).all(|number| numbers.have(number))
+    }
+}
+
 /// What one grant allows to read and to write, by numbers of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Listed {
-    pub(super) read: FieldList,
-    pub(super) write: FieldList,
+    pub(super) read: Lists,
+    pub(super) write: Lists,
 }
 
 impl Listed {
-    pub(super) const ALL: Listed = Listed { read: FieldList::ALL, write: FieldList::ALL };
+    pub(super) const ALL: Listed = Listed { read: Lists::ALL, write: Lists::ALL };
 
     pub(super) fn of(fields: Option<&Fields>) -> Listed {
-        let list = |list: Option<&FieldList>| list.cloned().unwrap_or(FieldList::ALL);
         match fields {
             None => Listed::ALL,
-            Some(fields) => Listed { read: list(fields.read.as_ref()), write: list(fields.write.as_ref()) },
+            Some(fields) => Listed { read: Lists::of(fields.read.as_ref()), write: Lists::of(fields.write.as_ref()) },
         }
     }
 
@@ -245,8 +298,8 @@ impl Listed {
             Action::Delete => (false, false),
             Action::Manage => (true, true),
         };
-        let list = |list: &FieldList, counts| if counts { list.clone() } else { FieldList::ALL };
-        Listed { read: list(&self.read, reads), write: list(&self.write, writes) }
+        let lists = |lists: &Lists, counts| if counts { lists.clone() } else { Lists::ALL };
+        Listed { read: lists(&self.read, reads), write: lists(&self.write, writes) }
     }
 
     pub(super) fn are_all(&self) -> bool {
@@ -258,66 +311,119 @@ impl Listed {
     }
 
     pub(super) fn covers(&self, other: &Listed) -> bool {
-        self.read.covers(&other.read) && self.write.covers(&other.write)
+        self.read.cover(&other.read) && self.write.cover(&other.write)
+    }
+
+    /// Whether all that they name is there. A list that names what is gone lists nothing: nobody knows what it would be for.
+    pub(super) fn has_meaning(&self, numbers: &Numbers) -> bool {
+        self.read.have_meaning(numbers) && self.write.have_meaning(numbers)
     }
 
     /// The same as a grant has them; `None` for all fields.
     pub(super) fn fields(&self) -> Option<Fields> {
-        let list = |list: &FieldList| Some(list.clone()).filter(|list| !list.is_all());
-        (!self.are_all()).then(|| Fields { read: list(&self.read), write: list(&self.write) })
+        (!self.are_all()).then(|| Fields { read: self.read.one(), write: self.write.one() })
     }
+}
+
+/// The relationship behind a many_to_many relation, and whether the object is its source.
+type LinkKey = (i64, bool);
+
+fn link_key(relation: &Relation) -> Option<LinkKey> {
+    match relation.shape {
+        RelationShape::Linked { relationship_id, is_source } => Some((relationship_id, is_source)),
+        RelationShape::Forward { .. } | RelationShape::Reverse { .. } => None,
+    }
+}
+
+/// The numbers that stand for the fields of an object.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    /// In the order of the columns.
+    pub(super) columns: Vec<String>,
+    links: Vec<(LinkKey, String)>,
+}
+
+impl Numbers {
+    fn of(registry: &Registry, object: &Object) -> Numbers {
+        let linked = registry.relations_of(object.name()).iter();
+        Numbers {
+            columns: object.columns.iter().map(|column| number_of_column(object, column)).collect(),
+            links: linked.filter_map(|relation| Some((link_key(relation)?, number_of(relation)))).collect(),
+        }
+    }
+
+    fn have(&self, number: &str) -> bool {
+        self.columns.iter().chain(self.links.iter().map(|(_, number)| number)).any(|known| known == number)
+    }
+}
+
+/// What somebody knows of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Knowledge {
+    Nothing,
+    /// Not in every row.
+    Some,
+    Whole,
 }
 
 /// The fields that one of several grants lists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Known {
-    /// Whether each column of the object is known.
-    columns: Vec<bool>,
+    columns: Vec<Knowledge>,
     /// The many_to_many relations that are not known.
-    hidden_links: BTreeSet<(i64, bool)>,
+    hidden_links: BTreeSet<LinkKey>,
 }
 
 impl Known {
-    pub(super) fn of<'l>(registry: &Registry, object: &Object, lists: impl Iterator<Item = &'l FieldList> + Clone) -> Known {
-        let lists_any = |token: &str| lists.clone().any(|list| list.lists(token));
-        let columns: Vec<bool> = object
-            .columns
-            .iter()
-            .map(|column| column.name == system::ID || lists_any(&number_of_column(object, column)))
-            .collect();
-        let linked = registry.relations_of(object.name()).iter().filter(|relation| !lists_any(&number_of(relation)));
-        let hidden_links = linked.filter_map(|relation| match relation.shape {
-            RelationShape::Linked { relationship_id, is_source } => Some((relationship_id, is_source)),
-            RelationShape::Forward { .. } | RelationShape::Reverse { .. } => None,
-        });
-        Known { columns, hidden_links: hidden_links.collect() }
+    pub(super) fn of(object: &Object, numbers: &Numbers, lists: &[&Lists]) -> Known {
+        let knowledge = |(column, number): (&Column, &String)| match lists.iter().filter(|list| list.list(number)).count() {
+            _ if column.name == system::ID => Knowledge::Whole,
+            0 => Knowledge::Nothing,
+            listed if listed == lists.len() => Knowledge::Whole,
+            _ => Knowledge::Some,
+        };
+        let is_hidden = |number: &str| !lists.iter().any(|list| list.list(number));
+        Known {
+            columns: object.columns.iter().zip(&numbers.columns).map(knowledge).collect(),
+            hidden_links: numbers.links.iter().filter(|(_, number)| is_hidden(number)).map(|(key, _)| *key).collect(),
+        }
+    }
+
+    /// Of somebody who knows no field.
+    pub fn id_alone(object: &Object) -> Known {
+        let knowledge = |column: &Column| if column.name == system::ID { Knowledge::Whole } else { Knowledge::Nothing };
+        Known { columns: object.columns.iter().map(knowledge).collect(), hidden_links: BTreeSet::new() }
+    }
+
+    fn knowledge(&self, object: &Object, column: &str) -> Knowledge {
+        let known = object.column_index(column).and_then(|place| self.columns.get(place));
+        known.copied().unwrap_or(Knowledge::Nothing)
     }
 
     /// Whether a column of the object is known.
     pub fn has(&self, object: &Object, column: &str) -> bool {
-        object.column_index(column).is_some_and(|place| self.columns.get(place) == Some(&true))
+        self.knowledge(object, column) != Knowledge::Nothing
     }
 
     /// Whether a relation of the object is known, as far as its key says.
     pub fn knows(&self, relation: &Relation) -> bool {
-        match relation.shape {
-            RelationShape::Linked { relationship_id, is_source } => !self.hidden_links.contains(&(relationship_id, is_source)),
-            RelationShape::Forward { .. } | RelationShape::Reverse { .. } => true,
-        }
+        link_key(relation).is_none_or(|key| !self.hidden_links.contains(&key))
     }
 }
 
 /// What somebody knows of the objects that they do not know whole, by their numbers.
 pub type KnownObjects = BTreeMap<i64, Known>;
 
-/// Objects and registries as those know them who know less. Everybody who knows the same shares them.
+/// Objects and registries for callers who know less of them. All callers who know the same share them.
 #[derive(Debug, Default)]
 pub struct Shapes(Mutex<OnSchema>);
 
 #[derive(Debug, Default)]
 struct OnSchema {
     version: i64,
-    objects: HashMap<(i64, Known), Arc<Object>>,
+    numbers: HashMap<i64, Arc<Numbers>>,
+    /// To read, and to write.
+    objects: HashMap<(i64, Known, bool), Arc<Object>>,
     registries: Vec<(KnownObjects, Arc<Registry>)>,
 }
 
@@ -337,20 +443,39 @@ impl OnSchema {
 }
 
 impl Shapes {
-    /// The object as somebody knows it.
-    pub(super) fn object(&self, registry: &Registry, object: &Object, known: &Known) -> Arc<Object> {
-        let reduce = || Arc::new(object.to_read(|column| known.has(object, &column.name)));
+    pub(super) fn numbers(&self, registry: &Registry, object: &Object) -> Arc<Numbers> {
         let mut kept = self.0.lock();
         if !kept.is_of(registry.version) {
-            return reduce();
+            return Arc::new(Numbers::of(registry, object));
+        }
+        Arc::clone(kept.numbers.entry(object.id).or_insert_with(|| Arc::new(Numbers::of(registry, object))))
+    }
+
+    /// The object for somebody who reads it.
+    pub(super) fn to_read(&self, registry: &Registry, object: &Object, known: &Known) -> Arc<Object> {
+        let is_whole = |column: &Column| known.knowledge(object, &column.name) == Knowledge::Whole;
+        let reduce = || object.to_read(|column| known.has(object, &column.name), is_whole);
+        self.object(registry.version, (object.id, known.clone(), true), reduce)
+    }
+
+    /// The object for somebody who writes it.
+    pub fn to_write(&self, registry: &Registry, object: &Object, known: &Known) -> Arc<Object> {
+        let reduce = || object.to_write(|column| column.is_system || known.has(object, &column.name));
+        self.object(registry.version, (object.id, known.clone(), false), reduce)
+    }
+
+    fn object(&self, version: i64, key: (i64, Known, bool), reduce: impl FnOnce() -> Object) -> Arc<Object> {
+        let mut kept = self.0.lock();
+        if !kept.is_of(version) {
+            return Arc::new(reduce());
         }
         if kept.objects.len() >= OBJECTS_MAX {
             kept.objects.clear();
         }
-        Arc::clone(kept.objects.entry((object.id, known.clone())).or_insert_with(reduce))
+        Arc::clone(kept.objects.entry(key).or_insert_with(|| Arc::new(reduce())))
     }
 
-    /// The registry as somebody knows it.
+    /// The registry for somebody who reads.
     pub fn registry(&self, registry: &Arc<Registry>, known: &KnownObjects) -> Arc<Registry> {
         if known.is_empty() {
             return Arc::clone(registry);
@@ -369,7 +494,7 @@ impl Shapes {
             return found;
         }
         let objects: Vec<Arc<Object>> =
-            registry.objects().filter_map(|object| Some(self.object(registry, object, known.get(&object.id)?))).collect();
+            registry.objects().filter_map(|object| Some(self.to_read(registry, object, known.get(&object.id)?))).collect();
         let is_known = |object: &str, relation: &Relation| {
             let known = registry.object(object).and_then(|object| known.get(&object.id));
             known.is_none_or(|known| known.knows(relation))
@@ -386,38 +511,88 @@ impl Shapes {
     }
 }
 
-/// The rows of an object as somebody reads them who may read some of its fields, or fields of some rows.
+/// The rows that somebody reaches who may read only some fields of an object, or fields of some rows.
 #[derive(Debug)]
 pub struct Seen {
-    /// The object as they know it. Plans name its columns.
+    /// The object with the columns that they know. Plans name these.
     pub object: Arc<Object>,
     /// The object itself.
     pub whole: Arc<Object>,
     /// The rows that they reach: a scope of the object itself.
     pub rows: Scope,
     /// For each column of `object`, its place in `whole`, and the rows whose cells can be read. `None` for all that are reached.
-    pub(crate) cells: Vec<(usize, Option<Condition>)>,
+    pub(crate) cells: Vec<(usize, Option<Arc<Condition>>)>,
+    /// The same for the keys of many_to_many relations, where they cannot be read in every row.
+    links: Vec<(LinkKey, Arc<Condition>)>,
 }
 
 impl PartialEq for Seen {
     fn eq(&self, other: &Seen) -> bool {
-        self.whole.id == other.whole.id && self.rows == other.rows && self.cells == other.cells
+        self.whole.id == other.whole.id && self.rows == other.rows && self.cells == other.cells && self.links == other.links
     }
 }
 
 impl Seen {
-    /// The place in `whole` of a column of `object`, and the rows whose cells can be read.
-    pub fn cell(&self, column: usize) -> Option<(usize, Option<&Condition>)> {
-        self.cells.get(column).map(|(place, readable)| (*place, readable.as_ref()))
+    /// `readable` gives the rows of which a field can be read: `None` for all that are reached.
+    pub(super) fn new(
+        (object, whole): (Arc<Object>, Arc<Object>),
+        rows: Scope,
+        numbers: &Numbers,
+        readable: impl Fn(&str) -> Option<Condition>,
+    ) -> Seen {
+        let mut shared: Vec<Arc<Condition>> = Vec::new();
+        let mut readable = |number: &str| {
+            let condition = readable(number)?;
+            Some(match shared.iter().find(|known| ***known == condition) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    shared.push(Arc::new(condition));
+                    Arc::clone(&shared[shared.len() - 1])
+                }
+            })
+        };
+        let places = object.columns.iter().filter_map(|column| whole.column_index(&column.name));
+        let cells = places.map(|place| {
+            let is_id = whole.columns[place].name == system::ID;
+            (place, if is_id { None } else { readable(&numbers.columns[place]) })
+        });
+        let cells = cells.collect();
+        let links = numbers.links.iter().filter_map(|(key, number)| Some((*key, readable(number)?))).collect();
+        Seen { object, whole, rows, cells, links }
+    }
+
+    /// The rows whose cells of a column of `object` can be read; `None` for all that are reached.
+    pub fn readable(&self, column: usize) -> Option<&Arc<Condition>> {
+        self.cells.get(column).and_then(|(_, readable)| readable.as_ref())
+    }
+
+    /// The rows whose links can be read; `None` for all that are reached.
+    pub fn readable_links(&self, shape: RelationShape) -> Option<&Arc<Condition>> {
+        let RelationShape::Linked { relationship_id, is_source } = shape else { return None };
+        self.links.iter().find(|(key, _)| *key == (relationship_id, is_source)).map(|(_, readable)| readable)
+    }
+
+    /// The many_to_many relations whose links cannot be read in every row, with those rows where they can.
+    pub(crate) fn masked_links(&self) -> impl Iterator<Item = (i64, bool, &Arc<Condition>)> {
+        self.links.iter().map(|((relationship_id, is_source), readable)| (*relationship_id, *is_source, readable))
     }
 
     /// The rows whose cells of a column can be read; `None` for a column that is not known.
     pub fn rows_with(&self, column: &str) -> Option<Scope> {
         let (_, readable) = self.cells.get(self.object.column_index(column)?)?;
-        Some(match readable {
+        Some(self.rows_that(readable.as_ref()))
+    }
+
+    /// The rows whose links can be read.
+    pub fn rows_with_links(&self, shape: RelationShape) -> Scope {
+        self.rows_that(self.readable_links(shape))
+    }
+
+    fn rows_that(&self, condition: Option<&Arc<Condition>>) -> Scope {
+        match condition {
             None => self.rows.clone(),
-            Some(readable) => self.rows.and(&Scope::Where(Arc::new(readable.clone())), &self.whole),
-        })
+            Some(condition) => self.rows.and(&Scope::Where(Arc::clone(condition)), &self.whole),
+        }
     }
 
     /// The rows within another scope of the object itself, too.
@@ -427,19 +602,20 @@ impl Seen {
             whole: Arc::clone(&self.whole),
             rows: self.rows.and(other, &self.whole),
             cells: self.cells.clone(),
+            links: self.links.clone(),
         }
     }
 
-    fn readable(&self) -> impl Iterator<Item = &Condition> {
-        self.cells.iter().filter_map(|(_, readable)| readable.as_ref())
+    fn conditions(&self) -> impl Iterator<Item = &Arc<Condition>> {
+        self.cells.iter().filter_map(|(_, readable)| readable.as_ref()).chain(self.links.iter().map(|(_, readable)| readable))
     }
 
     pub(super) fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
         self.rows.objects_into(objects);
-        self.readable().for_each(|condition| condition.objects_into(objects));
+        self.conditions().for_each(|condition| condition.objects_into(objects));
     }
 
     pub(super) fn reads_texts(&self) -> bool {
-        self.rows.reads_texts() || self.readable().any(Condition::reads_texts)
+        self.rows.reads_texts() || self.conditions().any(|condition| condition.reads_texts())
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Result, Value, system};
 
 use super::clause::{number_of, number_of_column};
-use super::fields::{FieldList, Known, Listed, Seen, Shapes};
+use super::fields::{Known, Listed, Lists, Seen, Shapes};
 use super::{Clause, Grant, RowPolicy};
 use crate::condition::{Bounds, Condition, Reading, Variables, read};
 use crate::plan::{Comparison, Predicate, Test};
@@ -121,8 +121,8 @@ fn own_rows(object: &Object, actor: &str) -> Condition {
 pub struct Check {
     pub reached: Scope,
     pub leaves: Scope,
-    /// The fields that it allows to write, by numbers of the catalogue.
-    write: FieldList,
+    /// The fields that it allows to write.
+    write: Lists,
 }
 
 /// Proof that a caller may do one thing to one resource, and to which rows. Only [`Permissions::decide`](super::Permissions::decide)
@@ -131,8 +131,8 @@ pub struct Check {
 pub struct Access {
     scope: Scope,
     checks: Option<Arc<[Check]>>,
-    /// For a write: a field that it names and that not every grant allows to write.
-    contested: Option<String>,
+    /// For a write: a field that it names and that not every grant allows to write, and the places of the grants that do.
+    contested: Option<(String, Vec<usize>)>,
     /// For a write: fields whose values it reads, each with the rows whose cells can be read.
     reads: Vec<(String, Scope)>,
 }
@@ -175,19 +175,25 @@ impl Access {
         let Some(checks) = self.checks.as_ref().filter(|checks| !checks.iter().all(|check| check.write.is_all())) else {
             return Ok(self.clone());
         };
-        let refused = |check: &Check| named.iter().find(|(_, token)| !check.write.lists(token));
-        let allowing: Vec<Check> = checks.iter().filter(|check| refused(check).is_none()).cloned().collect();
-        if allowing.len() == checks.len() {
+        let refused = |check: &Check| named.iter().find(|(_, number)| !check.write.list(number));
+        let places: Vec<usize> = (0..checks.len()).filter(|place| refused(&checks[*place]).is_none()).collect();
+        if places.len() == checks.len() {
             return Ok(self.clone());
         }
         // Best a field that no grant allows.
-        let by_none = named.iter().find(|(_, token)| !checks.iter().any(|check| check.write.lists(token)));
+        let by_none = named.iter().find(|(_, number)| !checks.iter().any(|check| check.write.list(number)));
         let contested = by_none.or_else(|| checks.iter().find_map(refused));
         let contested = contested.map_or(String::new(), |(name, _)| (*name).to_owned());
-        if allowing.is_empty() {
+        if places.is_empty() {
             return Err(not_writable(&contested));
         }
-        Ok(Access { checks: Some(allowing.into()), contested: Some(contested), ..self.clone() })
+        let allowing: Vec<Check> = places.iter().map(|place| checks[*place].clone()).collect();
+        Ok(Access { checks: Some(allowing.into()), contested: Some((contested, places)), ..self.clone() })
+    }
+
+    /// The grants that allow a write; the same for two writes that the same grants allow.
+    pub fn allowed_by(&self) -> Option<&[usize]> {
+        self.contested.as_ref().map(|(_, places)| places.as_slice())
     }
 
     /// The same decision for a write that reads the values of columns. `reader` is the decision to read the records.
@@ -195,8 +201,13 @@ impl Access {
     /// # Errors
     /// `forbidden` with `field` for a column that the caller does not know.
     pub fn reading<'c>(self, reader: &Access, columns: impl IntoIterator<Item = &'c str>) -> Result<Access> {
-        let Some(seen) = reader.seen() else { return Ok(self) };
-        let rows = |name: &str| seen.rows_with(name).map(|rows| (name.to_owned(), rows)).ok_or_else(|| not_readable(name));
+        let rows = |name: &str| match reader.scope() {
+            Scope::Seen(seen) => seen.rows_with(name).map(|rows| (name.to_owned(), rows)).ok_or_else(|| not_readable(name)),
+            rows => Ok((name.to_owned(), rows.clone())),
+        };
+        if matches!(reader.scope(), Scope::All) {
+            return Ok(self);
+        }
         let reads = columns.into_iter().map(rows).collect::<Result<Vec<_>>>()?;
         Ok(Access { reads, ..self })
     }
@@ -208,7 +219,7 @@ impl Access {
 
     /// A field that the write names and that not every grant allows. The scope may then reach rows that none of the checks reaches.
     pub fn contested(&self) -> Option<&str> {
-        self.contested.as_deref()
+        self.contested.as_ref().map(|(field, _)| field.as_str())
     }
 
     /// What rows have to meet at the end of a call that writes them: one of these, whose grant reached the row before. `None` if no
@@ -282,6 +293,8 @@ impl Part {
 #[derive(Clone, Debug, PartialEq)]
 enum Bound {
     Own(String),
+    /// Own rows of a caller who can own none, or of two.
+    Nobody,
     Clause(Arc<Policy>, Arc<Variables>),
 }
 
@@ -294,16 +307,20 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// `None` if it reaches no row, because nobody in particular owns rows.
-    pub(super) fn of(rows: &[Part], check: &[Part], listed: Listed, subject: &Arc<Variables>) -> Option<Rule> {
+    pub(super) fn of(rows: &[Part], check: &[Part], listed: Listed, subject: &Arc<Variables>) -> Rule {
         let bound = |parts: &[Part]| {
             let bound = parts.iter().map(|part| match part {
-                Part::Own => subject.user_id.clone().map(Bound::Own),
-                Part::Clause(policy) => Some(Bound::Clause(Arc::clone(policy), Arc::clone(subject))),
+                Part::Own => subject.user_id.clone().map_or(Bound::Nobody, Bound::Own),
+                Part::Clause(policy) => Bound::Clause(Arc::clone(policy), Arc::clone(subject)),
             });
-            bound.collect::<Option<Vec<Bound>>>()
+            bound.collect::<Vec<Bound>>()
         };
-        Some(Rule { rows: bound(rows)?, check: bound(check)?, listed })
+        Rule { rows: bound(rows), check: bound(check), listed }
+    }
+
+    /// Whether it reaches no row, because nobody owns rows by it.
+    pub(super) fn reaches_nothing(&self) -> bool {
+        self.rows.contains(&Bound::Nobody)
     }
 
     /// Whether it gives everything on every row.
@@ -342,30 +359,28 @@ impl Rule {
         conjuncts(&self.check)
     }
 
-    /// What both give; `None` if they are for rows of different actors.
-    fn and(&self, other: &Rule) -> Option<Rule> {
+    /// What both give.
+    fn and(&self, other: &Rule) -> Rule {
         let joined = |one: &[Bound], two: &[Bound]| {
             let mut parts = one.to_vec();
             for part in two {
                 let is_foreign = |known: &Bound| matches!((known, part), (Bound::Own(one), Bound::Own(two)) if one != two);
-                if parts.iter().any(is_foreign) {
-                    return None;
-                }
+                let part = if parts.iter().any(is_foreign) { &Bound::Nobody } else { part };
                 if !parts.contains(part) {
                     parts.push(part.clone());
                 }
             }
-            Some(parts)
+            parts
         };
-        let (rows, check) = (joined(&self.rows, &other.rows)?, joined(&self.check, &other.check)?);
-        Some(Rule { rows, check, listed: self.listed.and(&other.listed) })
+        let (rows, check) = (joined(&self.rows, &other.rows), joined(&self.check, &other.check));
+        Rule { rows, check, listed: self.listed.and(&other.listed) }
     }
 
     /// The same as a grant without actions.
     pub(super) fn grant(&self, resource: &str) -> Grant {
         let clauses = |parts: &[Bound]| {
             let clause = |part: &Bound| match part {
-                Bound::Own(_) => None,
+                Bound::Own(_) | Bound::Nobody => None,
                 Bound::Clause(policy, _) => Some(policy.clause.clone()),
             };
             Clause::all(parts.iter().filter_map(clause).collect())
@@ -382,6 +397,7 @@ impl Rule {
         let condition = |parts: &[Bound]| {
             let read = parts.iter().map(|part| match part {
                 Bound::Own(actor) => Some(own_rows(object, actor)),
+                Bound::Nobody => Some(Condition::FALSE),
                 Bound::Clause(policy, subject) => ground.read(object, &policy.clause, subject),
             });
             read.collect::<Option<Vec<Condition>>>().map(Condition::all)
@@ -394,10 +410,13 @@ impl Rule {
 const RULES_MAX: usize = 50;
 /// The conjunct of rows that the caller created.
 const OWN: &str = "own";
+/// A conjunct that no grant has.
+const NOBODY: &str = "nobody";
 
 fn conjuncts(parts: &[Bound]) -> BTreeSet<&str> {
     let of = |part| match part {
         &Bound::Own(_) => vec![OWN],
+        &Bound::Nobody => vec![NOBODY],
         Bound::Clause(policy, _) => policy.conjuncts.iter().map(String::as_str).collect(),
     };
     parts.iter().flat_map(of).collect()
@@ -459,22 +478,34 @@ impl Decision {
     }
 
     /// What a reader by this decision knows of an object; `None` if they read every cell of the rows that they reach.
-    pub fn known(&self, registry: &Registry, object: &Object) -> Option<Known> {
-        let Decision::Rules(rules) = self else { return None };
-        let reads_all = |rule: &Rule| rule.listed.read.is_all();
-        match rules.iter().all(reads_all) || rules.iter().any(|rule| rule.rows.is_empty() && reads_all(rule)) {
-            true => None,
-            false => Some(Known::of(registry, object, rules.iter().map(|rule| &rule.listed.read))),
-        }
+    pub fn known(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
+        self.known_by(ground, object, |rule| &rule.listed.read, |rule| rule.rows.is_empty())
     }
 
     /// The fields of an object that a writer by this decision may name; `None` for all of them.
-    pub fn writable(&self, registry: &Registry, object: &Object) -> Option<Known> {
+    pub fn writable(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
+        self.known_by(ground, object, |rule| &rule.listed.write, |_| true)
+    }
+
+    /// A rule that `is_enough` tells everything if it lists every field.
+    fn known_by(
+        &self,
+        ground: &Ground<'_>,
+        object: &Object,
+        lists: impl Fn(&Rule) -> &Lists,
+        is_enough: impl Fn(&Rule) -> bool,
+    ) -> Option<Known> {
         let Decision::Rules(rules) = self else { return None };
-        match rules.iter().any(|rule| rule.listed.write.is_all()) {
-            true => None,
-            false => Some(Known::of(registry, object, rules.iter().map(|rule| &rule.listed.write))),
+        if rules.iter().all(|rule| lists(rule).is_all()) {
+            return None;
         }
+        let numbers = ground.shapes.numbers(ground.registry, object);
+        let mut rules = rules.iter().filter(|rule| rule.listed.has_meaning(&numbers));
+        if rules.clone().any(|rule| is_enough(rule) && lists(rule).is_all()) {
+            return None;
+        }
+        let lists: Vec<&Lists> = rules.by_ref().map(&lists).collect();
+        Some(Known::of(object, &numbers, &lists))
     }
 
     /// Whether it reaches every row, with no condition on what it leaves.
@@ -498,7 +529,7 @@ impl Decision {
             (one, two) => {
                 let others = two.rules();
                 let mut both: Vec<Rule> = Vec::new();
-                for rule in one.rules().iter().flat_map(|rule| others.iter().filter_map(|other| rule.and(other))) {
+                for rule in one.rules().iter().flat_map(|rule| others.iter().map(|other| rule.and(other))) {
                     if !both.contains(&rule) {
                         both.push(rule);
                     }
@@ -523,7 +554,7 @@ impl Decision {
     pub fn has_all_of(&self, other: &Decision) -> bool {
         match (self, other) {
             (Decision::Rows(_), Decision::Rows(_)) => self.and(other) == *other,
-            _ => other.rules().iter().all(|rule| self.has_rule(rule)),
+            _ => other.rules().iter().all(|rule| rule.reaches_nothing() || self.has_rule(rule)),
         }
     }
 
@@ -569,15 +600,17 @@ impl Decision {
 
     /// The decision on the rows of `object`.
     pub fn on(self, ground: &Ground<'_>, object: &Arc<Object>) -> Access {
-        let known = self.known(ground.registry, object);
+        let known = self.known(ground, object);
         let rules = match self {
             Decision::Rows(scope) => return Access::new(scope, None),
             Decision::Rules(rules) => rules,
         };
+        let numbers = ground.shapes.numbers(ground.registry, object);
         // What is beyond the bound gives nothing, so that no statement grows without one.
         let read: Vec<(Condition, Condition, &Listed)> = rules
             .iter()
             .take(RULES_MAX)
+            .filter(|rule| rule.listed.has_meaning(&numbers))
             .filter_map(|rule| rule.on(ground, object).map(|(rows, leaves)| (rows, leaves, &rule.listed)))
             .collect();
         let reached = |by: &dyn Fn(&Listed) -> bool| {
@@ -586,19 +619,9 @@ impl Decision {
         let all = reached(&|_| true);
         let scope = Scope::of(all.clone(), object);
         if let Some(known) = known {
-            let shown = ground.shapes.object(ground.registry, object, &known);
-            let cell = |place: usize| {
-                let column = &object.columns[place];
-                if column.name == system::ID {
-                    return None;
-                }
-                let token = number_of_column(object, column);
-                let readable = reached(&|listed| listed.read.lists(&token));
-                (readable != all).then_some(readable)
-            };
-            let places = shown.columns.iter().filter_map(|column| object.column_index(&column.name));
-            let cells = places.map(|place| (place, cell(place))).collect();
-            let seen = Seen { object: shown, whole: Arc::clone(object), rows: scope, cells };
+            let shown = ground.shapes.to_read(ground.registry, object, &known);
+            let readable = |number: &str| Some(reached(&|listed| listed.read.list(number))).filter(|readable| *readable != all);
+            let seen = Seen::new((shown, Arc::clone(object)), scope, &numbers, readable);
             return Access::new(Scope::Seen(Arc::new(seen)), None);
         }
         let checks: Vec<Check> = read

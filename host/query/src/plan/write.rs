@@ -133,16 +133,7 @@ impl UpsertPlan {
         id: uuid::Uuid,
         stamp: Stamp,
     ) -> Result<UpsertPlan> {
-        if !object.is_unique_target(target) {
-            return Err(Error::new(
-                Code::InvalidUpsertTarget,
-                format!(
-                    "`on_conflict` has to name a unique target of `{}`: {}.",
-                    object.name(),
-                    object.unique_target_names().join(" or ")
-                ),
-            ));
-        }
+        UpsertPlan::check_target(object, target)?;
         if let Some(missing) = target.iter().find(|name| !body.0.iter().any(|(given, _)| given == *name)) {
             return Err(Error::new(
                 Code::InvalidUpsertTarget,
@@ -169,6 +160,19 @@ impl UpsertPlan {
         let overwrites = writable(object, body, &mut Vec::new()).into_iter().map(|(index, _)| index).collect();
         let target = target.iter().map(|name| column_index(object, name)).collect::<Result<_>>()?;
         Ok(UpsertPlan { create, target, overwrites, scope: may_update.scope().clone(), stamp })
+    }
+
+    /// Makes sure that columns are a unique target of an object, as far as its caller knows it.
+    ///
+    /// # Errors
+    /// `invalid_upsert_target`, with the targets that there are.
+    pub fn check_target(object: &Object, target: &[String]) -> Result<()> {
+        if object.is_unique_target(target) {
+            return Ok(());
+        }
+        let names = object.unique_target_names().join(" or ");
+        let message = format!("`on_conflict` has to name a unique target of `{}`: {names}.", object.name());
+        Err(Error::new(Code::InvalidUpsertTarget, message))
     }
 
     /// Whether a record that conflicts can be there at all: null equals nothing.

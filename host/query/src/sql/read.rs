@@ -9,7 +9,7 @@ use super::param::{Param, Statement};
 use super::related::{Page, is_in_order_of_index};
 use super::search::trigram_query;
 use super::write::link_sides;
-use super::writer::Writer;
+use super::writer::{Lead, Place, Writer};
 use crate::Condition;
 use crate::access::Scope;
 use crate::aggregate::{AggregatePlan, Function};
@@ -255,7 +255,12 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let columns = plan.columns.iter().chain(&plan.hidden);
     let columns: Vec<String> = columns.map(|index| format!("{table}.{}", quote(&object.columns[*index].name))).collect();
     let columns = columns.join(", ");
-    let source = writer.source(object, &plan.scope, None);
+    let among = |column: &str| dialect.among(column, &list);
+    let lead: Option<Lead<'_>> = match plan.shape {
+        RelationShape::Reverse { column, .. } => Some((column, &among)),
+        RelationShape::Forward { .. } | RelationShape::Linked { .. } => None,
+    };
+    let source = writer.source_led_by(object, &plan.scope, None, lead);
     let (from, test, near) = match plan.shape {
         RelationShape::Forward { .. } => (source, dialect.among("\"id\"", &list), None),
         RelationShape::Reverse { column, .. } => (source, dialect.among(&quote(&object.columns[column].name), &list), None),
@@ -270,6 +275,13 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
         }
     };
     let mut tests = vec![test];
+    if let (Some(near), Some((owner, rows))) = (&near, &plan.near) {
+        let place = Place::inside(owner, "svc_near");
+        let owned = writer.scope_at(&place, rows);
+        writer.related_tables += 1;
+        let owned = if owned.is_empty() { String::new() } else { format!(" AND {}", owned.join(" AND ")) };
+        tests.push(format!("EXISTS (SELECT 1 FROM {} AS svc_near WHERE svc_near.\"id\" = {near}{owned})", quote(owner.name())));
+    }
     tests.extend(writer.scope(object, &plan.scope));
     let and = |column: Option<&str>| column.map(|column| format!(", {column}")).unwrap_or_default();
     match dialect {

@@ -21,7 +21,7 @@ use blockbase_schema::{ColumnType, Object, RelationShape, Value, system};
 
 use super::param::Param;
 use super::write::link_sides;
-use super::writer::{Place, Writer};
+use super::writer::{Lead, Place, Writer};
 use crate::access::Scope;
 use crate::condition::{Condition, Quantifier, Related};
 use crate::ddl::link_table;
@@ -229,7 +229,7 @@ impl Writer {
     /// take rows away. Without a row it is null, as it is if the row has no key. Nothing is equal to null, and every key is distinct
     /// from it. A foreign key that is null leads to no row, so it meets what is negated.
     fn compared(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
-        let key = outer_key(place, related);
+        let key = self.outer_key(place, related);
         let found = self.by(Way::ByRow, |writer| writer.keys(related, condition));
         match (negated, related.shape) {
             (false, _) => format!("{key} = ({found})"),
@@ -242,7 +242,7 @@ impl Writer {
 
     /// By list. A list that is looked through for absence must not contain null, which is neither equal to a key nor unequal.
     fn listed(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
-        let key = outer_key(place, related);
+        let key = self.outer_key(place, related);
         let list = self.keys(related, condition);
         match (negated, related.shape) {
             (false, _) => format!("{key} IN ({list})"),
@@ -251,13 +251,14 @@ impl Writer {
             (true, RelationShape::Reverse { column, .. }) if !related.object.columns[column].required => {
                 format!("{key} NOT IN (SELECT svc_key FROM ({list}) WHERE +svc_key IS NOT NULL)")
             }
+            (true, shape) if self.masked_links(place, shape).is_some() => format!("({key} IS NULL OR {key} NOT IN ({list}))"),
             (true, _) => format!("{key} NOT IN ({list})"),
         }
     }
 
     /// `SELECT …`: the keys, called `svc_key`, of the related rows that meet a condition. They are what [`outer_key`] is compared with.
     fn keys(&mut self, related: &Related, condition: &Condition) -> String {
-        let (source, alias, revision) = self.related_table(related);
+        let (source, alias, revision) = self.related_table(related, None);
         let (key, from) = match related.shape {
             RelationShape::Forward { .. } => (format!("{alias}.\"id\""), source),
             RelationShape::Reverse { column, .. } => (format!("{alias}.{}", quote(&related.object.columns[column].name)), source),
@@ -286,7 +287,7 @@ impl Writer {
     /// Whether an image of a record leads to related rows: the row of its foreign key is there, or the record itself if rows or links
     /// lead to it.
     fn leads_on(&mut self, place: &Place<'_>, related: &Related) -> String {
-        let key = outer_key(place, related);
+        let key = self.outer_key(place, related);
         let (target, absent) = match related.shape {
             RelationShape::Forward { .. } => (&*related.object, format!("{key} IS NULL OR ")),
             RelationShape::Reverse { .. } | RelationShape::Linked { .. } => (place.object, String::new()),
@@ -298,8 +299,14 @@ impl Writer {
 
     /// By row.
     fn exists(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
-        let (source, alias, revision) = self.related_table(related);
-        let key = outer_key(place, related);
+        let key = self.outer_key(place, related);
+        let equals_key = |column: &str| format!("{column} = {key}");
+        let lead: Option<Lead<'_>> = match related.shape {
+            // Inside, a table of the same name hides the one that the key is of.
+            RelationShape::Reverse { column, .. } if place.table != quote(related.object.name()) => Some((column, &equals_key)),
+            RelationShape::Forward { .. } | RelationShape::Reverse { .. } | RelationShape::Linked { .. } => None,
+        };
+        let (source, alias, revision) = self.related_table(related, lead);
         let (from, link) = match related.shape {
             RelationShape::Forward { .. } => (source, format!("{alias}.\"id\" = {key}")),
             RelationShape::Reverse { column, .. } => {
@@ -332,16 +339,25 @@ impl Writer {
         format!("{not}EXISTS (SELECT{revision} 1 FROM {from} WHERE {link}{tests})")
     }
 
+    /// The column that leads from a row to the related rows, as a subquery names it.
+    fn outer_key(&self, place: &Place<'_>, related: &Related) -> String {
+        match related.shape {
+            RelationShape::Forward { column } => place.outside(&place.object.columns[column].name),
+            RelationShape::Reverse { .. } => place.outside(system::ID),
+            RelationShape::Linked { .. } => self.masked_links(place, related.shape).unwrap_or_else(|| place.outside(system::ID)),
+        }
+    }
+
     /// What stands behind FROM for related rows, the name that they have in this place, and on Postgres the object's number and
     /// revision as [`Writer::new`] writes them.
-    fn related_table(&mut self, related: &Related) -> (String, String, String) {
+    fn related_table(&mut self, related: &Related, lead: Option<Lead<'_>>) -> (String, String, String) {
         self.related_tables += 1;
         let revision = match self.dialect {
             Dialect::Sqlite => String::new(),
             Dialect::Postgres => format!(" /* {}.{} */", related.object.id, related.object.revision),
         };
         let alias = format!("svc_related_{}", self.related_tables);
-        (self.source(&related.object, &related.scope, Some(&alias)), alias, revision)
+        (self.source_led_by(&related.object, &related.scope, Some(&alias), lead), alias, revision)
     }
 }
 
@@ -364,14 +380,6 @@ fn key_of(object: &Object, related: &Related) -> String {
     match related.shape {
         RelationShape::Forward { column } => quote(&object.columns[column].name),
         RelationShape::Reverse { .. } | RelationShape::Linked { .. } => quote(system::ID),
-    }
-}
-
-/// The same as a subquery names it.
-fn outer_key(place: &Place<'_>, related: &Related) -> String {
-    match related.shape {
-        RelationShape::Forward { column } => place.outside(&place.object.columns[column].name),
-        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => place.outside(system::ID),
     }
 }
 

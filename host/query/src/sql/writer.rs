@@ -1,6 +1,8 @@
 //! Writes the parts of statements: columns, tests, the row policy, bound values.
 
-use blockbase_schema::{Column, ColumnType, Object, Value, system};
+use std::sync::Arc;
+
+use blockbase_schema::{Column, ColumnType, Object, RelationShape, Value, system};
 
 use super::param::{Param, Statement};
 use super::related::Way;
@@ -25,16 +27,24 @@ pub(super) struct Writer {
     /// Whether the row that is judged is an image of a record, which may be gone by now.
     pub(super) judges_image: bool,
     /// The names under which the statement has rows of which not every cell can be read.
-    seen: Vec<String>,
+    seen: Vec<(String, Arc<Seen>)>,
     /// Tables that the statement makes before it begins: a name and a SELECT each. Only on SQLite.
     tables: Vec<(&'static str, String)>,
+}
+
+/// A column that leads to rows, and what is asked of it, with its name in SQL.
+pub(super) type Lead<'a> = (usize, &'a dyn Fn(&str) -> String);
+
+/// The name of the column by which links are found of which not all can be read.
+fn link_column(relationship_id: i64, is_source: bool) -> String {
+    format!("svc_link_{relationship_id}_{}", if is_source { "source" } else { "target" })
 }
 
 /// Whose columns a condition names, and how.
 pub(super) struct Place<'a> {
     pub(super) object: &'a Object,
     /// The table's name in the statement.
-    table: String,
+    pub(super) table: String,
     /// Whether columns need the table's name.
     is_inside: bool,
 }
@@ -226,16 +236,28 @@ impl Writer {
         self.sql.push_str(&format!(") AS svc_name_{number}"));
     }
 
-    /// What stands behind FROM for the rows of a scope, under the object's name or under `alias`. The tests of the scope belong to
-    /// WHERE, but for rows of which not every cell can be read: there they are inside, and all else is asked of what can be read.
+    /// What stands behind FROM for the rows of a scope, under the object's name or under `alias`. Tests of the scope belong to WHERE. If
+    /// not every cell of the rows can be read, they stand here, because WHERE tests only what can be read.
     pub(super) fn source(&mut self, object: &Object, scope: &Scope, alias: Option<&str>) -> String {
+        self.source_led_by(object, scope, alias, None)
+    }
+
+    /// The same where a column of the object leads to the rows: its place, and what is asked of it. An index finds rows by the column
+    /// itself, and not by what can be read of it.
+    pub(super) fn source_led_by(
+        &mut self,
+        object: &Object,
+        scope: &Scope,
+        alias: Option<&str>,
+        lead: Option<Lead<'_>>,
+    ) -> String {
         let name = quote(object.name());
         match (scope, alias) {
             (Scope::Seen(seen), alias) => {
-                let rows = self.seen_rows(seen);
+                let rows = self.seen_rows(seen, lead);
                 let alias = alias.unwrap_or(&name).to_owned();
                 let source = format!("({rows}) AS {alias}");
-                self.seen.push(alias);
+                self.seen.push((alias, Arc::clone(seen)));
                 source
             }
             (_, Some(alias)) => format!("{name} AS {alias}"),
@@ -244,27 +266,51 @@ impl Writer {
     }
 
     /// `SELECT …`: the rows, with null in the cells that cannot be read.
-    fn seen_rows(&mut self, seen: &Seen) -> String {
+    fn seen_rows(&mut self, seen: &Seen, lead: Option<Lead<'_>>) -> String {
         let place = Place::qualified(&seen.whole);
+        // Each condition once, however many cells it is for.
+        let mut written: Vec<(*const Condition, String)> = Vec::new();
+        let mut readable = |writer: &mut Writer, condition: &Arc<Condition>, value: &str, name: &str| {
+            let known = written.iter().find(|(known, _)| *known == Arc::as_ptr(condition)).map(|(_, test)| test.clone());
+            let test = known.unwrap_or_else(|| {
+                let test = writer.by(Way::ByRow, |writer| writer.condition(&place, condition));
+                written.push((Arc::as_ptr(condition), test.clone()));
+                test
+            });
+            format!("CASE WHEN {test} THEN {value} END AS {}", quote(name))
+        };
         let mut cells = Vec::with_capacity(seen.cells.len() + 2);
-        for (index, readable) in &seen.cells {
+        for (index, condition) in &seen.cells {
             let name = &seen.whole.columns[*index].name;
             let value = place.outside(name);
-            cells.push(match readable {
+            cells.push(match condition {
                 None => value,
-                Some(condition) => {
-                    let test = self.by(Way::ByRow, |writer| writer.condition(&place, condition));
-                    format!("CASE WHEN {test} THEN {value} END AS {}", quote(name))
-                }
+                Some(condition) => readable(self, condition, &value, name),
             });
+        }
+        for (relationship_id, is_source, condition) in seen.masked_links() {
+            let id = place.outside(system::ID);
+            cells.push(readable(self, condition, &id, &link_column(relationship_id, is_source)));
         }
         cells.push(format!("{}.{VERSION_COLUMN}", quote(seen.whole.name())));
         if self.dialect == Dialect::Sqlite {
             cells.push(format!("{}.svc_rowid", quote(seen.whole.name())));
         }
-        let tests = self.by(Way::ByRow, |writer| writer.scope(&seen.whole, &seen.rows));
+        let mut tests = self.by(Way::ByRow, |writer| writer.scope(&seen.whole, &seen.rows));
+        if let Some((column, test)) = lead
+            && let Some((index, Some(_))) = seen.cells.get(column)
+        {
+            tests.push(test(&place.outside(&seen.whole.columns[*index].name)));
+        }
         let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
         format!("SELECT {} FROM {}{tests}", cells.join(", "), quote(seen.whole.name()))
+    }
+
+    /// The column of the rows at `place` by which links are found, if not all of their links can be read. It is null where they cannot.
+    pub(super) fn masked_links(&self, place: &Place<'_>, shape: RelationShape) -> Option<String> {
+        let RelationShape::Linked { relationship_id, is_source } = shape else { return None };
+        let (_, seen) = self.seen.iter().rev().find(|(alias, _)| *alias == place.table)?;
+        seen.readable_links(shape).map(|_| place.outside(&link_column(relationship_id, is_source)))
     }
 
     pub(super) fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
@@ -280,7 +326,7 @@ impl Writer {
             }
             Scope::Where(condition) => vec![self.condition(place, condition)],
             // The tests are inside of what `source` has written under this name.
-            Scope::Seen(_) if self.seen.contains(&place.table) => Vec::new(),
+            Scope::Seen(_) if self.seen.iter().any(|(alias, _)| *alias == place.table) => Vec::new(),
             // A statement that does not read by `source` must not find what it would show whole.
             Scope::Nothing | Scope::Seen(_) => vec!["1 = 0".to_owned()],
         }

@@ -45,7 +45,7 @@ struct Key {
     blocks_version: i64,
     objects: Vec<(String, bool)>,
     actions: Vec<(String, usize)>,
-    limits: [KnownObjects; 3],
+    limits: [Arc<KnownObjects>; 3],
 }
 
 impl Key {

@@ -106,8 +106,8 @@ pub(super) async fn change_many(
     if ids.is_empty() || change.assignments.is_empty() {
         return Ok(ids);
     }
-    check_set_references(connection, context, object, change).await?;
     context.changes(connection, object, access, &ids).await?;
+    check_set_references(connection, context, object, change).await?;
     let mut after = match connection.dialect() == Dialect::Postgres && !adds_to_unique(object, change) {
         true => change_together(connection, object, change, &ids).await?,
         false => None,

@@ -1,8 +1,9 @@
 //! What an engine's refusal of a write means, said the same on both.
 
+use blockbase_query::ddl::unique_index_columns;
 use blockbase_query::plan::{Assignment, CreatePlan};
-use blockbase_query::{Action, KnownObjects, Scope, sql};
-use blockbase_schema::{Code, Column, Error, Object, Result, Value};
+use blockbase_query::{Action, Scope, sql};
+use blockbase_schema::{Code, Error, Object, Result, Value};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
@@ -85,34 +86,27 @@ pub(super) async fn explained(
                 let statement = sql::duplicate(dialect, object, &known, besides);
                 if connection.fetch_rows(statement).await.is_ok_and(|rows| !rows.is_empty()) {
                     let columns = target.iter().map(|index| object.columns[*index].name.clone()).collect();
-                    return without_hidden(context, object, DbError::Unique { columns, index: None }.on(object));
+                    let error = DbError::Unique { columns, index: None };
+                    return without_hidden(context, object, error).unwrap_or_else(|error| error.on(object));
                 }
             }
         }
         _ => {}
     }
-    without_hidden(context, object, error.on(object))
+    without_hidden(context, object, error).unwrap_or_else(|error| error.on(object))
 }
 
-/// The same without the names of columns that the caller does not know.
-fn without_hidden(context: &WriteContext, object: &Object, error: Error) -> Error {
-    let caller = &context.caller;
-    if error.code != Code::UniqueViolation || !caller.has_fields() {
-        return error;
-    }
-    let registry = &context.registry;
-    let known = [
-        (Action::Read, caller.known_objects(registry)),
-        (Action::Create, caller.writable_objects(registry, Action::Create)),
-        (Action::Update, caller.writable_objects(registry, Action::Update)),
-    ];
-    let lists = |known: &KnownObjects, column: &Column| known.get(&object.id).is_none_or(|known| known.has(object, &column.name));
-    let is_known =
-        |column: &Column| known.iter().any(|(action, known)| caller.may(object.name(), *action) && lists(known, column));
-    let is_named = |column: &Column| error.message.contains(&format!("`{}`", column.name));
-    match object.columns.iter().any(|column| is_named(column) && !is_known(column)) {
-        true => Error::new(Code::UniqueViolation, "A record with these values exists already."),
-        false => error,
+/// A conflict of values, without the names of columns that the caller does not know; the error itself if there is nothing to hide.
+fn without_hidden(context: &WriteContext, object: &Object, error: DbError) -> std::result::Result<Error, DbError> {
+    let DbError::Unique { columns, index } = &error else { return Err(error) };
+    let of_index = || index.as_deref().map(|index| unique_index_columns(object, index)).unwrap_or_default();
+    let columns = if columns.is_empty() { of_index() } else { columns.clone() };
+    match columns.iter().all(|column| context.caller.may_name(&context.ground(), object, column)) {
+        true => Err(error),
+        false => {
+            let message = format!("A record of `{}` with these values exists already.", object.name());
+            Ok(Error::new(Code::UniqueViolation, message))
+        }
     }
 }
 

@@ -79,12 +79,14 @@ async fn update(
     let Some(before) = before else { return Ok(WriteAnswer::Missing) };
     // Of several writes in one transaction, each keeps its answer and its event.
     context.touched.count(1, before.bytes())?;
+    if !change.assignments.is_empty() {
+        context.changes(connection, object, access, &[target.id]).await?;
+    }
     let version = check_condition(&context.etags, condition, object, target.id, &before)?;
     if change.assignments.is_empty() {
         return Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, before)?));
     }
     check_set_references(connection, context, object, &change).await?;
-    context.changes(connection, object, access, &[target.id]).await?;
     let after = match connection.fetch_record(sql::update(dialect, &target, &change, version), &object.columns).await {
         Ok(after) => after,
         Err(error) => return Err(explained_change(connection, context, &target, &change, &before, error).await),
