@@ -339,8 +339,10 @@ impl Permissions {
         if conditional.is_empty() {
             return own.map(Decision::Rows);
         }
-        let rules =
-            conditional.into_iter().map(|given| Rule::of(&given.rows, &given.check, given.listed.on(action), &self.subject));
+        let rules = conditional
+            .into_iter()
+            .map(|given| Rule::of(&given.rows, &given.check, given.listed.on(action), &self.subject))
+            .filter(Rule::says_something);
         let rules: Vec<Rule> = own.iter().flat_map(Rule::of_scope).chain(rules).collect();
         Some(match rules.iter().any(Rule::is_whole) {
             true => Decision::Rows(Scope::All),

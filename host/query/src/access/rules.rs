@@ -318,6 +318,11 @@ impl Rule {
         Rule { rows: bound(rows), check: bound(check), listed }
     }
 
+    /// Whether it says something: which rows are reached, or which fields are known.
+    pub(super) fn says_something(&self) -> bool {
+        !self.reaches_nothing() || !self.listed.are_all()
+    }
+
     /// Whether it reaches no row, because nobody owns rows by it.
     pub(super) fn reaches_nothing(&self) -> bool {
         self.rows.contains(&Bound::Nobody)
@@ -530,7 +535,7 @@ impl Decision {
                 let others = two.rules();
                 let mut both: Vec<Rule> = Vec::new();
                 for rule in one.rules().iter().flat_map(|rule| others.iter().map(|other| rule.and(other))) {
-                    if !both.contains(&rule) {
+                    if rule.says_something() && !both.contains(&rule) {
                         both.push(rule);
                     }
                 }
