@@ -11,9 +11,7 @@ import { openApiQuery } from "./openapi";
 import { dataObjectsQuery, schemaQuery } from "./schema-live";
 import { useCan, usePermissions } from "./session";
 import type { Field, FieldType, Permissions, Relationship, Schema } from "./types";
-
-/** The platform's own object that a relationship may lead to. Its records are users. */
-export const USERS = "users";
+import { USERS, USERS_OBJECT } from "./users-object";
 
 export interface Reference {
   /** The relationship's name: `project` of the column `project_id`. */
@@ -90,13 +88,16 @@ export function relationsOf({ columns, links, reverse }: RecordShape): RelationK
 export const SYSTEM_COLUMNS = ["id", "created_at", "updated_at", "created_by", "updated_by"] as const;
 export type SystemColumn = (typeof SYSTEM_COLUMNS)[number];
 
+/** What the server keeps about every record of an object. About users it shows their id alone. */
+const systemOf = (object: string): SystemColumn[] => (object === USERS ? ["id"] : [...SYSTEM_COLUMNS]);
+
 export function columnLabel(column: Pick<Column, "name" | "label">): string {
   return column.label ?? column.name;
 }
 
 /** The shape of an object by the schema; undefined where there is no such object. */
-export function shapeOf(schema: Schema, name: string): RecordShape | undefined {
-  const found = schema.objects.find((object) => object.name === name);
+export function shapeOf(schema: Pick<Schema, "objects" | "relationships">, name: string): RecordShape | undefined {
+  const found = name === USERS ? USERS_OBJECT : schema.objects.find((object) => object.name === name);
   if (found === undefined) return undefined;
   const columns: Column[] = [...found.fields];
   const links: LinkKey[] = [];
@@ -127,7 +128,7 @@ export function shapeOf(schema: Schema, name: string): RecordShape | undefined {
     label: found.label ?? name,
     description: found.description,
     columns,
-    system: [...SYSTEM_COLUMNS],
+    system: systemOf(name),
     links,
     reverse,
     uniqueTogether: found.constraints?.uniqueTogether ?? [],
@@ -136,7 +137,7 @@ export function shapeOf(schema: Schema, name: string): RecordShape | undefined {
 
 /**
  * The shape with the fields that the grants of this person list for reading, or for creating a record. A field that no grant lists is
- * unknown to the server in their requests, so nothing may select it, sort by it or filter by it.
+ * unknown to the server in their requests, so nothing may select it, sort by it or filter by it. Users are not written as records.
  */
 export function shapeFor(shape: RecordShape, permissions: Permissions, use: "read" | "create" = "read"): RecordShape {
   const seen = new Map<string, ReturnType<typeof fieldRights>>();
@@ -145,7 +146,7 @@ export function shapeFor(shape: RecordShape, permissions: Permissions, use: "rea
     return seen.get(object)?.(of, name) ?? true;
   };
   const { object } = shape;
-  const marked = <Named extends Column | LinkKey>(each: Named, name: string): Named => (use === "create" || may(object, "update", name) ? each : { ...each, isReadOnly: true });
+  const marked = <Named extends Column | LinkKey>(each: Named, name: string): Named => (object !== USERS && (use === "create" || may(object, "update", name)) ? each : { ...each, isReadOnly: true });
   const columns = shape.columns.flatMap((column) => (may(object, use, column.name) ? [marked(column, column.name)] : []));
   const system = shape.system.filter((name) => may(object, "read", name));
   const kept = new Set<string>([...columns, ...system.map((name) => ({ name }))].map(({ name }) => name));
@@ -209,15 +210,18 @@ function fieldOf(name: string, described: JsonValue, shownDescription: JsonValue
   };
 }
 
+/** Of somebody who may not read the schema. */
+const NO_SCHEMA = { objects: [], relationships: [] };
+
 /** The shape by the OpenAPI document, for those who may use an object without reading the schema. */
 export function shapeByOpenApi(document: JsonObject, objects: string[], name: string): RecordShape | undefined {
   const schemas = member(document.components, "schemas");
   const shown = member(member(schemas, typeName(name)), "properties");
   const input = member(member(schemas, `${typeName(name)}CreateInput`), "properties") ?? member(member(schemas, `${typeName(name)}UpdateInput`), "properties");
-  if (!isJsonObject(shown)) return undefined;
+  if (!isJsonObject(shown)) return name === USERS ? shapeOf(NO_SCHEMA, USERS) : undefined;
   const requiredNames = member(member(schemas, `${typeName(name)}CreateInput`), "required");
   const isRequired = (field: string) => Array.isArray(requiredNames) && requiredNames.includes(field);
-  const objectOf = new Map(objects.map((object) => [`#/components/schemas/${typeName(object)}`, object]));
+  const objectOf = new Map([...objects, USERS].map((object) => [`#/components/schemas/${typeName(object)}`, object]));
   const single = (value: JsonValue) => {
     const options = member(value, "anyOf");
     const reference = Array.isArray(options) ? options.map((each) => member(each, "$ref")).find((each) => each !== undefined) : member(value, "$ref");
@@ -248,6 +252,8 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
       columns.push(target === undefined ? field : { ...field, reference: { relation, target, isOneToOne: false } });
     }
   }
+  // The document does not say all that is known of them.
+  if (name === USERS) return { ...shapeOf(NO_SCHEMA, USERS)!, columns: USERS_OBJECT.fields.filter((field) => field.name in shown), links, reverse };
   const title = member(member(schemas, typeName(name)), "title");
   const system = SYSTEM_COLUMNS.filter((each) => each in shown);
   return { object: name, label: typeof title === "string" ? title : name, columns, system, links, reverse, uniqueTogether: [] };

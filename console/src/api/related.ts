@@ -1,47 +1,51 @@
-/** Records of another object by a text that stands for them: for pickers, links and lists. Users are an object here too. */
+/** Records of another object by a text that stands for them: for pickers, links and lists. */
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
 import type { JsonObject } from "./json";
-import { USERS, displayColumn, displayValue, type Column, useRecordShape } from "./record-shape";
-import type { User } from "./types";
+import { displayColumn, displayValue, type Column, useRecordShape } from "./record-shape";
+import { allows, usePermissions } from "./session";
+import { USERS } from "./users-object";
 import { isUuid } from "./uuid";
 
 export interface Related {
   id: string;
   /** Undefined where only the id stands for it. */
   label?: string | undefined;
+  /** What tells it from others of the same label: the address of a user. */
+  note?: string | undefined;
 }
 
 const FOUND_MAX = 20;
+/** What the label and the note of a user are made of, as far as somebody may read it. */
+const OF_USERS = ["name", "email"];
 
-export function relatedOf(record: JsonObject, columns: Column[] | undefined): Related {
-  return { id: String(record.id), label: columns === undefined ? undefined : displayValue(record, columns) };
+export function relatedOf(object: string, record: JsonObject, columns: Column[] | undefined): Related {
+  const label = columns === undefined ? undefined : displayValue(record, columns);
+  const id = String(record.id);
+  const address = object === USERS && typeof record.email === "string" && record.email !== "" ? record.email : undefined;
+  // A guest has no name.
+  if (label === undefined || label === address) return { id, label: label ?? address };
+  return { id, label, ...(address === undefined ? {} : { note: address }) };
 }
 
-const userOf = (user: User): Related => ({ id: user.id, label: user.name || user.email || undefined });
-
-/** The columns that a label needs. */
-export function selectOf(columns: Column[]): string {
+/** The columns that a label and its note need. */
+export function selectOf(object: string, columns: Column[]): string {
   const display = displayColumn(columns);
-  return display === undefined ? "id" : `id,${display}`;
+  const names = object === USERS ? OF_USERS.filter((name) => columns.some((column) => column.name === name)) : display === undefined ? [] : [display];
+  return ["id", ...names].join();
 }
 
 async function find(target: string, columns: Column[], term: string, signal: AbortSignal): Promise<Related[]> {
-  if (target === USERS) {
-    const users = await dataOf(api.GET("/api/v1/users", { params: { query: { search: term, pageSize: FOUND_MAX } }, signal }));
-    return users.map(userOf);
-  }
   const byId = isUuid(term.trim());
-  const query = { ...(byId ? { "id[eq]": term.trim() } : { search: term.trim() }), select: selectOf(columns), pageSize: FOUND_MAX, count: "none" };
+  const query = { ...(byId ? { "id[eq]": term.trim() } : { search: term.trim() }), select: selectOf(target, columns), pageSize: FOUND_MAX, count: "none" };
   const records = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: target }, query }, signal }));
-  return records.map((record) => relatedOf(record, columns));
+  return records.map((record) => relatedOf(target, record, columns));
 }
 
 /** The first records of `target` that match, newest first; an id finds its record. */
 export function useRelatedSearch(target: string, term: string, enabled: boolean) {
-  const shape = useRecordShape(target === USERS ? "" : target);
-  const columns = target === USERS ? [] : shape.data?.columns;
+  const columns = useRecordShape(target).data?.columns;
   return useQuery({
     queryKey: ["data", target, "related", "search", term],
     queryFn: ({ signal }) => find(target, columns ?? [], term, signal),
@@ -55,22 +59,22 @@ const relatedQuery = (target: string, id: string, columns: Column[] | undefined)
     queryKey: ["data", target, "related", id],
     queryFn: async ({ signal }): Promise<Related | null> => {
       try {
-        if (target === USERS) return userOf(await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal })));
-        return relatedOf(await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: target, id } }, signal })), columns);
+        return relatedOf(target, await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: target, id } }, signal })), columns);
       } catch (error) {
         // Gone, or not to be seen: the id has to stand for it.
         if (isApiError(error) && [403, 404].includes(error.status)) return null;
         throw error;
       }
     },
-    enabled: columns !== undefined,
     staleTime: 30_000,
   });
 
 /** The label of one record by its id; null where it is gone or not to be seen. */
 export function useRelated(target: string, id: string | null): Related | null | undefined {
-  const shape = useRecordShape(target === USERS ? "" : target);
-  const columns = target === USERS ? [] : shape.data?.columns;
-  const query = relatedQuery(target, id ?? "", columns);
-  return useQuery({ ...query, enabled: id !== null && id !== "" && columns !== undefined }).data;
+  const permissions = usePermissions();
+  const reads = allows(permissions, target, "read");
+  const columns = useRecordShape(target).data?.columns;
+  const isGiven = id !== null && id !== "";
+  const { data } = useQuery({ ...relatedQuery(target, id ?? "", columns), enabled: isGiven && reads && columns !== undefined });
+  return isGiven && permissions !== undefined && !reads ? null : data;
 }

@@ -3,6 +3,7 @@ import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query"
 import { api, dataOf, ok } from "./client";
 import { limitsFields } from "./field-lists";
 import type { Action, Me, Permissions } from "./types";
+import { USERS } from "./users-object";
 import { useViewAs } from "./view-as";
 
 export const meQuery = queryOptions({
@@ -43,6 +44,11 @@ export function usePermissions(): Permissions | undefined {
 export function useCan(resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   const isViewing = useViewAs() !== null;
   return allows(usePermissions(), resource, action, rows) && (action === "read" || !isViewing);
+}
+
+/** The same for the records of an object. Users are accounts: as records they are only read. */
+export function useCanRecords(object: string, action: Action, rows: "all" | "some" = "some"): boolean {
+  return useCan(object, action, rows) && (action === "read" || object !== USERS);
 }
 
 /** Removes what another person saw. Who is there, and what the instance is, stays known to the page. */

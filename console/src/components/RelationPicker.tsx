@@ -2,14 +2,16 @@ import { ActionIcon, Combobox, TextInput, Tooltip, useCombobox } from "@mantine/
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconArrowUpRight, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { type KeyboardEvent, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { messageOf } from "../api/errors";
 import type { JsonObject } from "../api/json";
-import { USERS, useRecordShape } from "../api/record-shape";
+import { useRecordShape } from "../api/record-shape";
 import { type Related, useRelated, useRelatedSearch } from "../api/related";
-import { useCan } from "../api/session";
+import { useCan, useCanRecords } from "../api/session";
+import { USERS, oneOf } from "../api/users-object";
 import { Id, shortId } from "./Id";
+import { RecordLink } from "./RecordLink";
+import { Ticked } from "./Ticked";
 import { useDescription } from "./useDescription";
 import classes from "./RelationPicker.module.css";
 
@@ -56,22 +58,24 @@ export function RelationPicker(props: RelationPickerProps) {
   const shape = useRecordShape(object);
   const target = props.target ?? shape.data?.columns.find(({ reference }) => reference?.relation === relation)?.reference?.target;
   const found = useRelated(target ?? "", target === undefined ? null : value);
+  const reads = useCan(target ?? "", "read");
   return (
     <div>
       <RelatedSearch
         {...props}
         target={target}
-        shown={value === null ? "" : (found?.label ?? value)}
+        shown={value === null ? "" : (found?.label ?? (reads ? value : shortId(value)))}
         onChoose={({ id }) => onChange(id)}
         onClear={clearable && value !== null && !disabled ? () => onChange(null) : undefined}
       />
       {!compact && value !== null && (
         <div className={classes.below}>
           <Id id={value} />
-          {target !== undefined && target !== USERS && found !== null && (
-            <Link to="/data/$object/$id" params={{ object: target, id: value }} className={classes.open}>
+          {found?.note !== undefined && <bdi>{found.note}</bdi>}
+          {target !== undefined && found !== null && (
+            <RecordLink object={target} id={value} className={classes.open}>
               Open <IconArrowUpRight size={12} aria-hidden="true" />
-            </Link>
+            </RecordLink>
           )}
           {found === null && <span>gone, or not for you to see</span>}
         </div>
@@ -123,10 +127,12 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
     },
   });
   const { dropdownOpened, selectFirstOption, resetSelectedOption } = box;
-  const search = useRelatedSearch(target ?? "", term, target !== undefined && box.dropdownOpened);
-  const mayCreate = useCan(target ?? "", "create") && target !== USERS && target !== undefined && !findsOnly;
+  const mayRead = useCan(target ?? "", "read");
+  const search = useRelatedSearch(target ?? "", term, target !== undefined && mayRead && box.dropdownOpened);
+  const mayCreate = useCanRecords(target ?? "", "create") && target !== undefined && !findsOnly;
   const found = search.data?.filter((each) => without?.has(each.id) !== true) ?? [];
-  const targetLabel = useRecordShape(target === undefined || target === USERS ? "" : target).data?.label ?? target ?? "";
+  const shape = useRecordShape(target ?? "").data;
+  const targetLabel = target === USERS ? oneOf(USERS) : (shape?.label ?? target ?? "");
   const choose = (chosen: Related) => {
     setTyped(null);
     setWaiting(false);
@@ -187,7 +193,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
             autoFocus={autoFocus}
             spellCheck={false}
             dir="auto"
-            placeholder={placeholder ?? `Search ${targetLabel}`}
+            placeholder={placeholder ?? `Search ${target === USERS ? USERS : targetLabel}`}
             value={typed ?? shown}
             onChange={(event) => {
               type(event.currentTarget.value);
@@ -235,10 +241,16 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
               <Combobox.Option key={each.id} value={each.id}>
                 <span className={classes.option}>
                   <bdi className={classes.optionText}>{each.label ?? <span className={classes.optionId}>without a name</span>}</bdi>
+                  {each.note !== undefined && <bdi className={classes.optionNote}>{each.note}</bdi>}
                   <span className={classes.optionId}>{shortId(each.id)}</span>
                 </span>
               </Combobox.Option>
             ))}
+            {target !== undefined && !mayRead && (
+              <div className={classes.note}>
+                <Ticked text={`You need \`read\` on \`${target}\` to choose here. Somebody who may update roles can give it to you.`} />
+              </div>
+            )}
             {search.isError && <div className={classes.error}>{messageOf(search.error)}</div>}
             {search.isSuccess && found.length === 0 && (
               <Combobox.Empty>{(typed ?? "") === "" ? `There is no ${targetLabel} to choose.` : `No ${targetLabel} matches.`}</Combobox.Empty>

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Decision, Grant, Ground, Known, KnownObjects, Permissions, Variables};
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result, USERS};
 use blockbase_store::UserRow;
 
 use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
@@ -293,6 +293,11 @@ impl Caller {
         self.decide(resource.as_ref(), action).is_some_and(|decision| decision.is_all())
     }
 
+    /// Whether the caller has a right on some records of an object. Users are not written as records.
+    pub fn may_data(&self, object: &str, action: Action) -> bool {
+        self.may(object, action) && (object != USERS || action == Action::Read)
+    }
+
     /// The resources that the caller's grants name.
     pub(crate) fn named_resources(&self) -> Vec<String> {
         self.rights().named_resources().map(str::to_owned).collect()
@@ -379,6 +384,9 @@ impl Caller {
     pub(crate) fn admit_to(&self, registry: &Registry, name: &str, action: Action) -> Result<(Arc<Object>, Decision)> {
         let object = registry.object(name);
         match (object, self.decide(name, action)) {
+            (Some(object), Some(_)) if object.is_users() && action != Action::Read => {
+                Err(Error::invalid_request("Users are not written as records. Change their accounts instead."))
+            }
             (Some(object), Some(decision)) => Ok((Arc::clone(object), decision)),
             (None, Some(_)) => Err(Error::unknown_object(name)),
             (None, None) if self.holds(Resource::Objects, Action::Read) => Err(Error::unknown_object(name)),

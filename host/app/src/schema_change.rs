@@ -252,13 +252,16 @@ impl App {
     pub fn object(&self, caller: &Caller, name: &str) -> Result<ObjectDefinition> {
         caller.require(Resource::Objects, Action::Read)?;
         let registry = self.registry();
-        registry.object(name).map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
+        let object = registry.object(name).filter(|object| !object.is_users());
+        object.map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
     }
 
     /// Names of the objects whose records the caller may read.
     pub fn readable_objects(&self, caller: &Caller) -> Vec<String> {
         let registry = self.registry();
-        registry.objects().map(|object| object.name().to_owned()).filter(|name| caller.may(name, Action::Read)).collect()
+        let users = registry.users().filter(|_| registry.leads_to_users());
+        let objects = registry.objects().chain(users).map(|object| object.name().to_owned());
+        objects.filter(|name| caller.may(name, Action::Read)).collect()
     }
 
     /// Creates an object with its table. It can be used as soon as this function returns.

@@ -104,6 +104,11 @@ impl View {
         self.registry.object(name).filter(|_| self.shows(name))
     }
 
+    /// An object whose records can be written. Users cannot, as records.
+    fn written(&self, name: &str) -> Option<&Arc<Object>> {
+        self.object(name).filter(|object| !object.is_users())
+    }
+
     /// The query with this name. Names of objects never clash, so a name leads to one query.
     pub(crate) fn query(&self, name: &str) -> Option<Root> {
         match name {
@@ -121,7 +126,7 @@ impl View {
     /// The mutation with this name.
     pub(crate) fn mutation(&self, name: &str) -> Option<Root> {
         let of = |prefix: &str, root: fn(Arc<Object>) -> Root| {
-            name.strip_prefix(prefix).and_then(|name| self.object(name)).cloned().map(root)
+            name.strip_prefix(prefix).and_then(|name| self.written(name)).cloned().map(root)
         };
         let found = of("create_", Root::Create)
             .or_else(|| of("update_", Root::Update))
@@ -133,7 +138,7 @@ impl View {
         // Comes last: if `task_many` is an object too, or an action has the name, that mutation keeps it.
         found.or_else(|| {
             let object = name.strip_prefix("update_")?.strip_suffix("_many")?;
-            self.object(object).cloned().map(Root::UpdateMany)
+            self.written(object).cloned().map(Root::UpdateMany)
         })
     }
 
@@ -149,7 +154,7 @@ impl View {
     fn links(&self, name: &str, prefix: &str, change: LinkChange) -> Option<Root> {
         let rest = name.strip_prefix(prefix)?;
         rest.match_indices('_').find_map(|(place, _)| {
-            let object = self.object(&rest[..place])?;
+            let object = self.written(&rest[..place])?;
             let key = &rest[place + 1..];
             let relation = self.registry.relation(object.name(), key)?;
             (matches!(relation.shape, RelationShape::Linked { .. }) && self.shows(&relation.related))

@@ -105,7 +105,7 @@ impl Tool {
 const EVERY_OBJECT: &str = "*";
 
 fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
-    needed.iter().all(|action| caller.may(resource, *action))
+    needed.iter().all(|action| caller.may_data(resource, *action))
 }
 
 /// Whether the caller may use a tool on objects that do not exist yet. If so, the tool is shown even if there are no objects.

@@ -18,5 +18,5 @@ pub use rows::{
 };
 pub use write::{
     any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
-    insert_params, referring, referring_ids, restamp, take_links, update, update_many, upsert,
+    insert_params, move_links, move_references, referring, referring_ids, restamp, take_links, update, update_many, upsert,
 };

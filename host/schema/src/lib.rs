@@ -34,7 +34,7 @@ pub use hint::{Hint, HintWords};
 pub use listed::{enumerated, table_rows};
 pub use name::{NAME_PATTERN, check_field_name, check_object_name, is_name, pascal_case};
 pub use number::{ExactJson, ExactNumber, is_double};
-pub use object::{Constraints, Object, ObjectDefinition, StoredObject};
+pub use object::{Constraints, Object, ObjectDefinition, StoredObject, USERS};
 pub use quote::{excerpt, excerpt_of, quoted};
 pub use registry::Registry;
 pub use relationship::{OnDelete, Reference, Relation, RelationShape, Relationship, RelationshipDefinition, RelationshipKind};

@@ -51,6 +51,11 @@ pub struct ObjectDefinition {
     pub indexes: Vec<Vec<String>>,
 }
 
+/// The name of the object whose records are the users of the service. It is also the resource of their permissions.
+pub const USERS: &str = "users";
+/// Its number. Those of all others begin with 1.
+const USERS_ID: i64 = 0;
+
 /// Most fields of one object. SQLite's own bound on columns is 2,000, on variables 32,766.
 const FIELDS_MAX: usize = 300;
 /// Most column groups of `uniqueTogether` or `indexes`.
@@ -204,6 +209,42 @@ impl Object {
             groups.retain(|group| group.iter().all(|name| by_name.contains_key(name)));
         }
         Object { id: self.id, revision: self.revision, definition, keys, columns, is_partial: false, by_name }
+    }
+
+    /// The users of the service as records, which relationships can lead to. They are read like the records of any object, and written
+    /// under `/api/v1/users` alone.
+    ///
+    /// # Errors
+    /// None for this definition.
+    pub(crate) fn users() -> Result<Object> {
+        let definition = serde_json::json!({
+            "name": USERS,
+            "label": "Users",
+            "description": "The users of the service.",
+            "fields": [
+                { "name": "name", "type": "text" },
+                { "name": "image", "type": "text" },
+                { "name": "email", "type": "email", "isUnique": true },
+            ],
+        });
+        let definition: ObjectDefinition = serde_json::from_value(definition).map_err(Error::internal)?;
+        let keys = vec![1, 2, 3];
+        let mut columns = vec![Column::system(system::ID)];
+        for (field, key) in definition.fields.iter().zip(&keys) {
+            columns.push(Column::of_field(field, *key)?);
+        }
+        let by_name = columns.iter().enumerate().map(|(place, column)| (column.name.clone(), place)).collect();
+        Ok(Object { id: USERS_ID, revision: 0, definition, keys, columns, is_partial: false, by_name })
+    }
+
+    /// Whether its records are the users of the service.
+    pub fn is_users(&self) -> bool {
+        self.id == USERS_ID
+    }
+
+    /// Whether there is an index for `search`. Users have none.
+    pub fn has_search_index(&self) -> bool {
+        self.is_searchable() && !self.is_users()
     }
 
     pub fn name(&self) -> &str {

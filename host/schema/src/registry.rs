@@ -1,12 +1,12 @@
 //! The registry snapshot: every object and relationship at one version. It never changes and is replaced as a whole.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::name::graphql_names;
-use crate::object::{Object, StoredObject};
+use crate::object::{Object, StoredObject, USERS};
 use crate::relationship::{OnDelete, Relation, RelationShape, Relationship, RelationshipKind};
 
 /// All objects of one schema version. A request keeps the snapshot that it began with.
@@ -15,12 +15,17 @@ pub struct Registry {
     /// Goes up by one with each change.
     pub version: i64,
     objects: BTreeMap<String, Arc<Object>>,
+    /// The users without the fields that a caller may not know, in a registry for such a caller.
+    known_users: Option<Arc<Object>>,
     relationships: Vec<Relationship>,
     /// Relations by object, in the order of the relationships.
     relations: HashMap<String, Vec<Relation>>,
     /// By object, the foreign keys that refer to it: the object with the column, and the column's index.
     referrers: HashMap<String, Vec<(Arc<Object>, usize)>>,
 }
+
+/// The users of the service. They are the same in each schema.
+static ALL_USERS: LazyLock<Option<Arc<Object>>> = LazyLock::new(|| Object::users().ok().map(Arc::new));
 
 /// Most objects of one service.
 const OBJECTS_MAX: usize = 2000;
@@ -40,7 +45,7 @@ impl Registry {
         for relationship in &relationships {
             let known = &relationship.definition;
             for name in [&known.source, &known.target] {
-                if !numbers.contains_key(name) {
+                if !numbers.contains_key(name) && name != USERS {
                     return Err(invalid(format!("The relationship `{}` names `{name}`, which is no object.", known.name)));
                 }
             }
@@ -51,6 +56,7 @@ impl Registry {
             registry.objects.insert(object.name().to_owned(), Arc::new(object));
         }
         registry.relate()?;
+        registry.check_users_can_go()?;
         registry.check_graphql_names()?;
         Ok(registry)
     }
@@ -84,7 +90,7 @@ impl Registry {
                 }
             }
             for (object, relation) in found {
-                let has_column = self.objects.get(object).is_some_and(|object| object.column(&relation.key).is_some());
+                let has_column = self.object(object).is_some_and(|object| object.column(&relation.key).is_some());
                 let relations = self.relations.entry(object.to_owned()).or_default();
                 if has_column || relations.iter().any(|other| other.key == relation.key) {
                     let what = if has_column { "field" } else { "relation key" };
@@ -113,7 +119,10 @@ impl Registry {
             ..Registry::default()
         };
         for object in reduced {
-            registry.objects.insert(object.name().to_owned(), object);
+            match object.is_users() {
+                true => registry.known_users = Some(object),
+                false => drop(registry.objects.insert(object.name().to_owned(), object)),
+            }
         }
         // Of names that do not clash, a part does not clash either.
         let _ = registry.relate();
@@ -123,10 +132,44 @@ impl Registry {
         registry
     }
 
+    /// Checks that nothing keeps a user from being deleted: no relationship restricts what goes along with one.
+    fn check_users_can_go(&self) -> Result<()> {
+        let mut going = vec![USERS];
+        let mut next = 0;
+        while let Some(name) = going.get(next).copied() {
+            next += 1;
+            let restricts = |known: &&Relationship| {
+                let definition = &known.definition;
+                let is_of_it = match definition.holder() {
+                    Some(_) => definition.referenced() == name,
+                    None => definition.involves(name),
+                };
+                is_of_it && definition.on_delete() == OnDelete::Restrict
+            };
+            if let Some(known) = self.relationships.iter().find(restricts) {
+                let message = format!(
+                    "Records of `{name}` are deleted along with a user, and `onDelete` of the relationship `{}` restricts that. Choose \
+                     cascade or set_null there.",
+                    known.definition.name
+                );
+                return Err(invalid(message));
+            }
+            for (holder, column) in self.referrers_of(name) {
+                let cascades =
+                    holder.columns[*column].reference.as_ref().is_some_and(|known| known.on_delete == OnDelete::Cascade);
+                if cascades && !going.contains(&holder.name()) {
+                    going.push(holder.name());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that names do not collide in GraphQL. All objects become fields and types of one GraphQL schema.
     fn check_graphql_names(&self) -> Result<()> {
         let mut taken: HashMap<String, &str> = HashMap::new();
-        for name in self.objects.keys() {
+        let users = self.leads_to_users().then_some(USERS);
+        for name in self.objects.keys().map(String::as_str).chain(users) {
             let linked: Vec<&str> = self
                 .relations_of(name)
                 .iter()
@@ -146,11 +189,25 @@ impl Registry {
         Ok(())
     }
 
+    /// The object of this name; `users` are one too.
     pub fn object(&self, name: &str) -> Option<&Arc<Object>> {
-        self.objects.get(name)
+        match name {
+            USERS => self.users(),
+            _ => self.objects.get(name),
+        }
     }
 
-    /// All objects, in the order of their names.
+    /// The users of the service.
+    pub fn users(&self) -> Option<&Arc<Object>> {
+        self.known_users.as_ref().or(ALL_USERS.as_ref())
+    }
+
+    /// Whether relationships lead to users.
+    pub fn leads_to_users(&self) -> bool {
+        !self.relations_of(USERS).is_empty()
+    }
+
+    /// All objects that people have defined, in the order of their names.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.objects.values()
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::name::{NAME_PATTERN, check_field_name};
+use crate::object::USERS;
 use crate::optional::optional;
 
 /// How many records each side can have.
@@ -78,6 +79,24 @@ impl RelationshipDefinition {
         let is_linked = self.kind == RelationshipKind::ManyToMany;
         if self.required && is_linked {
             return refuse(format!("`{}` is many_to_many, which cannot be required.", self.name));
+        }
+        if self.source == USERS || (self.target == USERS && self.kind == RelationshipKind::OneToMany) {
+            return refuse(format!(
+                "`{}`: `{USERS}` cannot have fields. It can only be the target of a reference or of links.",
+                self.name
+            ));
+        }
+        if self.target == USERS {
+            // Nothing keeps a user from being deleted, so each reference needs an answer to that.
+            if self.on_delete == Some(OnDelete::Restrict) {
+                return refuse(format!("`onDelete` of `{}` cannot be restrict: users can always be deleted.", self.name));
+            }
+            if self.required && self.on_delete != Some(OnDelete::Cascade) {
+                return refuse(format!("`{}` is required, so its `onDelete` has to be cascade.", self.name));
+            }
+            if !is_linked {
+                self.on_delete.get_or_insert(OnDelete::SetNull);
+            }
         }
         if self.on_delete == Some(OnDelete::SetNull) && (self.required || is_linked) {
             let why = if is_linked { "many_to_many; it has nothing to set to null" } else { "required" };

@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(13, "0013_administration.sql"),
     migration!(14, "0014_carry_overs.sql"),
     migration!(15, "0015_delivery_attempts.sql"),
+    migration!(16, "0016_users_as_data.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

@@ -5,4 +5,5 @@ pub(crate) mod differential;
 pub(crate) mod normalize;
 pub(crate) mod parity;
 pub(crate) mod policy;
+pub(crate) mod policy_grants;
 pub(crate) mod same_bytes;

@@ -9,6 +9,7 @@ import type { LiveEvent } from "../../api/types";
 import { Changes, type FieldChange } from "../../components/Changes";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
+import { RecordLink } from "../../components/RecordLink";
 import { Actor } from "../../components/Actor";
 import { SkeletonLines } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
@@ -118,9 +119,9 @@ function LinkedName({ target, id }: { target: string | null; id: string }) {
   if (target === null || related === null || related === undefined) return <Id id={id} />;
   return (
     <>
-      <Link to="/data/$object/$id" params={{ object: target, id }} dir="auto">
+      <RecordLink object={target} id={id} dir="auto">
         {related.label ?? id.slice(-8)}
-      </Link>{" "}
+      </RecordLink>{" "}
     </>
   );
 }

@@ -6,12 +6,14 @@ import { Suspense, lazy, useMemo, useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { usePendingDeletes } from "../../api/pending-deletes";
-import { USERS, type LinkKey, type RecordShape, type ReverseKey, useRecordShape } from "../../api/record-shape";
+import { type LinkKey, type RecordShape, type ReverseKey, useRecordShape } from "../../api/record-shape";
 import { changeLinks } from "../../api/records";
 import { type Related, relatedOf, selectOf } from "../../api/related";
-import { useCan } from "../../api/session";
+import { useCan, useCanRecords } from "../../api/session";
+import { USERS, oneOf } from "../../api/users-object";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
+import { RecordLink } from "../../components/RecordLink";
 import { RelatedSearch } from "../../components/RelationPicker";
 import { SkeletonLines } from "../../components/Skeleton";
 import { failed, told } from "../../components/toast";
@@ -33,10 +35,14 @@ export function LinksTab({ shape, id, readOnly }: LinksTabProps) {
   if (shape.links.length === 0 && shape.reverse.length === 0)
     return (
       <p className={classes.sectionNote}>
-        Nothing is linked to a {shape.label}, and no object refers to it. Relationships are made under{" "}
-        <Link to="/objects/$object" params={{ object: shape.object }}>
-          Objects
-        </Link>
+        Nothing is linked to a {shape.object === USERS ? oneOf(USERS) : shape.label}, and no object refers to it. Relationships are made under{" "}
+        {shape.object === USERS ? (
+          <Link to="/objects">Objects</Link>
+        ) : (
+          <Link to="/objects/$object" params={{ object: shape.object }}>
+            Objects
+          </Link>
+        )}
         .
       </p>
     );
@@ -56,7 +62,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
   const { key, target } = link;
   const mayLink = !readOnly && link.isReadOnly !== true;
   const cache = useQueryClient();
-  const targetShape = useRecordShape(target === USERS ? "" : target);
+  const targetShape = useRecordShape(target);
   const readsTarget = useCan(target, "read");
   const [page, setPage] = useState(0);
   const queryKey = ["record-links", shape.object, id, key];
@@ -70,7 +76,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
   });
   const labels = useMemo((): Related[] => {
     const columns = targetShape.data?.columns;
-    return (query.data ?? []).map((record) => (target === USERS ? { id: String(record.id), label: String(record.name ?? "") || undefined } : relatedOf(record, columns)));
+    return (query.data ?? []).map((record) => relatedOf(target, record, columns));
   }, [query.data, target, targetShape.data]);
   const linked = useMemo(() => new Set(labels.map((each) => each.id)), [labels]);
   const change = useMutation({
@@ -88,7 +94,8 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
   });
   const pages = Math.max(1, Math.ceil(labels.length / PAGE));
   const shown = Math.min(page, pages - 1);
-  const targetLabel = targetShape.data?.label ?? target;
+  const targetLabel = target === USERS ? oneOf(USERS) : (targetShape.data?.label ?? target);
+  const mayCreate = useCanRecords(target, "create");
   return (
     <section className={classes.section} aria-label={`Links ${key}`}>
       <div className={classes.sectionHead}>
@@ -96,7 +103,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
           {key}
         </h2>
         {query.data !== undefined && <span className={classes.sectionCount}>{labels.length.toLocaleString("en")}</span>}
-        <span className={classes.sectionNote}>many to many, {targetLabel}</span>
+        <span className={classes.sectionNote}>many to many, {target === USERS ? USERS : targetLabel}</span>
       </div>
       {!readsTarget && <p className={classes.sectionNote}><Ticked text={`You need \`read\` on \`${target}\` to see these links. Somebody who may update roles can give it to you.`} /></p>}
       {query.isPending && readsTarget && <SkeletonLines lines={3} />}
@@ -134,7 +141,7 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
             target={target}
             shown=""
             label={`Link a ${targetLabel} by ${key}`}
-            placeholder={`Link a ${targetLabel}: search, or create one`}
+            placeholder={mayCreate ? `Link a ${targetLabel}: search, or create one` : `Link a ${targetLabel}: search`}
             without={linked}
             onChoose={(chosen) => change.mutate({ to: "add", ids: [chosen.id] })}
           />
@@ -147,13 +154,10 @@ function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey })
 function Item({ object, related, action }: { object: string; related: Related; action?: React.ReactNode }) {
   return (
     <li className={classes.item}>
-      {object === USERS ? (
-        <bdi className={classes.itemLink}>{related.label ?? related.id}</bdi>
-      ) : (
-        <Link className={classes.itemLink} to="/data/$object/$id" params={{ object, id: related.id }} dir="auto">
-          {related.label ?? <span className="dim">without a name</span>}
-        </Link>
-      )}
+      <RecordLink className={classes.itemLink} object={object} id={related.id} dir="auto">
+        {related.label ?? <span className="dim">without a name</span>}
+      </RecordLink>
+      {related.note !== undefined && <bdi className={classes.itemNote}>{related.note}</bdi>}
       <Id id={related.id} />
       {action}
     </li>
@@ -191,7 +195,7 @@ function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKe
     queryFn: ({ signal }) =>
       ok(
         api.GET("/api/v1/data/{object}", {
-          params: { path: { object }, query: { [`${column}[eq]`]: id, select: selectOf(columns ?? []), page: page + 1, pageSize: PAGE } },
+          params: { path: { object }, query: { [`${column}[eq]`]: id, select: selectOf(object, columns ?? []), page: page + 1, pageSize: PAGE } },
           signal,
         }),
       ),
@@ -225,7 +229,7 @@ function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKe
       {records.length > 0 && (
         <ul className={classes.list}>
           {records.map((record) => (
-            <Item key={String(record.id)} object={object} related={relatedOf(record, columns)} />
+            <Item key={String(record.id)} object={object} related={relatedOf(object, record, columns)} />
           ))}
         </ul>
       )}

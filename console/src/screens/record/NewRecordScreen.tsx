@@ -4,7 +4,8 @@ import { useMemo, useState } from "react";
 import { isJsonObject, parseJson, type JsonObject } from "../../api/json";
 import { type RecordShape, useRecordShape } from "../../api/record-shape";
 import { recordQuery } from "../../api/records";
-import { useCan, usePermissions } from "../../api/session";
+import { useCanRecords, usePermissions } from "../../api/session";
+import { USERS } from "../../api/users-object";
 import { useViewAs } from "../../api/view-as";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
@@ -26,7 +27,7 @@ export function NewRecordScreen() {
   const { from, set } = useSearch({ from: "/data/$object/new" });
   const shape = useRecordShape(object, { isNew: true });
   const permissions = usePermissions();
-  const mayCreate = useCan(object, "create");
+  const mayCreate = useCanRecords(object, "create");
   const viewed = useViewAs();
   const source = useQuery({ ...recordQuery(object, from ?? ""), enabled: from !== undefined });
   const [made, setMade] = useState(0);
@@ -40,6 +41,8 @@ export function NewRecordScreen() {
         <ErrorState error={error} onRetry={shape.refetch} />
       ) : shape.data === null ? (
         <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
+      ) : object === USERS ? (
+        <p className={classes.nothing}>Users are not added here. An account begins with a sign-up.</p>
       ) : viewed !== null ? (
         <p className={classes.nothing}>You view this as the role <bdi>{viewed.name}</bdi>. Leave that view to add a record.</p>
       ) : permissions !== undefined && !mayCreate ? (

@@ -3,7 +3,7 @@ import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-q
 import { useMemo, useState } from "react";
 import { type RecordShape, displayValue, shapeOfRecord, useRecordShape } from "../../api/record-shape";
 import { type VersionedRecord, createRecord, recordKey, recordQuery } from "../../api/records";
-import { useCan } from "../../api/session";
+import { useCanRecords } from "../../api/session";
 import { failed } from "../../components/toast";
 import { changedBy } from "../../components/ConflictDialog";
 import { shortId } from "../../components/Id";
@@ -65,9 +65,9 @@ function useShapeOfRecord(shape: RecordShape, { record }: VersionedRecord): Reco
 export function useOpenRecord(known: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord): OpenRecord {
   const shape = useShapeOfRecord(known, latest);
   const editing = useEditing(shape, id, query, latest);
-  const mayCreate = useCan(shape.object, "create");
-  const mayUpdate = useCan(shape.object, "update");
-  const mayDelete = useCan(shape.object, "delete");
+  const mayCreate = useCanRecords(shape.object, "create");
+  const mayUpdate = useCanRecords(shape.object, "update");
+  const mayDelete = useCanRecords(shape.object, "delete");
   const [jsonProblem, setJsonProblem] = useState<string>();
   const { draft, isDeleted } = editing;
   const label = displayValue(draft.base?.record ?? latest.record, shape.columns) ?? shortId(id);

@@ -1,13 +1,14 @@
 import { ActionIcon, Tooltip, UnstyledButton } from "@mantine/core";
 import { IconArrowsMaximize, IconTrash } from "@tabler/icons-react";
 import type { UseQueryResult } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import type { RecordShape } from "../../api/record-shape";
 import type { VersionedRecord } from "../../api/records";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
+import { RecordLink } from "../../components/RecordLink";
 import { SkeletonLines } from "../../components/Skeleton";
 import { shortId } from "../../components/Id";
 import { Facts } from "./Facts";
@@ -86,7 +87,7 @@ function LoadedPanel(props: RecordPanelProps & { shape: RecordShape; query: UseQ
             </Tooltip>
           )}
           <Tooltip label="Open the page">
-            <ActionIcon aria-label="Open the page of the record" renderRoot={(rest) => <Link to="/data/$object/$id" params={{ object, id }} search={{}} {...rest} />}>
+            <ActionIcon aria-label="Open the page of the record" renderRoot={(rest) => <RecordLink object={object} id={id} {...rest} />}>
               <IconArrowsMaximize size={16} />
             </ActionIcon>
           </Tooltip>

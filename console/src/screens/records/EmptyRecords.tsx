@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { asCurl } from "../../components/CopyAs";
 import { EmptyState } from "../../components/EmptyState";
+import { USERS } from "../../api/users-object";
 import type { JsonValue } from "../../api/json";
 import type { RecordColumn, RecordShape } from "./columns";
 
@@ -19,6 +20,7 @@ export function EmptyRecords({ shape, isFiltered, mayCreate, onClear }: { shape:
         Take away a condition, or search for something shorter.
       </EmptyState>
     );
+  if (shape.name === USERS) return <EmptyState title="There is no user to see">Your grants reach the account of nobody.</EmptyState>;
   const own = shape.columns.filter(({ isSystem }) => !isSystem);
   const shown = own.filter(({ required }) => required);
   const body = Object.fromEntries((shown.length > 0 ? shown : own.slice(0, 2)).map((column) => [column.id, example(column)]));

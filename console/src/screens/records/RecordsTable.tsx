@@ -6,7 +6,8 @@ import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } fro
 import type { RecordShape as KnownShape } from "../../api/record-shape";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
-import { useCan } from "../../api/session";
+import { useCanRecords } from "../../api/session";
+import { USERS } from "../../api/users-object";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
@@ -74,9 +75,9 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
   const search = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
   const router = useRouter();
-  const mayCreate = useCan(object, "create");
-  const mayUpdate = useCan(object, "update");
-  const mayDelete = useCan(object, "delete");
+  const mayCreate = useCanRecords(object, "create");
+  const mayUpdate = useCanRecords(object, "update");
+  const mayDelete = useCanRecords(object, "delete");
   const isLive = useLiveState() === "live";
 
   // ---- the view
@@ -360,9 +361,11 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
               <Menu.Item leftSection={<IconRefresh size={14} />} onClick={refresh}>
                 Read again
               </Menu.Item>
-              <Menu.Item component={Link} to="/objects/$object" params={{ object } as never} search={{} as never}>
-                Fields and rules
-              </Menu.Item>
+              {object !== USERS && (
+                <Menu.Item component={Link} to="/objects/$object" params={{ object } as never} search={{} as never}>
+                  Fields and rules
+                </Menu.Item>
+              )}
               <Menu.Divider />
               <Menu.Label>Density</Menu.Label>
               {(["comfortable", "compact"] as const).map((density) => (

@@ -2,6 +2,7 @@
 import type { JsonObject } from "../../api/json";
 import { type Column, type RecordShape as Known, type RelationKey, relationsOf } from "../../api/record-shape";
 import type { FieldType } from "../../api/types";
+import { USERS } from "../../api/users-object";
 
 export interface RecordColumn {
   /** The key in a record, and the name in filters, sorts and changes. */
@@ -53,7 +54,7 @@ export function tableShape(shape: Known): RecordShape {
         isSystem: false,
         isReadOnly: column.isReadOnly === true,
         field: { ...column, label: shown },
-        ...(reference === undefined ? {} : { relation: { name: reference.relation, target: reference.target }, description: `A record of ${reference.target}` }),
+        ...(reference === undefined ? {} : { relation: { name: reference.relation, target: reference.target }, description: reference.target === USERS ? "A user of this service" : `A record of ${reference.target}` }),
         ...(options === undefined ? {} : { options }),
         ...(description === undefined ? {} : { description }),
       };

@@ -2,7 +2,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { api, dataOf } from "../../api/client";
-import { type RecordShape, displayColumn, displayValue } from "../../api/record-shape";
+import { type RecordShape, displayColumn } from "../../api/record-shape";
+import { relatedOf, selectOf } from "../../api/related";
 import { allows, usePermissions } from "../../api/session";
 import type { RecordRow } from "../../api/record-paths";
 import type { RecordColumn } from "./columns";
@@ -20,8 +21,8 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
     for (const { id: columnId, relation } of columns) {
       if (relation === undefined || !allows(permissions, relation.target, "read")) continue;
       const other = shapeOfOther(relation.target);
-      const title = other === undefined ? undefined : displayColumn(other.columns);
-      if (title === undefined) continue;
+      if (other === undefined || displayColumn(other.columns) === undefined) continue;
+      const select = selectOf(relation.target, other.columns);
       const key = (id: string) => `${relation.target}:${id}`;
       const ids = [...new Set(rows.map((row) => row[columnId]))].filter((id): id is string => typeof id === "string" && !asked.current.has(key(id)));
       for (let from = 0; from < ids.length; from += BATCH) {
@@ -31,7 +32,7 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
           .fetchQuery({
             queryKey: ["data", relation.target, "titles", batch],
             queryFn: ({ signal }) => {
-              const query = `id[in]=${batch.join()}&select=id,${title}&pageSize=${BATCH}&count=none`;
+              const query = `id[in]=${batch.join()}&select=${select}&pageSize=${BATCH}&count=none`;
               return dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: relation.target }, query }, signal }));
             },
             gcTime: 0,
@@ -41,7 +42,7 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
               const next = new Map(now.size > TITLES_MAX ? [] : now);
               if (now.size > TITLES_MAX) asked.current.clear();
               for (const row of data) {
-                const text = displayValue(row, other!.columns);
+                const text = relatedOf(relation.target, row, other.columns).label;
                 if (text !== undefined) next.set(key(row.id), text);
               }
               return next;

@@ -4,8 +4,10 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
-import { useCan, useMe } from "../../api/session";
+import { useRecordShape } from "../../api/record-shape";
+import { useCan, useMe, usePermissions } from "../../api/session";
 import type { User } from "../../api/types";
+import { USERS } from "../../api/users-object";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
@@ -14,6 +16,7 @@ import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
+import { dependentsOf, linksOf, sentences } from "../record/dependents";
 import { HandOver } from "./HandOver";
 import { GIVEN_BY_THE_SERVICE, SESSIONS_MAX, rolesQuery, userQuery } from "./users";
 import classes from "../../components/Details.module.css";
@@ -26,6 +29,10 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
   const user = query.data;
   const canUpdate = useCan("users", "update");
   const canDelete = useCan("users", "delete");
+  const permissions = usePermissions();
+  // What relationships lead here.
+  const shape = useRecordShape(USERS).data;
+  const isReferredTo = shape !== undefined && shape !== null && shape.reverse.length + shape.links.length > 0;
   const path = { id };
   const refresh = () => cache.invalidateQueries({ queryKey: ["users"] });
   const ban = useMutation({ mutationFn: (banned: boolean) => api.PATCH("/api/v1/users/{id}", { params: { path }, body: { banned } }), onSettled: refresh });
@@ -34,7 +41,7 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
     onSuccess: async () => {
       onClose();
       told("The user is deleted.");
-      await refresh();
+      await Promise.all([refresh(), cache.invalidateQueries({ queryKey: ["data", USERS] })]);
     },
   });
   const ownsThings = isApiError(remove.error) && remove.error.code === "owns_things" ? remove.error : undefined;
@@ -66,7 +73,9 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
                 color="red"
                 loading={remove.isPending}
                 onClick={async () => {
-                  if (await confirm({ title: `Delete ${user.name || "this guest"}?`, children: "Their account, sessions and role assignments go too. Records that they created stay, with their id.", action: "Delete user", danger: true })) remove.mutate({});
+                  const along = isReferredTo ? sentences(...(await Promise.all([dependentsOf(shape, id), linksOf(shape, id, permissions)]))) : "";
+                  const children = ["Their account, sessions and role assignments go too.", along, `${along === "" ? "Records" : "Other records"} that they created stay, with their id.`].filter(Boolean).join(" ");
+                  if (await confirm({ title: `Delete ${user.name || "this guest"}?`, children, action: "Delete user", danger: true })) remove.mutate({});
                 }}
               >
                 Delete
@@ -104,6 +113,16 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
             <dd>
               <Time at={user.createdAt} exact />
             </dd>
+            {isReferredTo && (
+              <>
+                <dt>Records</dt>
+                <dd>
+                  <Link to="/data/$object/$id" params={{ object: USERS, id }} search={{ tab: "links" }}>
+                    What refers to this user
+                  </Link>
+                </dd>
+              </>
+            )}
           </dl>
           <Roles user={user} canUpdate={canUpdate} />
           <Sessions user={user} canUpdate={canUpdate} />

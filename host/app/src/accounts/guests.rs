@@ -1,23 +1,27 @@
 //! Guests: users without a password. When they sign up or sign in, their records and roles move to that account.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Error, Registry, Result, Retry};
+use blockbase_schema::{Code, Error, Registry, Result, Retry};
 use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
 
 use super::types::{ANONYMOUS, SignedIn, UserAnswer};
 use crate::App;
 use crate::access::makers::raise_versions_of;
 use crate::access::quota::InTurnOf;
-use crate::accounts::removal::remove_user;
+use crate::accounts::removal::{detach_user, move_references, remove_user};
 use crate::base::topic::{NewUserMembers, Topic, UserMembers};
 use crate::caller::client::{AuthProblem, Client};
 use crate::caller::{Caller, Credentials};
 use crate::outbox::platform_event::Announcer;
+use crate::outbox::record_events::WriteContext;
 use crate::records::stamps::{Restamped, restamp};
 
 /// Name of every guest.
 const GUEST_NAME: &str = "Anonymous";
-/// Guests deleted in one transaction.
+/// Guests that are looked for together.
 const GUESTS_AT_ONCE: i64 = 200;
 /// A transaction changes the stamps of this many records, or of up to twice as many.
 const STAMPS_AT_ONCE: usize = 500;
@@ -44,12 +48,13 @@ pub(super) enum Upgrade {
 /// they have none. On sign-up they also get API keys and what the guest made. Past events do not change.
 pub(super) async fn carry_over(
     connection: &mut Connection,
-    registry: &Registry,
+    context: &mut WriteContext,
     announcer: &Announcer,
     (from, to): (&str, &str),
     upgrade: Upgrade,
     now: i64,
 ) -> Result<bool> {
+    let registry = Arc::clone(&context.registry);
     // From here on no write of the guest commits: each of them keeps its user.
     let guest = connection.held_user(from).await?.filter(|user| user.is_anonymous && !user.banned);
     let Some(guest) = guest else { return Ok(false) };
@@ -60,9 +65,11 @@ pub(super) async fn carry_over(
         let things = connection.things_made_by(&guest.id).await?;
         raise_versions_of(connection, &things).await?;
     }
-    if !restamp_some(connection, registry, &guest.id, to).await? {
+    if !restamp_some(connection, &registry, &guest.id, to).await? {
         connection.insert_carry_over(&guest.id, to).await?;
     }
+    move_references(connection, &registry, &guest.id, to).await?;
+    detach_user(connection, context, &guest.id).await?;
     if let Some(role) = connection.role_named(ANONYMOUS).await? {
         connection.move_roles(&guest.id, to, &role.id).await?;
     }
@@ -243,45 +250,72 @@ impl App {
         }
         let id = identity.user.id.clone();
         let caller = Caller::of_identity(identity);
-        let (announcer, now) = (self.announcer(&caller), self.clock.now());
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
-            Box::pin(async move {
-                connection.lock_accounts().await?;
-                if remove_user(connection, &announcer, &id, now).await? {
-                    announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
-                }
-                Ok(())
-            })
-        })
-        .await?;
+        self.remove_guest(&caller, &id).await.map(drop)?;
         Ok(())
     }
 
-    /// Deletes the guests who were made before `before`, with their sessions, roles and keys, and suspends what they made: how many.
+    /// Deletes a guest, with what their relationships say. Returns whether there was one.
+    async fn remove_guest(&self, caller: &Caller, id: &str) -> Result<bool> {
+        match self.remove_guest_at_once(caller, id).await {
+            // Only because too many records refer to the guest for one transaction.
+            Err(error) if error.code == Code::AnswerTooLarge => {
+                self.detach_user_in_steps(caller, id).await?;
+                self.remove_guest_at_once(caller, id).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn remove_guest_at_once(&self, caller: &Caller, id: &str) -> Result<bool> {
+        self.on_schema(caller, move |registry| async move {
+            let (announcer, now, id) = (self.announcer(caller), self.clock.now(), id.to_owned());
+            let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
+            self.change_accounts_by(caller.judged.clone(), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    // One who signs up at this moment is no guest any more.
+                    if !connection.held_user(&id).await?.is_some_and(|user| user.is_anonymous) {
+                        return Ok(false);
+                    }
+                    detach_user(connection, &mut context, &id).await?;
+                    let is_gone = remove_user(connection, &announcer, &id, now).await?;
+                    if is_gone {
+                        announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
+                    }
+                    Ok(is_gone)
+                })
+            })
+            .await
+        })
+        .await
+    }
+
+    /// Deletes the guests who were made before `before`, with their sessions, roles and keys, and suspends what they made. Returns how many
+    /// there were. A guest who cannot be deleted does not keep the others.
     pub(crate) async fn delete_old_guests(&self, before: i64) -> Result<u64> {
         let mut deleted = 0;
+        let mut failed: HashSet<String> = HashSet::new();
         loop {
-            let (announcer, now) = (self.announcer(&Caller::system()), self.clock.now());
-            let gone = self
-                .change_accounts(Service, move |connection| {
-                    Box::pin(async move {
-                        connection.lock_accounts().await?;
-                        let mut gone = 0;
-                        for id in connection.old_guests(before, GUESTS_AT_ONCE).await? {
-                            // One who signs up at this moment is no guest any more.
-                            if !connection.held_user(&id).await?.is_some_and(|user| user.is_anonymous) {
-                                continue;
-                            }
-                            gone += u64::from(remove_user(connection, &announcer, &id, now).await?);
-                            announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
-                        }
-                        Ok(gone)
-                    })
+            let most = GUESTS_AT_ONCE.saturating_add(i64::try_from(failed.len()).unwrap_or(i64::MAX));
+            let found = self
+                .store
+                .read_as_service(ReadCost::Rows, move |connection| {
+                    Box::pin(async move { Ok(connection.old_guests(before, most).await?) })
                 })
                 .await?;
-            deleted += gone;
-            if gone == 0 {
+            let old: Vec<String> = found.into_iter().filter(|id| !failed.contains(id)).collect();
+            if old.is_empty() {
                 return Ok(deleted);
+            }
+            for id in old {
+                match self.remove_guest(&Caller::system(), &id).await {
+                    Ok(true) => deleted += 1,
+                    Ok(false) => drop(failed.insert(id)),
+                    Err(error) => {
+                        tracing::warn!(error.cause = %error, guest.id = id, "an old guest could not be deleted; it is tried again later");
+                        failed.insert(id);
+                    }
+                }
             }
         }
     }

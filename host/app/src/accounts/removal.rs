@@ -1,11 +1,78 @@
 //! Deletes users, and cleans up after deleted keys. Every operation that deletes a user or a key calls these functions.
 
-use blockbase_schema::Result;
+use std::sync::Arc;
+
+use blockbase_query::{Scope, sql};
+use blockbase_schema::{Error, Registry, RelationshipKind, Result, Retry, USERS};
 use blockbase_store::{Connection, KeyHolder, MakerPart};
 
+use crate::App;
 use crate::access::makers::settle;
 use crate::base::topic::Topic;
+use crate::caller::Caller;
 use crate::outbox::platform_event::Announcer;
+use crate::outbox::record_events::WriteContext;
+use crate::records::deletion::{Step, StepSize, delete_records, delete_some, in_steps};
+use crate::records::read::record_id;
+
+/// Clears what refers to a user who is about to be deleted, or deletes it, as its relationships say, and removes links with the user. The
+/// engine would do the same without stamps and events.
+///
+/// # Errors
+/// `answer_too_large` for more records than one call may change.
+pub(crate) async fn detach_user(connection: &mut Connection, context: &mut WriteContext, id: &str) -> Result<()> {
+    let registry = Arc::clone(&context.registry);
+    if connection.version("schema").await? != registry.version {
+        return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+    }
+    let (Some(users), Some(id)) = (registry.users().filter(|_| registry.leads_to_users()), record_id(id)) else { return Ok(()) };
+    // The row of the user that relationships lead to goes first. It would go with the user.
+    delete_records(connection, context, users, &Scope::All, vec![id], None).await.map(drop)
+}
+
+impl App {
+    /// Does the same in several transactions, if too many records refer to the user for one. Others can see the steps in between.
+    pub(crate) async fn detach_user_in_steps(&self, caller: &Caller, id: &str) -> Result<()> {
+        in_steps(true, |size| self.detach_step(caller, id, size)).await.map(drop)
+    }
+
+    async fn detach_step(&self, caller: &Caller, id: &str, size: StepSize) -> Result<Step> {
+        self.on_schema(caller, move |registry| async move {
+            let users = registry.users().filter(|_| registry.leads_to_users()).cloned();
+            let (Some(users), Some(id)) = (users, record_id(id)) else { return Ok(Step::Done(false)) };
+            let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move { delete_some(connection, &mut context, &users, &Scope::All, id, size).await })
+                })
+                .await
+        })
+        .await
+    }
+}
+
+/// Makes what refers to the user `from` refer to the user `to`, and what is linked with `from` be linked with `to`, without events. If a
+/// unique value forbids it, the reference stays, and ends with the user `from` as its relationship says.
+pub(crate) async fn move_references(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<()> {
+    let (Some(from), Some(to)) = (record_id(from), record_id(to)) else { return Ok(()) };
+    let dialect = connection.dialect();
+    for (holder, column) in registry.referrers_of(USERS) {
+        let moved = connection.execute(sql::move_references(dialect, holder, *column, (from, to))).await;
+        moved.map_err(|error| error.on(holder))?;
+    }
+    for relationship in registry.relationships() {
+        let known = &relationship.definition;
+        if known.kind == RelationshipKind::ManyToMany
+            && known.target == USERS
+            && let Some(source) = registry.object(&known.source)
+        {
+            for statement in sql::move_links(dialect, source, relationship.id, (from, to)) {
+                connection.execute(statement).await.map_err(|error| error.on(source))?;
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Deletes a user with their sessions, roles and the keys that act as them, and suspends what they made.
 pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announcer, id: &str, now: i64) -> Result<bool> {

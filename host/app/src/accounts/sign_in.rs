@@ -60,6 +60,7 @@ impl App {
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
                 let attempt = attempt.clone();
                 let announcer = self.announcer(caller);
+                let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 self.add_to_accounts(ends_others, move |connection| {
                     Box::pin(async move {
                         if guest.is_some() {
@@ -81,7 +82,7 @@ impl App {
                         }
                         session.is_bootstrap = connection.awaits_claim(&user_id).await?;
                         if let Some(guest) = &guest
-                            && carry_over(connection, &registry, &announcer, (guest, &user_id), Upgrade::SignIn, now).await?
+                            && carry_over(connection, &mut context, &announcer, (guest, &user_id), Upgrade::SignIn, now).await?
                         {
                             let members = UpgradeMembers { user_id: &user_id, guest_id: guest };
                             announcer.emit(connection, Topic::UserUpgraded(members)).await?;

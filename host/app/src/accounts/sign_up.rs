@@ -86,6 +86,7 @@ impl App {
                 self.store.check_room()?;
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
                 let announcer = self.announcer(caller);
+                let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
                 // The first user changes what is kept of the service itself (`App::instance`).
                 self.add_to_accounts(guest.is_some() || !has_users, move |connection| {
@@ -109,7 +110,7 @@ impl App {
                         let carried = match &guest {
                             Some(guest) => {
                                 let way = (guest.as_str(), user.id.as_str());
-                                carry_over(connection, &registry, &announcer, way, Upgrade::SignUp, now).await?
+                                carry_over(connection, &mut context, &announcer, way, Upgrade::SignUp, now).await?
                             }
                             None => false,
                         };

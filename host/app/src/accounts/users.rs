@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::App;
 use crate::access::identity::grants;
 use crate::access::makers::{owns_things, raise_versions_of, settle};
-use crate::accounts::removal::remove_user;
+use crate::accounts::removal::{detach_user, remove_user};
 use crate::accounts::types::{ADMIN, ANONYMOUS, UserAnswer, check_name};
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
@@ -183,30 +183,47 @@ impl App {
             let message = "What a user made cannot be handed over to this same user.";
             return Err(Error::invalid_request(message).with_hint(Hint::AnotherHeir));
         }
-        let (announcer, app) = (self.announcer(caller), self.itself()?);
-        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         let hands_over = matches!(on_deletion, OnDeletion::HandOver(_));
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
-            Box::pin(async move {
-                connection.lock_accounts().await?;
-                let user = within(connection, &access, &id).await?;
-                app.require_strength_over_user(connection, &caller, &user).await?;
-                keep_an_admin(connection, &user).await?;
-                let things = connection.things_made_by(&id).await?;
-                match on_deletion {
-                    OnDeletion::Refuse if !things.is_empty() => return Err(owns_things(&things)),
-                    OnDeletion::Refuse | OnDeletion::Suspend => {}
-                    OnDeletion::HandOver(heir) => {
-                        app.hand_over(connection, &announcer, &caller, &user, &heir, things, now).await?;
-                    }
-                }
-                remove_user(connection, &announcer, &id, now).await?;
-                announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
-            })
-        })
-        .await?;
+        match self.delete_user_at_once(caller, id, &access, &on_deletion).await {
+            // Only because too many records refer to the user for one transaction.
+            Err(error) if error.code == Code::AnswerTooLarge => {
+                self.detach_user_in_steps(caller, id).await?;
+                self.delete_user_at_once(caller, id, &access, &on_deletion).await?;
+            }
+            outcome => outcome?,
+        }
         // What is kept in memory still names the user as the maker.
         if hands_over { self.refresh().await } else { Ok(()) }
+    }
+
+    async fn delete_user_at_once(&self, caller: &Caller, id: &str, access: &Access, on_deletion: &OnDeletion) -> Result<()> {
+        self.on_schema(caller, move |registry| async move {
+            let (announcer, app) = (self.announcer(caller), self.itself()?);
+            let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
+            let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+            let (access, on_deletion) = (access.clone(), on_deletion.clone());
+            self.change_accounts_by(caller.judged.clone(), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    let user = within(connection, &access, &id).await?;
+                    app.require_strength_over_user(connection, &caller, &user).await?;
+                    keep_an_admin(connection, &user).await?;
+                    let things = connection.things_made_by(&id).await?;
+                    match on_deletion {
+                        OnDeletion::Refuse if !things.is_empty() => return Err(owns_things(&things)),
+                        OnDeletion::Refuse | OnDeletion::Suspend => {}
+                        OnDeletion::HandOver(heir) => {
+                            app.hand_over(connection, &announcer, &caller, &user, &heir, things, now).await?;
+                        }
+                    }
+                    detach_user(connection, &mut context, &id).await?;
+                    remove_user(connection, &announcer, &id, now).await?;
+                    announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
+                })
+            })
+            .await
+        })
+        .await
     }
 
     /// Makes `heir` the maker of what `user` made. Keys that act as the user are left out: they end with the user.

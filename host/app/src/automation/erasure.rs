@@ -8,12 +8,12 @@
 mod records;
 
 use blockbase_query::{Action, ddl};
-use blockbase_schema::{Error, Resource, Result, Retry};
+use blockbase_schema::{Code, Error, Resource, Result, Retry};
 use blockbase_store::ReadCost;
 use serde_json::{Value, json};
 
 use crate::App;
-use crate::accounts::removal::remove_user;
+use crate::accounts::removal::{detach_user, remove_user};
 use crate::accounts::users::keep_an_admin;
 use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
@@ -57,7 +57,14 @@ impl App {
     /// of a record.
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;
-        let account = self.erase_account(caller, &erasure.user_id).await?;
+        let account = match self.erase_account(caller, &erasure.user_id).await {
+            // Only because too many records refer to the user for one transaction.
+            Err(error) if error.code == Code::AnswerTooLarge => {
+                self.detach_user_in_steps(caller, &erasure.user_id).await?;
+                self.erase_account(caller, &erasure.user_id).await?
+            }
+            outcome => outcome?,
+        };
         // Some records of a guest who became this user may not be the user's yet.
         self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
         let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };
@@ -106,22 +113,27 @@ impl App {
     /// Deletes the account with its sessions, roles and keys, and all data that contains its address. Suspends the things that the user
     /// made.
     async fn erase_account(&self, caller: &Caller, id: &str) -> Result<ErasedAccount> {
-        let (announcer, app) = (self.announcer(caller), self.itself()?);
-        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts_by(caller.judged.clone(), move |connection| {
-            Box::pin(async move {
-                connection.lock_accounts().await?;
-                let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
-                app.require_strength_over_user(connection, &caller, &user).await?;
-                keep_an_admin(connection, &user).await?;
-                connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
-                let log_lines = connection.delete_block_logs_with(&user.email).await?;
-                let task_runs = connection.clear_task_runs_with(&user.email).await?;
-                // This comes last, because its events make other writers wait.
-                remove_user(connection, &announcer, &id, now).await?;
-                announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
-                Ok(ErasedAccount { is_deleted: true, log_lines, task_runs })
+        self.on_schema(caller, move |registry| async move {
+            let (announcer, app) = (self.announcer(caller), self.itself()?);
+            let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
+            let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+            self.change_accounts_by(caller.judged.clone(), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
+                    app.require_strength_over_user(connection, &caller, &user).await?;
+                    keep_an_admin(connection, &user).await?;
+                    connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
+                    let log_lines = connection.delete_block_logs_with(&user.email).await?;
+                    let task_runs = connection.clear_task_runs_with(&user.email).await?;
+                    // This comes last, because its events make other writers wait.
+                    detach_user(connection, &mut context, &id).await?;
+                    remove_user(connection, &announcer, &id, now).await?;
+                    announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
+                    Ok(ErasedAccount { is_deleted: true, log_lines, task_runs })
+                })
             })
+            .await
         })
         .await
     }

@@ -49,7 +49,7 @@ impl App {
     /// Whether the caller may call an action. On a resource without rows, a grant for own rows gives no right.
     pub(crate) fn may_call(&self, caller: &Caller, action: &ActionDeclaration) -> bool {
         let (resource, needed) = action.permission();
-        match self.registry().object(resource) {
+        match self.registry().object(resource).filter(|object| !object.is_users()) {
             Some(_) => caller.may(resource, needed),
             None => caller.holds(resource, needed),
         }

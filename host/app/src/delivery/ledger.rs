@@ -35,6 +35,8 @@ const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 pub const RESETS_MAX: u64 = 1_000_000;
 /// Dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
+/// Entries that one list looks at if what an event says decides whether its entries are shown.
+const JUDGED_MAX: i64 = 500;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
@@ -356,12 +358,49 @@ impl App {
     pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;
         let filter = self.ledger_filter(caller, request)?;
+        let with_unknown = self.visible_events(caller, Unknown::Included);
+        if with_unknown != filter.visible {
+            return self.list_judged(caller, LedgerFilter { visible: with_unknown, ..filter }, paging).await;
+        }
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
         let (rows, total) = self
             .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
             .await?;
         Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
+    }
+
+    /// The same for a caller whose rights depend on what events say. It looks at the newest entries, and the total counts these.
+    async fn list_judged(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
+        let (rows, _) = self
+            .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, JUDGED_MAX, 0).await?) }))
+            .await?;
+        let mut shown: Vec<DeliveryAnswer> = Vec::new();
+        // The entries of an event stand together.
+        let mut judged: Option<(String, bool)> = None;
+        for row in rows {
+            let is_shown = match judged.take().filter(|(event_id, _)| *event_id == row.event_id) {
+                Some((_, is_shown)) => is_shown,
+                None => self.shows_entry(caller, &row).await?,
+            };
+            judged = Some((row.event_id.clone(), is_shown));
+            if is_shown {
+                shown.push(DeliveryAnswer::from(row));
+            }
+        }
+        let total = i64::try_from(shown.len()).unwrap_or(i64::MAX);
+        let (offset, limit) = (usize::try_from(paging.offset), usize::try_from(paging.limit));
+        let page = shown.into_iter().skip(offset.unwrap_or(usize::MAX)).take(limit.unwrap_or(usize::MAX));
+        Ok(page_json(&page.collect::<Vec<_>>(), paging, total))
+    }
+
+    /// Whether the caller is shown something of the event of an entry.
+    async fn shows_entry(&self, caller: &Caller, row: &LedgerRow) -> Result<bool> {
+        Ok(match glance(caller, row.object.as_deref(), row.owner.as_deref()) {
+            Glance::Whole => true,
+            Glance::Nothing => false,
+            Glance::Unknown => self.visible_event(caller, &row.event_id).await?.is_some(),
+        })
     }
 
     /// One entry of the ledger with `history`: its last attempts, the last one first. `None` if it does not exist or the caller
@@ -381,15 +420,15 @@ impl App {
                 })
             })
             .await?;
-        Ok(found.filter(|(row, _)| glance(caller, row.object.as_deref(), row.owner.as_deref()) == Glance::Whole).map(
-            |(row, mut attempts)| {
-                if attempts.is_empty() {
-                    attempts.extend(only_attempt(&row));
-                }
-                let history = attempts.into_iter().map(AttemptAnswer::from).collect();
-                DeliveryWithHistory { delivery: DeliveryAnswer::from(row), history }
-            },
-        ))
+        let Some((row, mut attempts)) = found else { return Ok(None) };
+        if !self.shows_entry(caller, &row).await? {
+            return Ok(None);
+        }
+        if attempts.is_empty() {
+            attempts.extend(only_attempt(&row));
+        }
+        let history = attempts.into_iter().map(AttemptAnswer::from).collect();
+        Ok(Some(DeliveryWithHistory { delivery: DeliveryAnswer::from(row), history }))
     }
 
     fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {
@@ -462,13 +501,18 @@ impl App {
             Some(subscription) => self.why_stopped(&subscription).await?,
             None => None,
         };
+        // An event does not change, so that it is judged before the write.
+        let is_shown = self.delivery(caller, event_id, consumer).await?.is_some();
         let (event_id, consumer, caller) = (event_id.to_owned(), consumer.to_owned(), caller.clone());
         self.store
             .write_in_reserve(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let entry = connection.held_delivery(&event_id, &consumer).await?;
-                    let is_seen =
-                        |entry: &LedgerRow| glance(&caller, entry.object.as_deref(), entry.owner.as_deref()) == Glance::Whole;
+                    let is_seen = |entry: &LedgerRow| match glance(&caller, entry.object.as_deref(), entry.owner.as_deref()) {
+                        Glance::Whole => true,
+                        Glance::Unknown => is_shown,
+                        Glance::Nothing => false,
+                    };
                     let entry = entry.filter(is_seen).ok_or_else(missing)?;
                     may_act_on_group(connection, &caller, &consumer).await?;
                     if entry.status != "failed" {

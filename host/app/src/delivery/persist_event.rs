@@ -85,7 +85,7 @@ impl App {
         self.on_schema(&system, |registry| {
             let system = &system;
             async move {
-                let object = registry.object(&config.object).cloned();
+                let object = registry.object(&config.object).filter(|object| !object.is_users()).cloned();
                 // These writes emit no events.
                 let context = self.context_of(system, &registry, false);
                 let (mut unwritten, mut plans) = (Vec::new(), Vec::new());

@@ -180,7 +180,7 @@ impl App {
         for topic in topics.into_iter().filter(|topic| seen.insert(topic.as_str())) {
             let Ok(pattern) = TopicPattern::parse(topic) else { continue };
             if let Reach::Object(object) = pattern.reach()
-                && registry.object(object).is_none()
+                && registry.object(object).is_none_or(|object| object.is_users())
             {
                 warnings.push(format!("There is no object `{object}`: `{topic}` matches nothing until there is one."));
             }

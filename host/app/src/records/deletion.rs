@@ -20,7 +20,7 @@ use crate::outbox::touched::{BEYOND_MAX, EVENT_BYTES_AT_ONCE, too_large};
 use crate::records::links::{Gone, take_links};
 use crate::records::versions::{Condition, check_condition, precondition_failed};
 use crate::records::writes::record_change;
-pub(crate) use steps::{Step, StepSize, delete_some};
+pub(crate) use steps::{RECORDS_AT_ONCE, Step, StepSize, delete_some, in_steps};
 
 /// Levels that the engine is left to delete by itself. SQLite goes a thousand deep, and both are slow before that.
 const ENGINE_LEVELS_MAX: usize = 300;
@@ -94,8 +94,11 @@ pub(crate) async fn delete_records(
     // What went along is told first, the records that were named last.
     let beyond = beyond.deleted.into_iter().rev();
     for (object, id, record) in beyond.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
-        *counts.entry(object.id).or_insert(0) -= 1;
-        if object.is_searchable() {
+        // Users are counted by the database itself.
+        if !object.is_users() {
+            *counts.entry(object.id).or_insert(0) -= 1;
+        }
+        if object.has_search_index() {
             connection.index_row(object.id, record.tail(), None);
         }
         let images = Images { before: record.json(), after: b"null", diff: b"null" };

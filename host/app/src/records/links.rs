@@ -227,7 +227,9 @@ async fn take(
             // By the object and the record that the event is of, the source's side first.
             let mut unlinked: BTreeMap<(bool, Uuid), Vec<Uuid>> = BTreeMap::new();
             for (from, to) in links {
-                let is_of_target = source.id != target.id && !owners.contains_key(&(source.id, from));
+                // Users have no events of records.
+                let has_two_sides = source.id != target.id && !target.is_users();
+                let is_of_target = has_two_sides && !owners.contains_key(&(source.id, from));
                 let (near, far) = if is_of_target { (to, from) } else { (from, to) };
                 unlinked.entry((is_of_target, near)).or_default().push(far);
             }

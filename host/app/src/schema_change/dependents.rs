@@ -84,7 +84,8 @@ impl App {
             let (asker, caller, blocks) = (caller, caller.clone(), Arc::clone(&self.blocks.read()));
             let (name, field) = (object.to_owned(), field.map(str::to_owned));
             async move {
-                let known = registry.object(&name).ok_or_else(|| Error::unknown_object(&name))?;
+                let known = registry.object(&name).filter(|object| !object.is_users());
+                let known = known.ok_or_else(|| Error::unknown_object(&name))?;
                 if let Some(field) = &field
                     && known.column(field).is_none_or(|column| column.is_system)
                 {

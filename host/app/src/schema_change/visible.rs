@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blockbase_query::{Action, KnownObjects};
-use blockbase_schema::{Object, Registry, Resource};
+use blockbase_schema::{Object, Registry, Resource, USERS};
 
 use crate::App;
 use crate::caller::Caller;
@@ -87,11 +87,15 @@ impl App {
             let version = self.blocks_version.lock();
             (*version, Arc::clone(&self.blocks.read()))
         };
-        let objects = registry
+        let mut objects: Vec<(String, bool)> = registry
             .objects()
             .filter(|object| caller.knows(object.name()))
             .map(|object| (object.name().to_owned(), caller.may(object.name(), Action::Read)))
             .collect();
+        // Users are described where something leads to them.
+        if registry.leads_to_users() && caller.may(USERS, Action::Read) {
+            objects.push((USERS.to_owned(), true));
+        }
         let reads_blocks = caller.holds(Resource::Blocks, Action::Read);
         let mut actions = Vec::new();
         for block in blocks.values().filter(|block| block.enabled) {

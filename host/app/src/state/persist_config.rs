@@ -59,7 +59,7 @@ impl PersistConfig {
     /// # Errors
     /// `invalid_value`, which names the object or the column.
     pub(crate) fn check(&self, registry: &Registry) -> Result<()> {
-        let object = registry.object(&self.object);
+        let object = registry.object(&self.object).filter(|object| !object.is_users());
         let object = object.ok_or_else(|| refused(format!("There is no object `{}`.", self.object)))?;
         let names = |column: &str| object.column(column).is_some_and(|column| !column.is_system);
         if let Some(unknown) = self.map.keys().find(|column| !names(column)) {

@@ -65,7 +65,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
             mutation = mutation.field(root_field(view, &root, TypeRef::named(result_name(&root))));
             has_mutations = true;
         }
-        for relation in view.registry.relations_of(object.name()) {
+        for relation in view.registry.relations_of(object.name()).iter().filter(|_| !object.is_users()) {
             if matches!(relation.shape, RelationShape::Linked { .. }) && view.shows(&relation.related) {
                 for change in [LinkChange::Add, LinkChange::Remove] {
                     let root = Root::Links(Arc::clone(object), relation.key.clone(), change);

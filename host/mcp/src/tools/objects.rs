@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const ACTIONS: [Action; 4] = [Action::Create, Action::Read, Action::Update, Action::Delete];
 
 fn actions(caller: &Caller, object: &str) -> Vec<&'static str> {
-    ACTIONS.into_iter().filter(|action| caller.may(object, *action)).map(Action::name).collect()
+    ACTIONS.into_iter().filter(|action| caller.may_data(object, *action)).map(Action::name).collect()
 }
 
 /// `{ "data": [{ name, label?, description?, actions }] }`.

@@ -310,6 +310,15 @@ impl Listed {
         Listed { read: self.read.and(&other.read), write: self.write.and(&other.write) }
     }
 
+    /// The same with no field in the lists that have not all.
+    pub(super) fn without_fields(self) -> Listed {
+        let none = |lists: Lists| match lists.is_all() {
+            true => lists,
+            false => Lists(vec![Arc::new(FieldList::Only(BTreeSet::new()))]),
+        };
+        Listed { read: none(self.read), write: none(self.write) }
+    }
+
     pub(super) fn covers(&self, other: &Listed) -> bool {
         self.read.cover(&other.read) && self.write.cover(&other.write)
     }
@@ -493,8 +502,11 @@ impl Shapes {
         if let Some(found) = found {
             return found;
         }
-        let objects: Vec<Arc<Object>> =
-            registry.objects().filter_map(|object| Some(self.to_read(registry, object, known.get(&object.id)?))).collect();
+        let objects: Vec<Arc<Object>> = registry
+            .objects()
+            .chain(registry.users())
+            .filter_map(|object| Some(self.to_read(registry, object, known.get(&object.id)?)))
+            .collect();
         let is_known = |object: &str, relation: &Relation| {
             let known = registry.object(object).and_then(|object| known.get(&object.id));
             known.is_none_or(|known| known.knows(relation))

@@ -108,6 +108,16 @@ pub fn not_writable(field: &str) -> Error {
 }
 
 fn own_rows(object: &Object, actor: &str) -> Condition {
+    if object.is_users() {
+        // One's own account.
+        let (column, id) = (object.column_index(system::ID), actor.parse());
+        return match (column, id) {
+            (Some(column), Ok(id)) => {
+                Condition::Test(Predicate { column, test: Test::Compare(Comparison::Equal, Value::Uuid(id)) })
+            }
+            _ => Condition::FALSE,
+        };
+    }
     match object.column_index(system::CREATED_BY) {
         Some(column) => {
             Condition::Test(Predicate { column, test: Test::Compare(Comparison::Equal, Value::Text(actor.to_owned())) })
@@ -378,7 +388,10 @@ impl Rule {
             parts
         };
         let (rows, check) = (joined(&self.rows, &other.rows), joined(&self.check, &other.check));
-        Rule { rows, check, listed: self.listed.and(&other.listed) }
+        let listed = self.listed.and(&other.listed);
+        // Two that have no row in common have no field in common either.
+        let is_of_two = rows.contains(&Bound::Nobody) && !self.reaches_nothing() && !other.reaches_nothing();
+        Rule { rows, check, listed: if is_of_two { listed.without_fields() } else { listed } }
     }
 
     /// The same as a grant without actions.
@@ -581,7 +594,8 @@ impl Decision {
             Decision::Rows(Scope::Own(actor)) => Owners::One(actor),
             Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_)) => Owners::Nobody,
             Decision::Rules(rules) => {
-                let mut whole = rules.iter().filter(|rule| rule.listed.are_all());
+                // A grant with a check of its own gives nothing if a variable of the check has no value.
+                let mut whole = rules.iter().filter(|rule| rule.listed.are_all() && rule.check == rule.rows);
                 match whole.clone().any(|rule| rule.rows.is_empty()) {
                     true => Owners::All,
                     false => whole
@@ -595,18 +609,27 @@ impl Decision {
         }
     }
 
-    /// The decision on a resource on which conditions have no meaning. A rule with a condition gives nothing there.
+    /// The decision on a resource on which conditions and fields have no meaning. A rule with such gives nothing there.
     pub fn plain(self) -> Option<Access> {
-        match self {
-            Decision::Rows(scope) => Some(Access::new(scope, None)),
-            Decision::Rules(_) => None,
-        }
+        let rules = match self {
+            Decision::Rows(scope) => return Some(Access::new(scope, None)),
+            Decision::Rules(rules) => rules,
+        };
+        let own = rules.iter().find_map(|rule| match (rule.rows.as_slice(), rule.check.as_slice()) {
+            ([Bound::Own(actor)], [Bound::Own(_)]) if rule.listed.are_all() => Some(Scope::Own(actor.clone())),
+            _ => None,
+        });
+        let scope = if rules.iter().any(Rule::is_whole) { Some(Scope::All) } else { own };
+        scope.map(|scope| Access::new(scope, None))
     }
 
     /// The decision on the rows of `object`.
     pub fn on(self, ground: &Ground<'_>, object: &Arc<Object>) -> Access {
         let known = self.known(ground, object);
         let rules = match self {
+            Decision::Rows(Scope::Own(actor)) if object.is_users() => {
+                return Access::new(Scope::of(own_rows(object, &actor), object), None);
+            }
             Decision::Rows(scope) => return Access::new(scope, None),
             Decision::Rules(rules) => rules,
         };

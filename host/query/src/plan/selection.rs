@@ -183,7 +183,10 @@ impl Selection {
             Test::Contains { texts, .. } if object.columns[predicate.column].is_searchable() => texts.as_slice(),
             _ => &[],
         });
-        let terms = self.search.as_deref().into_iter().filter(|_| object.is_searchable());
+        if !object.has_search_index() {
+            return None;
+        }
+        let terms = self.search.as_deref().into_iter();
         let terms = terms.chain(filters.map(String::as_str));
         terms.filter(|term| fold(term).chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
     }

@@ -36,6 +36,43 @@ pub fn restamp(dialect: Dialect, object: &Object, limit: usize) -> [String; 2] {
     ]
 }
 
+/// Makes references to one record, by a foreign key of `object`, references to another, unless a unique value forbids it. Rows get another
+/// version.
+pub fn move_references(dialect: Dialect, object: &Object, column: usize, (from, to): (uuid::Uuid, uuid::Uuid)) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let (table, key) = (quote(object.name()), quote(&object.columns[column].name));
+    let (from, to) = (writer.bind(Param::Uuid(Some(from))), writer.bind(Param::Uuid(Some(to))));
+    let mut tests = vec![format!("{key} = {from}")];
+    for target in object.unique_targets().into_iter().filter(|target| target.contains(&column)) {
+        let others = target.into_iter().filter(|index| *index != column).map(|index| quote(&object.columns[index].name));
+        let others: String = others.map(|name| format!(" AND svc_other.{name} = {table}.{name}")).collect();
+        tests.push(format!("NOT EXISTS (SELECT 1 FROM {table} AS svc_other WHERE svc_other.{key} = {to}{others})"));
+    }
+    writer.sql.push_str(&format!("UPDATE {table} SET {key} = {to}, {RAISED_VERSION} WHERE {}", tests.join(" AND ")));
+    writer.finish()
+}
+
+/// Two statements that make links with one record, on the target's side of a relationship, links with another one.
+pub fn move_links(
+    dialect: Dialect,
+    source: &Object,
+    relationship_id: i64,
+    (from, to): (uuid::Uuid, uuid::Uuid),
+) -> [Statement; 2] {
+    let links = link_table(relationship_id);
+    let mut copied = Writer::new(dialect, source);
+    let (of, to) = (copied.bind(Param::Uuid(Some(from))), copied.bind(Param::Uuid(Some(to))));
+    // Postgres does not know the type of a value that stands alone in a list of columns.
+    let to = if dialect == Dialect::Postgres { format!("{to}::uuid") } else { to };
+    copied.sql.push_str(&format!(
+        "INSERT INTO {links} (source_id, target_id) SELECT source_id, {to} FROM {links} WHERE target_id = {of} ON CONFLICT DO NOTHING"
+    ));
+    let mut gone = Writer::new(dialect, source);
+    let of = gone.bind(Param::Uuid(Some(from)));
+    gone.sql.push_str(&format!("DELETE FROM {links} WHERE target_id = {of}"));
+    [copied.finish(), gone.finish()]
+}
+
 /// The id of one row that [`restamp`] would change for the first bound actor.
 pub fn any_stamped(dialect: Dialect, object: &Object) -> String {
     let (from, id) = match dialect {

@@ -6,6 +6,7 @@ mod explain;
 mod fields;
 mod given;
 mod schema;
+mod users;
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};

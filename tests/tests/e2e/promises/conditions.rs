@@ -3,14 +3,14 @@
 //! A failure prints a condition that was made as small as possible. `BLOCKBASE_CONDITIONS_SEED` runs a single seed, and
 //! `BLOCKBASE_CONDITIONS_CASES` sets how many conditions each seed makes.
 
-mod cells;
-mod graphql;
-mod model;
-mod random;
+pub(in crate::promises) mod cells;
+pub(in crate::promises) mod graphql;
+pub(in crate::promises) mod model;
+pub(in crate::promises) mod random;
 mod reference;
 mod setup;
-mod shrink;
-mod worlds;
+pub(in crate::promises) mod shrink;
+pub(in crate::promises) mod worlds;
 
 use std::collections::BTreeSet;
 
@@ -240,7 +240,7 @@ async fn ask_graphql(run: &Run<'_>, object: &str, question: &Question<'_>) -> Op
 }
 
 /// The name of an object's type: its words, each with a capital.
-fn type_name(object: &str) -> String {
+pub(in crate::promises) fn type_name(object: &str) -> String {
     let capital = |word: &str| {
         word.chars().next().map(|first| first.to_ascii_uppercase()).into_iter().chain(word.chars().skip(1)).collect::<String>()
     };
@@ -256,7 +256,7 @@ struct Problem {
 }
 
 /// Percent-encodes a text for a query string.
-fn encoded(text: &str) -> String {
+pub(in crate::promises) fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),

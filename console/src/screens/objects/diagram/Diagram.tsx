@@ -6,6 +6,7 @@ import "@xyflow/react/dist/base.css";
 import { useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import { usePreference } from "../../../api/preferences";
 import type { Schema } from "../../../api/types";
+import { USERS, USERS_OBJECT, leadsToUsers } from "../../../api/users-object";
 import { useHotkeys } from "../../../components/useHotkeys";
 import { count } from "../model/names";
 import { relationTitle } from "../model/relations";
@@ -25,9 +26,11 @@ const HANDLES = (["source", "target"] as const).flatMap((type) =>
 
 /** The objects and how they relate. Places are kept for this person; the list has the same for those who do not see it. */
 export default function Diagram({ schema }: { schema: Schema }) {
+  // Users have a box where a relation leads to them.
+  const drawn = useMemo(() => (leadsToUsers(schema) ? { ...schema, objects: [...schema.objects, USERS_OBJECT] } : schema), [schema]);
   return (
     <ReactFlowProvider>
-      <Drawn schema={schema} />
+      <Drawn schema={drawn} />
     </ReactFlowProvider>
   );
 }
@@ -144,6 +147,7 @@ function Drawn({ schema }: { schema: Schema }) {
     setSelected(name);
     void flow.setCenter(at[0] + NODE_WIDTH / 2, at[1] + nodeHeight(object) / 2, { zoom: 1, duration: motion });
   };
+  const openObject = (name: string) => void (name === USERS ? navigate({ to: "/users", search: {} }) : navigate({ to: "/objects/$object", params: { object: name }, search: {} }));
   const exportSvg = () => {
     if (positions === null || frame.current === null) return;
     const style = getComputedStyle(frame.current);
@@ -167,7 +171,7 @@ function Drawn({ schema }: { schema: Schema }) {
         if (event.key !== "Enter" || id === undefined || (event.target as HTMLElement).tagName === "A") return;
         event.preventDefault();
         event.stopPropagation();
-        void navigate({ to: "/objects/$object", params: { object: id }, search: {} });
+        openObject(id);
       }}
     >
       <ReactFlow
@@ -176,7 +180,7 @@ function Drawn({ schema }: { schema: Schema }) {
         nodeTypes={nodeTypes}
         edgeTypes={edgeTypes}
         onNodesChange={changed}
-        onNodeDoubleClick={(_, node) => void navigate({ to: "/objects/$object", params: { object: node.id }, search: {} })}
+        onNodeDoubleClick={(_, node) => openObject(node.id)}
         onPaneClick={() => setLit(null)}
         onlyRenderVisibleElements
         nodesConnectable={false}

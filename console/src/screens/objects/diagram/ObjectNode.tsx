@@ -4,6 +4,7 @@ import { memo } from "react";
 import { FIELDS_SHOWN_MAX, HEAD_HEIGHT } from "./layout";
 import classes from "./Diagram.module.css";
 import type { DataObject } from "../../../api/types";
+import { USERS } from "../../../api/users-object";
 
 export type ObjectNodeType = Node<{ object: DataObject; dimmed: boolean }, "object">;
 
@@ -17,9 +18,15 @@ export const ObjectNode = memo(function ObjectNode({ data: { object, dimmed }, s
   return (
     <div className={classes.node} data-selected={selected || undefined} data-dimmed={dimmed || undefined} data-far={isFar || undefined}>
       <div className={classes.nodeHead} style={{ height: HEAD_HEIGHT }}>
-        <Link to="/objects/$object" params={{ object: object.name }} tabIndex={-1} draggable={false} title={object.label ?? object.name}>
-          {object.name}
-        </Link>
+        {object.name === USERS ? (
+          <Link to="/users" tabIndex={-1} draggable={false} title={object.description}>
+            {object.name}
+          </Link>
+        ) : (
+          <Link to="/objects/$object" params={{ object: object.name }} tabIndex={-1} draggable={false} title={object.label ?? object.name}>
+            {object.name}
+          </Link>
+        )}
       </div>
       {!isFar && (
         <ul className={classes.nodeFields}>

@@ -250,7 +250,7 @@ function relationSteps(draft: Draft, waits: boolean): Step[] {
     .filter(({ state }) => state === "new")
     .map(({ key, definition }) => {
       const { required, onDelete, ...rest } = definition;
-      const body = { ...rest, ...(required === true ? { required } : {}), onDelete: onDelete ?? defaultOnDelete(definition.kind) };
+      const body = { ...rest, ...(required === true ? { required } : {}), onDelete: onDelete ?? defaultOnDelete(definition) };
       return {
         id: `add_relation ${key}`,
         sentence: `Add the relation ${relationTitle(definition)}`,

@@ -1,4 +1,5 @@
 /** Relations between two objects, in words and in what they add to the API. */
+import { USERS, oneOf } from "../../../api/users-object";
 import { SYSTEM_COLUMNS } from "./names";
 import type { Relationship, RelationshipInput } from "../../../api/types";
 
@@ -11,23 +12,29 @@ export const KINDS: RelationKind[] = ["many_to_one", "one_to_many", "one_to_one"
 export const KIND_SYMBOLS: Record<RelationKind, string> = { many_to_one: "n → 1", one_to_many: "1 → n", one_to_one: "1 → 1", many_to_many: "n ↔ n" };
 export const KIND_LABELS: Record<RelationKind, string> = { many_to_one: "Many to one", one_to_many: "One to many", one_to_one: "One to one", many_to_many: "Many to many" };
 
-/** "an order", "a task". */
-const a = (name: string) => `${/^[aeio]/.test(name) ? "an" : "a"} ${name}`;
+/** "an order", "a task", "a user". */
+const a = (name: string) => `${/^[aeio]/.test(oneOf(name)) ? "an" : "a"} ${oneOf(name)}`;
+/** "task records", "users". */
+const several = (name: string) => (name === USERS ? USERS : `${name} records`);
 const A = (name: string) => a(name).replace("a", "A");
 
 /** What the kind means for these two objects. */
 export function kindSentence({ kind, source, target }: Pick<RelationDefinition, "kind" | "source" | "target">): string {
+  const other = oneOf(target);
   switch (kind) {
     case "many_to_one":
-      return `Each ${source} has one ${target}. One ${target} has any number of ${source} records.`;
+      return `Each ${source} has one ${other}. One ${other} has any number of ${source} records.`;
     case "one_to_many":
-      return `Each ${source} has any number of ${target} records. Each ${target} has one ${source}.`;
+      return `Each ${source} has any number of ${several(target)}. Each ${other} has one ${source}.`;
     case "one_to_one":
-      return `Each ${source} has one ${target}, and no other ${source} has the same.`;
+      return `Each ${source} has one ${other}, and no other ${source} has the same.`;
     case "many_to_many":
-      return `Each ${source} is linked with any number of ${target} records, and the other way around.`;
+      return `Each ${source} is linked with any number of ${several(target)}, and the other way around.`;
   }
 }
+
+/** The kinds that may lead to an object. Users have no columns of their own that could lead back. */
+export const kindsTo = (target: string): RelationKind[] => (target === USERS ? KINDS.filter((kind) => kind !== "one_to_many") : KINDS);
 
 /** The object that holds the column, and the one it refers to. */
 export function sides({ kind, source, target }: Pick<RelationDefinition, "kind" | "source" | "target">): { holder: string; referenced: string } | null {
@@ -35,16 +42,32 @@ export function sides({ kind, source, target }: Pick<RelationDefinition, "kind" 
   return kind === "one_to_many" ? { holder: target, referenced: source } : { holder: source, referenced: target };
 }
 
-export function defaultOnDelete(kind: RelationKind): OnDelete {
-  return kind === "many_to_many" ? "cascade" : "restrict";
+/** What the server takes where nothing is said. */
+export function defaultOnDelete({ kind, target, required }: Pick<RelationDefinition, "kind" | "target" | "required">): OnDelete {
+  if (kind === "many_to_many") return "cascade";
+  if (target === USERS) return required === true ? "cascade" : "set_null";
+  return "restrict";
 }
 
 export const ON_DELETE_LABELS: Record<OnDelete, string> = { restrict: "Refuse", cascade: "Delete along", set_null: "Clear" };
 
-/** The choices that fit a relation. */
-export function onDeleteChoices({ kind, required }: Pick<RelationDefinition, "kind" | "required">): OnDelete[] {
+/** The choices that fit a relation. Nothing keeps a user from being deleted. */
+export function onDeleteChoices({ kind, target, required }: Pick<RelationDefinition, "kind" | "target" | "required">): OnDelete[] {
+  if (target === USERS) return kind === "many_to_many" || required === true ? ["cascade"] : ["set_null", "cascade"];
   if (kind === "many_to_many") return ["cascade", "restrict"];
   return required === true ? ["restrict", "cascade"] : ["restrict", "cascade", "set_null"];
+}
+
+/** The relation after a choice. What does not fit any more, or was not chosen, follows it. */
+export function changed(before: RelationDefinition, choice: Partial<RelationDefinition>): RelationDefinition {
+  const next = { ...before, ...choice };
+  if (!kindsTo(next.target).includes(next.kind)) next.kind = "many_to_one";
+  if (next.kind === "many_to_many") delete next.required;
+  const rule = next.onDelete ?? defaultOnDelete(next);
+  const wasDefault = choice.onDelete === undefined && rule === defaultOnDelete(before);
+  const isOther = (before.kind === "many_to_many") !== (next.kind === "many_to_many");
+  if (isOther || wasDefault || !onDeleteChoices(next).includes(rule)) next.onDelete = defaultOnDelete(next);
+  return next;
 }
 
 /** What becomes of what, on the names of the two objects. */
@@ -89,7 +112,7 @@ export function relationKeys(relation: Pick<RelationDefinition, "kind" | "source
   return {
     column: { object: holder, name: `${name}_id`, note },
     keys: [
-      { object: holder, key: name, shows: required === true ? referenced : `${referenced} or null` },
+      { object: holder, key: name, shows: required === true ? oneOf(referenced) : `${oneOf(referenced)} or null` },
       { object: referenced, key: `${holder}_by_${name}`, shows: kind === "one_to_one" ? `${holder} or null` : `array of ${holder}` },
     ],
   };

@@ -1,7 +1,8 @@
 import { Select, Switch, TextInput } from "@mantine/core";
 import { useId } from "react";
+import { USERS, oneOf } from "../../../api/users-object";
 import { SELF } from "../model/draft";
-import { KINDS, KIND_LABELS, KIND_SYMBOLS, ON_DELETE_LABELS, type OnDelete, type RelationDefinition, type RelationKind, defaultOnDelete, kindSentence, onDeleteChoices, onDeleteSentence, relationKeys } from "../model/relations";
+import { KIND_LABELS, KIND_SYMBOLS, ON_DELETE_LABELS, type OnDelete, type RelationDefinition, type RelationKind, changed, defaultOnDelete, kindSentence, kindsTo, onDeleteChoices, onDeleteSentence, relationKeys } from "../model/relations";
 import classes from "./Objects.module.css";
 
 export interface RelationFormProps {
@@ -18,7 +19,7 @@ export interface RelationFormProps {
 export function proposedName(object: string, kind: RelationKind, target: string): string {
   if (target === "") return "";
   if (kind === "one_to_many") return object;
-  const base = target === object || target === SELF ? "parent" : target;
+  const base = target === object || target === SELF ? "parent" : kind === "many_to_many" ? target : oneOf(target);
   return kind === "many_to_many" ? (base.endsWith("s") ? base : `${base}s`).slice(0, 45) : base.slice(0, 45);
 }
 
@@ -29,23 +30,26 @@ export function RelationForm({ object, objects, definition, problem, refusal, on
   const shown = (name: string) => (name === "" ? "other" : name === SELF ? own : name);
   const named = { ...definition, source: own, target: shown(definition.target), name: definition.name === "" ? "…" : definition.name };
   const change = (patch: Partial<RelationDefinition>) => {
-    const next = { ...definition, ...patch };
+    const next = changed(definition, patch);
     const untouched = definition.name === "" || definition.name === proposedName(object, definition.kind, definition.target);
     if (untouched && patch.name === undefined) next.name = proposedName(object, next.kind, next.target);
-    if (next.kind === "many_to_many") delete next.required;
-    if (patch.kind !== undefined && (patch.kind === "many_to_many") !== (definition.kind === "many_to_many")) next.onDelete = defaultOnDelete(next.kind);
-    if (!onDeleteChoices(next).includes(next.onDelete ?? defaultOnDelete(next.kind))) next.onDelete = defaultOnDelete(next.kind);
     onChange(next);
   };
   const { column } = relationKeys(named);
-  const onDelete = definition.onDelete ?? defaultOnDelete(definition.kind);
+  const onDelete = definition.onDelete ?? defaultOnDelete(definition);
   return (
     <div className={classes.form}>
       <div className={classes.formRow}>
         <Select
           label="Other object"
+          description={definition.target === USERS ? "Users can always be deleted, and they have no fields of their own." : undefined}
+          inputWrapperOrder={["label", "input", "error", "description"]}
           placeholder="Choose an object"
-          data={[...objects.filter((name) => name !== object).map((name) => ({ value: name, label: name })), { value: object === "" ? SELF : object, label: `${own} itself` }]}
+          data={[
+            ...objects.filter((name) => name !== object).map((name) => ({ value: name, label: name })),
+            { value: USERS, label: "users, the accounts of this service" },
+            { value: object === "" ? SELF : object, label: `${own} itself` },
+          ]}
           value={definition.target === "" ? null : definition.target}
           onChange={(target) => target !== null && change({ target })}
           searchable
@@ -70,7 +74,7 @@ export function RelationForm({ object, objects, definition, problem, refusal, on
       <fieldset className={classes.plainSet}>
         <legend className={classes.legend}>How many on each side</legend>
         <div className={classes.choices}>
-          {KINDS.map((kind) => (
+          {kindsTo(definition.target).map((kind) => (
             <label key={kind} className={classes.choice} data-checked={definition.kind === kind || undefined}>
               <input type="radio" name={`${id}-kind`} checked={definition.kind === kind} onChange={() => change({ kind })} />
               <b>
@@ -82,7 +86,7 @@ export function RelationForm({ object, objects, definition, problem, refusal, on
         </div>
       </fieldset>
       <fieldset className={classes.plainSet}>
-        <legend className={classes.legend}>When a record is deleted</legend>
+        <legend className={classes.legend}>{definition.target === USERS && definition.kind !== "many_to_many" ? "When a user is deleted" : "When a record is deleted"}</legend>
         <div className={classes.choices}>
           {onDeleteChoices(definition).map((rule: OnDelete) => (
             <label key={rule} className={classes.choice} data-checked={onDelete === rule || undefined}>

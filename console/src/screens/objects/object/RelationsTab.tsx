@@ -1,6 +1,7 @@
 import { ActionIcon, Button, Tooltip } from "@mantine/core";
 import { IconArrowBackUp, IconPlus, IconTrash, IconX } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
+import { USERS } from "../../../api/users-object";
 import { messageOf } from "../../../api/errors";
 import { EmptyState } from "../../../components/EmptyState";
 import { asCurl } from "../../../components/CopyAs";
@@ -75,7 +76,7 @@ function KnownRelation({ state, relation: { key, definition, state: is }, canRem
   const step = steps.find((each) => each.about === key);
   const { plan, error, isPending } = usePlan(step !== undefined && !step.waits ? step.request : null, schemaVersion, 0);
   const dropped = is === "dropped";
-  const other = (name: string) => (name === draft.name ? <code>{name}</code> : <Link to="/objects/$object" params={{ object: name }} search={{ tab: "relations" }}><code>{name}</code></Link>);
+  const other = (name: string) => (name === draft.name ? <code>{name}</code> : name === USERS ? <Link to="/users"><code>{name}</code></Link> : <Link to="/objects/$object" params={{ object: name }} search={{ tab: "relations" }}><code>{name}</code></Link>);
   return (
     <article className={classes.card} data-state={is} aria-label={`Relation ${definition.name}`}>
       <div className={classes.cardHead}>
@@ -106,7 +107,7 @@ function KnownRelation({ state, relation: { key, definition, state: is }, canRem
         ) : (
           <>
             <p>
-              {kindSentence(definition)} {onDeleteSentence(definition, definition.onDelete ?? defaultOnDelete(definition.kind))}
+              {kindSentence(definition)} {onDeleteSentence(definition, definition.onDelete ?? defaultOnDelete(definition))}
             </p>
             <RelationKeys relation={definition} />
           </>

@@ -27,7 +27,7 @@ export function templateSteps(template: Template, withSamples: boolean): Templat
   const steps: TemplateStep[] = [
     ...template.objects.map((object) => fixed(`object ${object.name}`, `Create ${object.name} with ${count(object.fields.length, "field")}`, describe("post", "/api/v1/objects", { body: object }))),
     ...template.relations.map((relation) => {
-      const body = { ...relation, onDelete: relation.onDelete ?? defaultOnDelete(relation.kind) };
+      const body = { ...relation, onDelete: relation.onDelete ?? defaultOnDelete(relation) };
       return fixed(`relation ${relation.source}.${relation.name}`, `Relate ${relationTitle(relation)}`, describe("post", "/api/v1/relationships", { body }));
     }),
     ...(template.groups ?? []).map(({ object, uniqueTogether }) => fixed(`groups ${object}`, `Keep ${uniqueTogether.map((group) => group.join(" and ")).join("; ")} of ${object} unique`, describe("patch", "/api/v1/objects/{name}", { params: { path: { name: object } }, body: { constraints: { uniqueTogether } } }))),

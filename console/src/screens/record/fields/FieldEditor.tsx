@@ -5,6 +5,7 @@ import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { boundsOf, defaultText, isNumberType, mayHaveLines } from "../../../api/field-rules";
 import { isLosslessNumber, readNumber } from "../../../api/json";
 import { type Column, columnLabel } from "../../../api/record-shape";
+import { USERS } from "../../../api/users-object";
 import { RelationPicker } from "../../../components/RelationPicker";
 import { type DraftValue, Unreadable } from "../draft";
 import { DateTimeEditor, DateEditor, TimeEditor } from "./DateEditors";
@@ -306,7 +307,7 @@ function ReferenceEditor({ object, column, value, onChange, onChoose = onChange,
       onChange={(next) => onChoose(next === null && value === undefined ? undefined : next)}
       unresolved={unresolved}
       onUnresolved={(text) => {
-        if (text !== null) onChange(new Unreadable(text, `Choose a record of \`${target}\` from the list, or empty the field.`));
+        if (text !== null) onChange(new Unreadable(text, `Choose ${target === USERS ? "a user" : `a record of \`${target}\``} from the list, or empty the field.`));
         else if (value instanceof Unreadable) onChange(chosen.current);
       }}
       error={error}

@@ -3,6 +3,7 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { type RecordShape, useRecordShape, useShapes } from "../../../api/record-shape";
+import { allows, usePermissions } from "../../../api/session";
 import { confirm } from "../../../components/confirm-store";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { SkeletonLines } from "../../../components/Skeleton";
@@ -63,6 +64,9 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
   const running = useRef<Importer | null>(null);
   const cache = useQueryClient();
   const { of } = useShapes();
+  const permissions = usePermissions();
+  // Records that this person may not read cannot be found by their names.
+  const named = (object: string) => (allows(permissions, object, "read") ? of?.(object) : undefined);
   useEffect(
     () => () => {
       running.current?.cancel();
@@ -76,13 +80,13 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
     try {
       const sight = await reader.look(file, options);
       if (sight.names.length === 0) throw new Error("There are no rows in this file.");
-      const mapping = guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false, of ?? (() => undefined));
+      const mapping = guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false, named);
       const plan: Plan = {
         options: sight.options,
         settings: kept?.settings ?? DEFAULT_SETTINGS,
         columns: shape.columns,
         target: kept?.target ?? null,
-        lookups: guessLookups(mapping, shape, of ?? (() => undefined)),
+        lookups: guessLookups(mapping, shape, named),
         mapping,
       };
       setNow({ step: "map", file, sight, plan });

@@ -1,5 +1,5 @@
 import { Select } from "@mantine/core";
-import { type Column, columnLabel, namingColumns, USERS, useRecordShape } from "../../../api/record-shape";
+import { type Column, columnLabel, namingColumns, useRecordShape } from "../../../api/record-shape";
 import { useCan } from "../../../api/session";
 
 export interface NamedByProps {
@@ -14,7 +14,7 @@ export interface NamedByProps {
 export function NamedBy({ column, value, onChange }: NamedByProps) {
   const target = column?.reference?.target;
   const readsTarget = useCan(target ?? "", "read");
-  const shape = useRecordShape(target === undefined || target === USERS || !readsTarget ? "" : target);
+  const shape = useRecordShape(target === undefined || !readsTarget ? "" : target);
   const unique = namingColumns(shape.data?.columns ?? []);
   if (column === undefined || unique.length === 0) return null;
   return (

@@ -2,7 +2,8 @@ import { Button } from "@mantine/core";
 import { IconDownload, IconTransfer, IconUpload } from "@tabler/icons-react";
 import { Suspense, lazy, useState } from "react";
 import { namingColumns, useShapes } from "../../../api/record-shape";
-import { useCan } from "../../../api/session";
+import { allows, useCan, useCanRecords, usePermissions } from "../../../api/session";
+import { USERS } from "../../../api/users-object";
 import { useViewAs } from "../../../api/view-as";
 import { Menu } from "../../../components/floating";
 import { failed } from "../../../components/toast";
@@ -24,13 +25,14 @@ export function TransferMenu({ object, view, isImporting, onImporting }: Transfe
   const [own, setOwn] = useState(false);
   // A download cannot carry the role.
   const isViewing = useViewAs() !== null;
-  const mayCreate = useCan(object, "create");
+  const mayCreate = useCanRecords(object, "create");
   const mayRead = useCan(object, "read");
   const [isNaming, setNaming] = useState(false);
   const { of } = useShapes();
+  const permissions = usePermissions();
   // Those whose records have something other than the id to be known by.
   const selected = view.find(([name]) => name === "select")?.[1].split(",");
-  const references = (of?.(object)?.columns ?? []).filter(({ name, reference }) => selected?.includes(name) !== false && reference !== undefined && namingColumns(of?.(reference.target)?.columns ?? []).length > 0);
+  const references = (of?.(object)?.columns ?? []).filter(({ name, reference }) => selected?.includes(name) !== false && reference !== undefined && allows(permissions, reference.target, "read") && namingColumns(of?.(reference.target)?.columns ?? []).length > 0);
   const save = (format: ExportFormat) => void exportView(object, view, format).catch((error: unknown) => failed("The records were not exported", error));
   const opened = isImporting ?? own;
   const setOpened = (next: boolean) => {
@@ -42,7 +44,7 @@ export function TransferMenu({ object, view, isImporting, onImporting }: Transfe
       <Menu>
         <Menu.Target>
           <Button variant="default" leftSection={<IconTransfer size={14} />}>
-            Import, export
+            {object === USERS ? "Export" : "Import, export"}
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
@@ -58,10 +60,14 @@ export function TransferMenu({ object, view, isImporting, onImporting }: Transfe
               Export with names…
             </Menu.Item>
           )}
-          <Menu.Divider />
-          <Menu.Item leftSection={<IconUpload size={14} />} disabled={!mayCreate} onClick={() => setOpened(true)}>
-            {mayCreate || isViewing ? "Import a file" : "Import (needs create)"}
-          </Menu.Item>
+          {object !== USERS && (
+            <>
+              <Menu.Divider />
+              <Menu.Item leftSection={<IconUpload size={14} />} disabled={!mayCreate} onClick={() => setOpened(true)}>
+                {mayCreate || isViewing ? "Import a file" : "Import (needs create)"}
+              </Menu.Item>
+            </>
+          )}
         </Menu.Dropdown>
       </Menu>
       {isNaming && (

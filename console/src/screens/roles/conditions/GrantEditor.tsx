@@ -6,6 +6,7 @@ import { sidesOf } from "../../../api/field-lists";
 import { useObjects } from "../../../api/objects";
 import type { RecordShapeOf } from "../../../api/record-shape";
 import type { Action, Grant } from "../../../api/types";
+import { USERS } from "../../../api/users-object";
 import { Ticked } from "../../../components/Ticked";
 import type { RecordShape } from "../../records/columns";
 import { ConditionFields, JsonToggle } from "../../records/filters/ConditionFields";
@@ -21,6 +22,9 @@ import { partsOfClause } from "./useNames";
 import classes from "./Conditions.module.css";
 
 const HINT = "Fields, operators and relations, `_and`, `_or` and `_not`. A text that begins with `$` is a variable, such as `$user.id`; written `$$` it is a text.";
+
+/** What a grant with conditions or fields may give. Accounts are only read as records; other actions are given whole, in the table. */
+const actionsOn = (resource: string, grant: Grant | undefined): readonly Action[] => (resource === USERS ? ACTIONS.filter((action) => action === "read" || (grant?.resource === USERS && grant.actions.includes(action))) : ACTIONS);
 
 export interface GrantEditorProps {
   /** Absent for a new one. */
@@ -38,7 +42,9 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
   const [actions, setActions] = useState<readonly Action[]>(grant?.actions ?? ["read"]);
   const [isOwn, setOwn] = useState(grant?.rowPolicy === "own");
   const objects = useObjects();
-  const names = [...new Set([...(objects.data?.map(({ name }) => name) ?? []), ...(resource === null ? [] : [resource])])].sort();
+  const names = [...new Set([...(objects.data?.map(({ name }) => name) ?? []), USERS, ...(resource === null ? [] : [resource])])].sort();
+  const isOnUsers = resource === USERS;
+  const offered = resource === null ? ACTIONS : actionsOn(resource, grant);
   return (
     <Modal opened onClose={onClose} closeOnClickOutside={false} title="Grant with conditions or fields" size={780} xOffset={12}>
       <div className={classes.editor}>
@@ -48,7 +54,11 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
             w={220}
             data={names}
             value={resource}
-            onChange={setResource}
+            onChange={(name) => {
+              setResource(name);
+              // What was chosen for another object may not be offered for this one.
+              if (name !== null) setActions(actions.filter((action) => actionsOn(name, grant).includes(action)));
+            }}
             searchable
             allowDeselect={false}
             placeholder="Choose an object"
@@ -58,13 +68,18 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
           <fieldset className={classes.chosen}>
             <legend>Actions</legend>
             <div className={classes.boxes}>
-              {ACTIONS.map((action) => (
+              {offered.map((action) => (
                 <Checkbox key={action} label={action} checked={actions.includes(action)} onChange={({ currentTarget: { checked } }) => setActions(ACTIONS.filter((each) => (each === action ? checked : actions.includes(each))))} />
               ))}
             </div>
           </fieldset>
         </div>
-        <Switch label="Own rows only" description="Records that the caller created. The condition narrows them down further." checked={isOwn} onChange={({ currentTarget: { checked } }) => setOwn(checked)} />
+        <Switch
+          label={isOnUsers ? "Own account only" : "Own rows only"}
+          description={isOnUsers ? "The caller's account. The condition narrows it down further." : "Records that the caller created. The condition narrows them down further."}
+          checked={isOwn}
+          onChange={({ currentTarget: { checked } }) => setOwn(checked)}
+        />
         {resource === null ? (
           <p className="dim">Choose an object to see its fields.</p>
         ) : (

@@ -6,11 +6,10 @@ import { Ticked } from "../../../components/Ticked";
 import { Sentence } from "../../records/filters/Sentence";
 import { type Word, wordsOf, wordsOfAll } from "../../records/filters/words";
 import { fieldsInWords } from "../fields/fields";
-import type { Refusal } from "../roles";
+import { type Refusal, WITHOUT_ROWS, rowWords } from "../roles";
 import { type Names, partsOfClause } from "./useNames";
 import classes from "./Conditions.module.css";
 
-const OWN: Word = { text: "own rows", as: "field" };
 
 export interface GrantInWordsProps {
   grant: Grant;
@@ -21,6 +20,8 @@ export interface GrantInWordsProps {
   actions?: ReactNode;
 }
 
+const ownRows = (resource: string): Word => ({ text: rowWords(resource)?.own ?? WITHOUT_ROWS, as: "field" });
+
 /** A grant: its resource and actions, and which rows and fields it reaches, as sentences. */
 export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsProps) {
   const { resource, where, check, rowPolicy, broken } = grant;
@@ -30,7 +31,7 @@ export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsPro
         The server refuses this: <Ticked text={refusal.message} />
       </span>
     );
-  const own = rowPolicy === "own" ? [OWN] : [];
+  const own = rowPolicy === "own" ? [ownRows(resource)] : [];
   const fields = fieldsInWords(grant.fields, grant.actions);
   return (
     <>

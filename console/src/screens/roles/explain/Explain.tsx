@@ -6,6 +6,7 @@ import type { JsonObject } from "../../../api/json";
 import { useObjects } from "../../../api/objects";
 import { useRelated } from "../../../api/related";
 import type { ExplainBody, Explanation, Grant } from "../../../api/types";
+import { USERS } from "../../../api/users-object";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { JsonView } from "../../../components/JsonView";
 import { RelatedSearch } from "../../../components/RelationPicker";
@@ -32,7 +33,7 @@ export function Explain({ role, choice, onChoose, isChanged, readsUsers }: Expla
   const { user, object, action = "read", record } = choice;
   const objects = useObjects();
   if (objects.data === undefined) return objects.error === null ? <SkeletonRows rows={6} columns={2} /> : <ErrorNotice error={objects.error} title="The objects could not be loaded" onRetry={objects.refetch} />;
-  const names = [...new Set([...objects.data.map(({ name }) => name), ...(object === undefined ? [] : [object])])].sort();
+  const names = [...new Set([...objects.data.map(({ name }) => name), USERS, ...(object === undefined ? [] : [object])])].sort();
   const body = explainBody(choice);
   return (
     <>

@@ -2,6 +2,7 @@
 import { type FieldLists, type Side, limits, sidesOf } from "../../../api/field-lists";
 import { type RecordShape, SYSTEM_COLUMNS } from "../../../api/record-shape";
 import type { Action, FieldList, GrantFields } from "../../../api/types";
+import { recordOf } from "../../../api/users-object";
 
 /** "All fields", "only these", "all except these". */
 export type Choice = "all" | "only" | "except";
@@ -25,10 +26,10 @@ const KEPT = "kept by the server";
 
 /** Every name that a list of the object can have. Names of the grant that the object does not have stay, so that they can be taken out. */
 export function rowsOf(shape: RecordShape | undefined, fields: GrantFields | null | undefined): Row[] {
-  const own = (shape?.columns ?? []).map(({ name, type, reference }): Row => ({ name, kind: reference === undefined ? type : `a record of ${reference.target}`, sides: BOTH }));
+  const own = (shape?.columns ?? []).map(({ name, type, reference }): Row => ({ name, kind: reference === undefined ? type : recordOf(reference.target), sides: BOTH }));
   const links = (shape?.links ?? []).map(({ key, target }): Row => ({ name: key, kind: `links to ${target}`, sides: BOTH }));
-  const [id, ...stamps] = SYSTEM_COLUMNS;
-  const known: Row[] = [{ name: id, kind: KEPT, sides: [] }, ...own, ...links, ...stamps.map((name): Row => ({ name, kind: KEPT, sides: ["read"] }))];
+  const stamps = (shape?.system ?? SYSTEM_COLUMNS).filter((name) => name !== "id");
+  const known: Row[] = [{ name: "id", kind: KEPT, sides: [] }, ...own, ...links, ...stamps.map((name): Row => ({ name, kind: KEPT, sides: ["read"] }))];
   const names = new Set(known.map(({ name }) => name));
   const listed = new Set([fields?.read, fields?.write].flatMap(namesOf));
   const others = [...listed].filter((name) => !names.has(name)).map((name): Row => ({ name, kind: shape === undefined ? "" : "not in this object", sides: BOTH }));

@@ -6,14 +6,9 @@ use blockbase_store::ReadCost;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::records::deletion::{Step, StepSize, delete_some};
+use crate::records::deletion::{RECORDS_AT_ONCE, Step, StepSize, delete_some, in_steps};
 use crate::records::read::record_id;
 use crate::records::writes::Chosen;
-
-/// Records that one transaction deletes, unless they are too large together.
-const RECORDS_AT_ONCE: usize = 500;
-/// The first limit of dependent records that one transaction deletes together with a record.
-const ALONG_AT_ONCE: usize = 64;
 
 impl App {
     /// Deletes the records that the user created, with the caller's rights. Returns their number.
@@ -80,27 +75,7 @@ impl App {
 
     /// Deletes one record whose dependent records are too many for one transaction. Returns whether the record existed.
     async fn delete_in_steps(&self, caller: &Caller, object: &str, id: &str) -> Result<bool> {
-        let mut size = StepSize { records: ALONG_AT_ONCE, detaches: false };
-        // Whether the record is too large by itself, and nothing is left to detach from it.
-        let mut is_alone = false;
-        loop {
-            match self.delete_step(caller, object, id, size).await {
-                Ok(Step::Done(was_there)) => return Ok(was_there),
-                Ok(Step::Some) if size.detaches => {}
-                Ok(Step::Some) => {
-                    // The limit grows slowly, because the next records may be as large.
-                    size.records = (size.records + size.records / 4 + 1).min(RECORDS_AT_ONCE);
-                    is_alone = false;
-                }
-                Ok(Step::Nothing) => {
-                    size.detaches = false;
-                    is_alone = true;
-                }
-                Err(error) if error.code != Code::AnswerTooLarge || size.detaches || is_alone => return Err(error),
-                Err(_) if size.records > 1 => size.records = (size.records / 4).max(1),
-                Err(_) => size.detaches = true,
-            }
-        }
+        in_steps(false, |size| self.delete_step(caller, object, id, size)).await
     }
 
     async fn delete_step(&self, caller: &Caller, object: &str, id: &str, size: StepSize) -> Result<Step> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use blockbase_query::plan::RecordPlan;
 use blockbase_query::{Scope, sql};
-use blockbase_schema::{Object, OnDelete, Result};
+use blockbase_schema::{Code, Object, OnDelete, Result};
 use blockbase_store::Connection;
 use uuid::Uuid;
 
@@ -46,6 +46,8 @@ pub(crate) struct StepSize {
     pub(crate) records: usize,
     /// If true, it deletes no records. It clears references to the last record of the chain, and removes links of it.
     pub(crate) detaches: bool,
+    /// If true, it leaves the record itself.
+    pub(crate) keeps_record: bool,
 }
 
 /// Makes one step of the deletion of a record within `scope`. It deletes the last `size.records` records of a chain of dependent
@@ -70,7 +72,9 @@ pub(crate) async fn delete_some(
     let alone = Beyond { seen: HashSet::from([(object.id, id)]), ..Beyond::default() };
     check_restrictions(connection, context, object, &[id], &alone).await?;
     let levels = follow(connection, context, object, id, size.records).await?;
-    let Some((last, ids)) = part_of(&levels, size.records) else { return Ok(Step::Done(false)) };
+    // A record that stays is no part of what goes, unless nothing else is left that refers to it.
+    let going = if size.keeps_record && levels.len() > 1 { &levels[1..] } else { &levels[..] };
+    let Some((last, ids)) = part_of(going, size.records) else { return Ok(Step::Done(false)) };
     if size.detaches {
         return match detach(connection, context, last, ids[0]).await? {
             0 => Ok(Step::Nothing),
@@ -78,8 +82,51 @@ pub(crate) async fn delete_some(
         };
     }
     let is_itself = last.id == object.id && ids.contains(&id);
+    if is_itself && size.keeps_record {
+        return Ok(Step::Done(true));
+    }
     delete_records(connection, context, last, &Scope::All, ids, None).await?;
     Ok(if is_itself { Step::Done(true) } else { Step::Some })
+}
+
+/// Records that one transaction deletes, unless they are too large together.
+pub(crate) const RECORDS_AT_ONCE: usize = 500;
+/// The first limit of dependent records that one transaction deletes together with a record.
+const ALONG_AT_ONCE: usize = 64;
+
+/// Takes steps until a record is deleted; until nothing refers to it, if it stays. Returns whether it existed.
+///
+/// # Errors
+/// Those of a step; `answer_too_large` if a single record is too large.
+pub(crate) async fn in_steps<F>(keeps_record: bool, step: impl Fn(StepSize) -> F) -> Result<bool>
+where
+    F: Future<Output = Result<Step>>,
+{
+    let mut size = StepSize { records: ALONG_AT_ONCE, detaches: false, keeps_record };
+    // Whether the record is too large by itself, and nothing is left to detach from it.
+    let mut is_alone = false;
+    // Whether nothing goes along with a record that stays, so that only references and links are left.
+    let mut is_last = false;
+    loop {
+        match step(size).await {
+            Ok(Step::Done(true)) if keeps_record && !is_last => (is_last, size.detaches) = (true, true),
+            Ok(Step::Done(was_there)) => return Ok(was_there),
+            Ok(Step::Some) if size.detaches => {}
+            Ok(Step::Some) => {
+                // The limit grows slowly, because the next records may be as large.
+                size.records = (size.records + size.records / 4 + 1).min(RECORDS_AT_ONCE);
+                is_alone = false;
+            }
+            Ok(Step::Nothing) if is_last => return Ok(true),
+            Ok(Step::Nothing) => {
+                size.detaches = false;
+                is_alone = true;
+            }
+            Err(error) if error.code != Code::AnswerTooLarge || size.detaches || is_alone => return Err(error),
+            Err(_) if size.records > 1 => size.records = (size.records / 4).max(1),
+            Err(_) => size.detaches = true,
+        }
+    }
 }
 
 type Level = (Arc<Object>, Vec<Uuid>);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan};
-use blockbase_query::{Access, Dialect, Param, sql};
+use blockbase_query::{Access, Dialect, Param, Scope, sql};
 use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
@@ -118,7 +118,8 @@ pub(super) async fn change_many(
         let is = match &mut after {
             Some(after) => after.remove(id),
             None => {
-                let target = RecordPlan { object: Arc::clone(object), scope: scope.clone(), id: *id };
+                // Held, and within the scope before the first of them changed: a change of one may move another out of it.
+                let target = RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id };
                 let update = sql::update(connection.dialect(), &target, change, None);
                 match connection.fetch_record(update, &object.columns).await {
                     Ok(is) => is,

@@ -86,8 +86,11 @@ pub(crate) fn object(
     collection(paths, components, &described, &base, &keys);
     let names = record_names(&visible.registry, name, readable);
     paths.add("get", format!("{base}/export"), export(components, &described, &names));
-    bulk(paths, &described, &base);
     one(paths, &described, &base, &keys);
+    if object.is_users() {
+        return;
+    }
+    bulk(paths, &described, &base);
     let linked = visible
         .registry
         .relations_of(name)
@@ -137,7 +140,10 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .parameters(filters_document::of_aggregate(components, object, type_name))
         .answers_data(200, "The value.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
-    paths.add("post", base, create(described, keys));
+    // Users are not written as records.
+    if !object.is_users() {
+        paths.add("post", base, create(described, keys));
+    }
 }
 
 /// What an export can write instead of the ids of related records: `company.name`.
@@ -291,6 +297,9 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
         .problems(&[304])
         .answers_tagged(200, "The record.", data_with_warnings(described.record()));
     paths.add("get", path.clone(), get);
+    if described.object.is_users() {
+        return;
+    }
     let update = described
         .operation("update", format!("Change a record of {name}"))
         .describe("Changes the fields that the body names. A number can also be changed by an amount, in the statement itself.")

@@ -3,6 +3,7 @@
 use blockbase_tests::{Engine, Receiver, on_both_engines};
 use serde_json::{Value, json};
 
+use super::events::recent;
 use super::{World, path, world};
 use crate::accounts::roles::role;
 use crate::events::webhooks::{ledger_until, make, quick};
@@ -42,6 +43,19 @@ async fn a_webhook_gets_what_its_maker_may_read(engine: Engine) {
     let entries =
         ledger_until(&admin, &group, |entries| entries.len() == 4 && entries.iter().all(|entry| entry["status"] == "delivered"))
             .await;
+    // The ledger shows the entries of what she may see: the change of a task out of her sight has none.
+    let own = ann.get(&format!("/api/v1/events/deliveries?{group}")).await.json();
+    let ids = |entries: &[Value]| entries.iter().map(|entry| entry["eventId"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let shown = ids(own["data"].as_array().unwrap());
+    let all: Vec<Value> = recent(&ann).await;
+    assert!(shown.iter().all(|id| all.iter().any(|event| event["id"] == json!(id))), "{own}");
+    assert_eq!((shown.len(), &own["pagination"]["totalCount"]), (3, &json!(3)), "{own}");
+    for id in ids(&entries) {
+        let status = ann.get(&format!("/api/v1/events/deliveries/{id}/webhook:{webhook}")).await.status;
+        assert_eq!(status, if shown.contains(&id) { 200 } else { 404 }, "{id}");
+    }
+    let second = ann.get(&format!("/api/v1/events/deliveries?{group}&pageSize=2&page=2")).await.json();
+    assert_eq!(ids(second["data"].as_array().unwrap()), shown[2..]);
     let skipped: Vec<&Value> = entries.iter().filter(|entry| entry["skipped"] == true).collect();
     assert_eq!((skipped.len(), &skipped[0]["attempts"]), (1, &json!(0)), "{entries:#?}");
     let mut titles: Vec<(Value, Value)> = receiver

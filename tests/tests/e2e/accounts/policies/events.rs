@@ -14,7 +14,7 @@ fn gist(event: &Value) -> (String, Value, Value, bool) {
     (payload["op"].as_str().unwrap_or_default().to_owned(), title("before"), title("after"), !payload["diff"].is_null())
 }
 
-async fn recent(caller: &Admin<'_>) -> Vec<Value> {
+pub(super) async fn recent(caller: &Admin<'_>) -> Vec<Value> {
     let answer: Answer = caller.get("/api/v1/events?object=task&limit=100").await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let mut events = answer.data().as_array().unwrap().clone();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The value of one column of one row, or an operand of its type.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
+pub(in crate::promises) enum Cell {
     Null,
     Text(String),
     Exact(Exact),
@@ -22,7 +22,7 @@ pub(super) enum Cell {
 
 /// A decimal number with all its digits: `digits` divided by ten to the power of `scale`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Exact {
+pub(in crate::promises) struct Exact {
     digits: i128,
     scale: i32,
 }
@@ -64,7 +64,7 @@ impl Ord for Exact {
 
 impl Cell {
     /// Reads the value of a column of this type from JSON. An operand of a multi_enum is one of its texts.
-    pub(super) fn read(kind: &str, value: &Value) -> Result<Cell, String> {
+    pub(in crate::promises) fn read(kind: &str, value: &Value) -> Result<Cell, String> {
         let wrong = || format!("{value} is not a value of the type {kind}");
         Ok(match (kind, value) {
             (_, Value::Null) => Cell::Null,
@@ -99,7 +99,7 @@ impl Cell {
     }
 
     /// The order of two values of one type. Nulls, lists and JSON have no order.
-    pub(super) fn order(&self, other: &Cell) -> Option<Ordering> {
+    pub(in crate::promises) fn order(&self, other: &Cell) -> Option<Ordering> {
         match (self, other) {
             (Cell::Text(one), Cell::Text(other)) => Some(one.cmp(other)),
             (Cell::Exact(one), Cell::Exact(other)) => Some(one.cmp(other)),
@@ -111,7 +111,7 @@ impl Cell {
     }
 
     /// Whether the value equals an operand. Null equals null, and a list equals each of its texts.
-    pub(super) fn equals(&self, operand: &Cell) -> bool {
+    pub(in crate::promises) fn equals(&self, operand: &Cell) -> bool {
         match (self, operand) {
             (Cell::Null, Cell::Null) => true,
             (Cell::List(texts), Cell::Text(operand)) => texts.contains(operand),
@@ -120,7 +120,7 @@ impl Cell {
     }
 
     /// Whether the value, or one of its texts, contains `part`.
-    pub(super) fn contains(&self, part: &str, folds_case: bool) -> bool {
+    pub(in crate::promises) fn contains(&self, part: &str, folds_case: bool) -> bool {
         let is_in = |text: &String| if folds_case { folded(text).contains(&folded(part)) } else { text.contains(part) };
         match self {
             Cell::Text(text) => is_in(text),

@@ -6,7 +6,7 @@ use super::model::{LEVELS_MAX, OPERATORS, Operator, World};
 
 /// The same condition for GraphQL's typed argument. `None` if the form has no room for it: it would have too many levels, a variable
 /// would stand where the type is not text, or a key would be needed twice.
-pub(super) fn typed(world: &World, object: usize, condition: &Value) -> Option<Value> {
+pub(in crate::promises) fn typed(world: &World, object: usize, condition: &Value) -> Option<Value> {
     condition_at(world, object, condition, 1)
 }
 

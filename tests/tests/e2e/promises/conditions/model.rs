@@ -9,83 +9,83 @@ use serde_json::{Map, Value};
 
 use super::cells::Cell;
 
-pub(super) const LEAVES_MAX: usize = 100;
-pub(super) const LEVELS_MAX: usize = 8;
-pub(super) const STEPS_MAX: usize = 10;
-pub(super) const DEPTH_MAX: usize = 3;
+pub(in crate::promises) const LEAVES_MAX: usize = 100;
+pub(in crate::promises) const LEVELS_MAX: usize = 8;
+pub(in crate::promises) const STEPS_MAX: usize = 10;
+pub(in crate::promises) const DEPTH_MAX: usize = 3;
 const ITEMS_MAX: usize = 1000;
 
 #[derive(Clone, Debug)]
-pub(super) struct Column {
-    pub(super) name: String,
-    pub(super) kind: &'static str,
+pub(in crate::promises) struct Column {
+    pub(in crate::promises) name: String,
+    pub(in crate::promises) kind: &'static str,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Object {
-    pub(super) name: String,
+pub(in crate::promises) struct Object {
+    pub(in crate::promises) name: String,
     /// Includes system columns and references.
-    pub(super) columns: Vec<Column>,
+    pub(in crate::promises) columns: Vec<Column>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Relation {
-    pub(super) name: String,
-    pub(super) kind: &'static str,
+pub(in crate::promises) struct Relation {
+    pub(in crate::promises) name: String,
+    pub(in crate::promises) kind: &'static str,
     /// Objects by their index.
-    pub(super) source: usize,
-    pub(super) target: usize,
+    pub(in crate::promises) source: usize,
+    pub(in crate::promises) target: usize,
 }
 
 impl Relation {
-    pub(super) fn is_links(&self) -> bool {
+    pub(in crate::promises) fn is_links(&self) -> bool {
         self.kind == "many_to_many"
     }
 
     /// The object that has the column of references, and the object that they refer to.
-    pub(super) fn sides(&self) -> (usize, usize) {
+    pub(in crate::promises) fn sides(&self) -> (usize, usize) {
         if self.kind == "one_to_many" { (self.target, self.source) } else { (self.source, self.target) }
     }
 
-    pub(super) fn column(&self) -> String {
+    pub(in crate::promises) fn column(&self) -> String {
         format!("{}_id", self.name)
     }
 }
 
 /// A relation, seen from one of its objects.
 #[derive(Clone, Debug)]
-pub(super) struct End {
-    pub(super) key: String,
-    pub(super) relation: usize,
+pub(in crate::promises) struct End {
+    pub(in crate::promises) key: String,
+    pub(in crate::promises) relation: usize,
     /// The object that it leads to.
-    pub(super) object: usize,
-    pub(super) is_single: bool,
+    pub(in crate::promises) object: usize,
+    pub(in crate::promises) is_single: bool,
     /// Whether the relation is followed from the reference or the link, and not back.
-    is_forward: bool,
+    pub(in crate::promises) is_forward: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    pub(super) id: String,
+pub(in crate::promises) struct Row {
+    pub(in crate::promises) id: String,
     /// The user who created the row.
-    pub(super) maker: usize,
+    pub(in crate::promises) maker: usize,
     /// The values as JSON, by column.
-    pub(super) values: Map<String, Value>,
+    pub(in crate::promises) values: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct World {
-    pub(super) objects: Vec<Object>,
-    pub(super) relations: Vec<Relation>,
+pub(in crate::promises) struct World {
+    pub(in crate::promises) objects: Vec<Object>,
+    pub(in crate::promises) relations: Vec<Relation>,
     /// By object.
-    pub(super) rows: Vec<Vec<Row>>,
+    pub(in crate::promises) rows: Vec<Vec<Row>>,
     /// The relation, the id of the source, and the id of the target.
-    pub(super) links: BTreeSet<(usize, String, String)>,
+    pub(in crate::promises) links: BTreeSet<(usize, String, String)>,
 }
 
 /// The rows of an object that a reader may read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Reach {
+pub(in crate::promises) enum Reach {
     Nothing,
     Own,
     All,
@@ -93,40 +93,40 @@ pub(super) enum Reach {
 
 /// A caller.
 #[derive(Clone, Debug)]
-pub(super) struct Reader {
-    pub(super) name: &'static str,
-    pub(super) user: usize,
+pub(in crate::promises) struct Reader {
+    pub(in crate::promises) name: &'static str,
+    pub(in crate::promises) user: usize,
     /// By object.
-    pub(super) reads: Vec<Reach>,
+    pub(in crate::promises) reads: Vec<Reach>,
     /// Variables such as `$user.id`, with their values.
-    pub(super) variables: BTreeMap<&'static str, String>,
-    pub(super) roles: Vec<String>,
+    pub(in crate::promises) variables: BTreeMap<&'static str, String>,
+    pub(in crate::promises) roles: Vec<String>,
 }
 
 /// The result of a condition for a reader.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(in crate::promises) enum Verdict {
     Forbidden,
     Found(BTreeSet<String>),
 }
 
 /// The numbers that are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Size {
-    pub(super) leaves: usize,
-    pub(super) levels: usize,
-    pub(super) steps: usize,
-    pub(super) depth: usize,
+pub(in crate::promises) struct Size {
+    pub(in crate::promises) leaves: usize,
+    pub(in crate::promises) levels: usize,
+    pub(in crate::promises) steps: usize,
+    pub(in crate::promises) depth: usize,
 }
 
 impl Size {
-    pub(super) fn is_within_bounds(&self) -> bool {
+    pub(in crate::promises) fn is_within_bounds(&self) -> bool {
         self.leaves <= LEAVES_MAX && self.levels <= LEVELS_MAX && self.steps <= STEPS_MAX && self.depth <= DEPTH_MAX
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Operator {
+pub(in crate::promises) enum Operator {
     Eq,
     Neq,
     Gt,
@@ -142,7 +142,7 @@ pub(super) enum Operator {
 }
 
 /// All names of each operator. Its main name comes first.
-pub(super) const OPERATORS: [(Operator, &[&str]); 12] = [
+pub(in crate::promises) const OPERATORS: [(Operator, &[&str]); 12] = [
     (Operator::Eq, &["eq", "=", "=="]),
     (Operator::Neq, &["neq", "ne", "!=", "<>"]),
     (Operator::Gt, &["gt", ">"]),
@@ -159,7 +159,7 @@ pub(super) const OPERATORS: [(Operator, &[&str]); 12] = [
 
 impl Operator {
     /// Whether columns of a type take the operator.
-    pub(super) fn fits(self, kind: &str) -> bool {
+    pub(in crate::promises) fn fits(self, kind: &str) -> bool {
         match self {
             Operator::IsNull | Operator::IsNotNull => true,
             Operator::Eq | Operator::Neq | Operator::In | Operator::Nin => kind != "json",
@@ -169,8 +169,9 @@ impl Operator {
     }
 }
 
+/// A condition that was read.
 #[derive(Clone, Debug)]
-enum Condition {
+pub(in crate::promises) enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
@@ -181,6 +182,67 @@ enum Condition {
     None(End, Box<Condition>),
     Every(End, Box<Condition>),
 }
+
+/// A row from which a condition looks at values and at related rows.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::promises) enum Place<'a> {
+    Row(&'a Row),
+    /// There is no such row. Its values are null.
+    Absent,
+    /// The row was deleted, and its values are not known.
+    Gone,
+}
+
+/// The rows and cells that take part in a condition.
+pub(in crate::promises) trait Eyes {
+    fn sees(&self, object: usize, row: &Row) -> bool;
+
+    /// Whether a column of a row, or a key of its links, can be read. If not, it counts as null or as empty.
+    fn shows(&self, _object: usize, _row: &Row, _field: &str) -> bool {
+        true
+    }
+}
+
+/// All rows with all cells.
+pub(in crate::promises) struct Everything;
+
+impl Eyes for Everything {
+    fn sees(&self, _: usize, _: &Row) -> bool {
+        true
+    }
+}
+
+impl Eyes for Reader {
+    fn sees(&self, object: usize, row: &Row) -> bool {
+        World::is_readable(self, object, row)
+    }
+}
+
+/// What a condition says about a row. `None` if that cannot be decided.
+pub(in crate::promises) type Truth = Option<bool>;
+
+fn all(truths: impl IntoIterator<Item = Truth>) -> Truth {
+    let mut result = Some(true);
+    for truth in truths {
+        match truth {
+            Some(false) => return Some(false),
+            None => result = None,
+            Some(true) => {}
+        }
+    }
+    result
+}
+
+fn any(truths: impl IntoIterator<Item = Truth>) -> Truth {
+    all(truths.into_iter().map(not)).map(|is_so| !is_so)
+}
+
+fn not(truth: Truth) -> Truth {
+    truth.map(|is_so| !is_so)
+}
+
+/// A field or a relation that a condition uses: its object, and its name.
+pub(in crate::promises) type Use = (usize, String);
 
 /// Reads conditions, and counts what is bounded.
 struct Parser<'a> {
@@ -312,7 +374,7 @@ impl Parser<'_> {
 
 impl World {
     /// The relation keys of an object.
-    pub(super) fn ends(&self, object: usize) -> Vec<End> {
+    pub(in crate::promises) fn ends(&self, object: usize) -> Vec<End> {
         let mut ends = Vec::new();
         for (place, relation) in self.relations.iter().enumerate() {
             let mut add = |key: String, object, is_single, is_forward| {
@@ -346,46 +408,119 @@ impl World {
         }
     }
 
-    /// The rows that a relation leads to and that the reader may read.
-    fn related(&self, reader: &Reader, end: &End, row: Option<&Row>) -> Vec<&Row> {
-        let Some(row) = row else { return Vec::new() };
+    /// The rows that a relation leads to, as far as they can be seen.
+    pub(in crate::promises) fn related(&self, eyes: &dyn Eyes, end: &End, object: usize, row: &Row) -> Vec<&Row> {
         let relation = &self.relations[end.relation];
+        let column = relation.column();
+        let follows =
+            |holder: usize, from: &Row, to: &Row| from.values[&column] == to.id.as_str() && eyes.shows(holder, from, &column);
         let leads_to = |other: &Row| match (relation.is_links(), end.is_forward) {
             (true, true) => self.links.contains(&(end.relation, row.id.clone(), other.id.clone())),
             (true, false) => self.links.contains(&(end.relation, other.id.clone(), row.id.clone())),
-            (false, true) => row.values[&relation.column()] == other.id.as_str(),
-            (false, false) => other.values[&relation.column()] == row.id.as_str(),
+            (false, true) => follows(object, row, other),
+            (false, false) => follows(end.object, other, row),
         };
-        self.rows[end.object].iter().filter(|other| Self::is_readable(reader, end.object, other) && leads_to(other)).collect()
+        if relation.is_links() && !eyes.shows(object, row, &end.key) {
+            return Vec::new();
+        }
+        self.rows[end.object].iter().filter(|other| eyes.sees(end.object, other) && leads_to(other)).collect()
     }
 
-    /// Whether a condition is met for a row, or for an absent row.
-    fn holds(&self, reader: &Reader, condition: &Condition, row: Option<&Row>) -> bool {
-        let each = |end: &End, inner: &Condition| -> Vec<bool> {
-            self.related(reader, end, row).into_iter().map(|other| self.holds(reader, inner, Some(other))).collect()
+    /// The place that a to-one relation leads to.
+    fn one<'a>(&'a self, eyes: &dyn Eyes, end: &End, object: usize, place: Place<'_>) -> Place<'a> {
+        let row = match place {
+            Place::Row(row) => row,
+            Place::Absent => return Place::Absent,
+            Place::Gone => return Place::Gone,
         };
-        match condition {
-            Condition::All(inner) => inner.iter().all(|inner| self.holds(reader, inner, row)),
-            Condition::Any(inner) => inner.iter().any(|inner| self.holds(reader, inner, row)),
-            Condition::Not(inner) => !self.holds(reader, inner, row),
-            Condition::One(end, inner) => {
-                let related = self.related(reader, end, row);
-                assert!(related.len() <= 1, "{} leads to several rows", end.key);
-                self.holds(reader, inner, related.first().copied())
+        let related = self.related(eyes, end, object, row);
+        assert!(related.len() <= 1, "{} leads to several rows", end.key);
+        if let Some(other) = related.first() {
+            return Place::Row(other);
+        }
+        let is_gone = match end.is_forward {
+            true => row.values[&self.relations[end.relation].column()]
+                .as_str()
+                .is_some_and(|id| self.rows[end.object].iter().all(|other| other.id != id)),
+            false => self.is_gone(object, row),
+        };
+        if is_gone { Place::Gone } else { Place::Absent }
+    }
+
+    fn is_gone(&self, object: usize, row: &Row) -> bool {
+        self.rows[object].iter().all(|other| other.id != row.id)
+    }
+
+    /// Whether a condition is met for a row of an object.
+    pub(in crate::promises) fn holds(&self, eyes: &dyn Eyes, condition: &Condition, object: usize, place: Place<'_>) -> Truth {
+        let each = |end: &End, inner: &Condition| -> Option<Vec<Truth>> {
+            match place {
+                Place::Row(row) if !self.is_gone(object, row) => {
+                    let related = self.related(eyes, end, object, row);
+                    Some(related.into_iter().map(|other| self.holds(eyes, inner, end.object, Place::Row(other))).collect())
+                }
+                Place::Absent => Some(Vec::new()),
+                Place::Row(_) | Place::Gone => None,
             }
-            Condition::Some(end, inner) => each(end, inner).contains(&true),
-            Condition::None(end, inner) => !each(end, inner).contains(&true),
-            Condition::Every(end, inner) => !each(end, inner).contains(&false),
+        };
+        // A condition may hold for every row by its form.
+        let unknown = |end: &End, inner: &Condition| self.holds(eyes, inner, end.object, Place::Gone);
+        match condition {
+            Condition::All(inner) => all(inner.iter().map(|inner| self.holds(eyes, inner, object, place))),
+            Condition::Any(inner) => any(inner.iter().map(|inner| self.holds(eyes, inner, object, place))),
+            Condition::Not(inner) => not(self.holds(eyes, inner, object, place)),
+            Condition::One(end, inner) => self.holds(eyes, inner, end.object, self.one(eyes, end, object, place)),
+            Condition::Some(end, inner) => match each(end, inner) {
+                Some(truths) => any(truths),
+                None => all([unknown(end, inner), None]),
+            },
+            Condition::None(end, inner) => match each(end, inner) {
+                Some(truths) => not(any(truths)),
+                None => not(all([unknown(end, inner), None])),
+            },
+            Condition::Every(end, inner) => match each(end, inner) {
+                Some(truths) => all(truths),
+                None => any([unknown(end, inner), None]),
+            },
             Condition::Leaf(column, operator, operands) => {
-                let value = row.map_or(&Value::Null, |row| &row.values[&column.name]);
+                let value = match place {
+                    Place::Gone => return None,
+                    Place::Row(row) if eyes.shows(object, row, &column.name) => &row.values[&column.name],
+                    Place::Row(_) | Place::Absent => &Value::Null,
+                };
                 let cell = Cell::read(column.kind, value).expect("a value of the column's type");
-                is_so(&cell, *operator, operands)
+                Some(is_so(&cell, *operator, operands))
             }
         }
     }
 
+    /// Reads a condition on an object. Only the variables and the roles of the reader count.
+    pub(in crate::promises) fn read(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Condition, Size), String> {
+        let mut parser = Parser { world: self, reader, size: Size::default(), passes: BTreeSet::from([object]) };
+        let condition = parser.condition(object, json, 1, 0)?;
+        Ok((condition, parser.size))
+    }
+
+    /// The fields and relations that a condition on an object uses.
+    pub(in crate::promises) fn uses(&self, condition: &Condition, object: usize, found: &mut Vec<Use>) {
+        match condition {
+            Condition::All(inner) | Condition::Any(inner) => {
+                inner.iter().for_each(|inner| self.uses(inner, object, found));
+            }
+            Condition::Not(inner) => self.uses(inner, object, found),
+            Condition::One(end, inner)
+            | Condition::Some(end, inner)
+            | Condition::None(end, inner)
+            | Condition::Every(end, inner) => {
+                found.push((object, end.key.clone()));
+                self.uses(inner, end.object, found);
+            }
+            Condition::Leaf(column, ..) => found.push((object, column.name.clone())),
+        }
+    }
+
     /// The rows of an object that a condition finds, and the condition's size. The error describes what is wrong with the condition.
-    pub(super) fn judge(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Verdict, Size), String> {
+    pub(in crate::promises) fn judge(&self, reader: &Reader, object: usize, json: &Value) -> Result<(Verdict, Size), String> {
         let mut parser = Parser { world: self, reader, size: Size::default(), passes: BTreeSet::from([object]) };
         let condition = parser.condition(object, json, 1, 0)?;
         if !parser.size.is_within_bounds() {
@@ -395,7 +530,9 @@ impl World {
             return Ok((Verdict::Forbidden, parser.size));
         }
         let rows = self.rows[object].iter();
-        let found = rows.filter(|row| Self::is_readable(reader, object, row) && self.holds(reader, &condition, Some(row)));
+        let found = rows.filter(|row| {
+            Self::is_readable(reader, object, row) && self.holds(reader, &condition, object, Place::Row(row)) == Some(true)
+        });
         Ok((Verdict::Found(found.map(|row| row.id.clone()).collect()), parser.size))
     }
 }

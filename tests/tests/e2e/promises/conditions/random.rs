@@ -8,9 +8,9 @@ use super::model::{Column, DEPTH_MAX, End, LEAVES_MAX, LEVELS_MAX, OPERATORS, Op
 use super::worlds::{NAMES, OPTIONS, WORDS, one_in, pick, value};
 
 /// Makes valid conditions.
-pub(super) struct Generator<'a> {
-    pub(super) random: Rng,
-    pub(super) world: &'a World,
+pub(in crate::promises) struct Generator<'a> {
+    pub(in crate::promises) random: Rng,
+    pub(in crate::promises) world: &'a World,
     /// How many more tests and relation steps the condition may have.
     leaves: usize,
     steps: usize,
@@ -19,12 +19,12 @@ pub(super) struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
-    pub(super) fn new(seed: u64, world: &'a World) -> Generator<'a> {
+    pub(in crate::promises) fn new(seed: u64, world: &'a World) -> Generator<'a> {
         Generator { random: Rng::with_seed(seed), world, leaves: 0, steps: 0, is_large: false }
     }
 
     /// Three readers: an admin, one who reads only their own rows of one object, and one who may not read one object at all.
-    pub(super) fn reaches(&mut self) -> [Vec<Reach>; 3] {
+    pub(in crate::promises) fn reaches(&mut self) -> [Vec<Reach>; 3] {
         let mut reaches = [(); 3].map(|()| vec![Reach::All; NAMES.len()]);
         // An object that many relations lead to.
         let object = self.world.relations[0].target;
@@ -34,10 +34,24 @@ impl<'a> Generator<'a> {
     }
 
     /// A condition on an object, for a reader whose variables it may use.
-    pub(super) fn condition(&mut self, object: usize, reader: &Reader) -> Value {
+    pub(in crate::promises) fn condition(&mut self, object: usize, reader: &Reader) -> Value {
         self.is_large = one_in(&mut self.random, 12);
         self.leaves = if self.is_large { LEAVES_MAX } else { self.random.usize(1..7) };
         self.steps = self.random.usize(..=STEPS_MAX);
+        Value::Object(self.object(object, reader, 1, 0))
+    }
+
+    /// A condition that is seldom large.
+    pub(in crate::promises) fn modest(&mut self, object: usize, reader: &Reader) -> Value {
+        self.is_large = false;
+        (self.leaves, self.steps) = (self.random.usize(1..5), self.random.usize(..=3));
+        Value::Object(self.object(object, reader, 1, 0))
+    }
+
+    /// A condition that is small enough for a grant.
+    pub(in crate::promises) fn policy(&mut self, object: usize, reader: &Reader) -> Value {
+        self.is_large = false;
+        (self.leaves, self.steps) = (self.random.usize(1..4), self.random.usize(..=2));
         Value::Object(self.object(object, reader, 1, 0))
     }
 

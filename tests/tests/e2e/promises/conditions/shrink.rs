@@ -51,7 +51,7 @@ fn smaller(value: &Value) -> Vec<Value> {
 }
 
 /// The smallest condition that was found and for which `is_wrong` is still true.
-pub(super) async fn shrunk(condition: &Value, mut is_wrong: impl AsyncFnMut(&Value) -> bool) -> Value {
+pub(in crate::promises) async fn shrunk(condition: &Value, mut is_wrong: impl AsyncFnMut(&Value) -> bool) -> Value {
     let mut smallest = condition.clone();
     let mut tries = 0;
     'again: while tries < TRIES_MAX {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::model::{Column, Object, Relation, Row, World};
 
-pub(super) const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
+pub(in crate::promises) const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 const KINDS: [&str; 19] = [
     "text",
     "integer",
@@ -34,8 +34,8 @@ const KINDS_OF_ALL: usize = 3;
 /// Rows of an object. One page of a list has all of them.
 const ROWS: std::ops::Range<usize> = 18..30;
 
-pub(super) const OPTIONS: [&str; 6] = ["red", "Red", "Grün", "a,b", "null", "$free"];
-pub(super) const WORDS: [&str; 38] = [
+pub(in crate::promises) const OPTIONS: [&str; 6] = ["red", "Red", "Grün", "a,b", "null", "$free"];
+pub(in crate::promises) const WORDS: [&str; 38] = [
     "",
     "a",
     "A",
@@ -76,16 +76,16 @@ pub(super) const WORDS: [&str; 38] = [
     "reader_ann",
 ];
 
-pub(super) fn pick<'a, T>(random: &mut Rng, of: &'a [T]) -> &'a T {
+pub(in crate::promises) fn pick<'a, T>(random: &mut Rng, of: &'a [T]) -> &'a T {
     &of[random.usize(..of.len())]
 }
 
-pub(super) fn one_in(random: &mut Rng, times: usize) -> bool {
+pub(in crate::promises) fn one_in(random: &mut Rng, times: usize) -> bool {
     random.usize(..times) == 0
 }
 
 /// A value for a field. Values repeat, and some are at the limits of their type.
-pub(super) fn value(random: &mut Rng, kind: &str, scale: usize) -> Value {
+pub(in crate::promises) fn value(random: &mut Rng, kind: &str, scale: usize) -> Value {
     match kind {
         "text" => {
             let words: Vec<&str> = (0..random.usize(1..4)).map(|_| *pick(random, &WORDS)).collect();
@@ -202,7 +202,7 @@ fn id(random: &mut Rng) -> String {
 }
 
 /// A world with the definitions of its objects. The rows have all values except for those that the server gives.
-pub(super) fn world(seed: u64) -> (World, Vec<Value>) {
+pub(in crate::promises) fn world(seed: u64) -> (World, Vec<Value>) {
     let mut random = Rng::with_seed(seed);
     let (mut objects, definitions) = objects(&mut random);
     let relations = relations(&mut random);
@@ -268,7 +268,7 @@ fn relate(random: &mut Rng, world: &mut World, place: usize) {
 }
 
 /// Gives rows the values that the server would give, for tests without a server.
-pub(super) fn complete(world: &mut World) {
+pub(in crate::promises) fn complete(world: &mut World) {
     for (number, row) in world.rows.iter_mut().flatten().enumerate() {
         for name in ["created_at", "updated_at"] {
             row.values.insert(name.to_owned(), json!(format!("2020-01-01T00:00:00.{number:03}Z")));

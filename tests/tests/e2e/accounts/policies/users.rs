@@ -1,0 +1,289 @@
+//! Users as records: what relationships lead to, what is shown of a user, and what becomes of references when a user goes.
+
+use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
+use serde_json::{Value, json};
+
+use crate::accounts::roles::{role, user};
+
+/// Tasks with an assignee, a helper of their own, and watchers.
+async fn define(admin: &Admin<'_>) {
+    admin.define("task", json!([{ "name": "title", "type": "text" }, { "name": "state", "type": "text" }])).await;
+    admin.relate(json!({ "name": "assignee", "kind": "many_to_one", "source": "task", "target": "users" })).await;
+    admin.relate(json!({ "name": "watchers", "kind": "many_to_many", "source": "task", "target": "users" })).await;
+}
+
+fn path(id: &str) -> String {
+    format!("/api/v1/data/task/{id}")
+}
+
+async fn titles(caller: &Admin<'_>, condition: Value) -> Vec<String> {
+    let answer = caller.post("/api/v1/data/task/query", json!({ "where": condition, "sort": "title" })).await;
+    assert_eq!(answer.status, 200, "{condition}: {}", answer.text);
+    answer.data().as_array().unwrap().iter().map(|row| row["title"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn id_of(caller: &Admin<'_>) -> String {
+    caller.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned()
+}
+
+struct World<'a> {
+    admin: Admin<'a>,
+    ann: Admin<'a>,
+    ann_id: String,
+    ben_id: String,
+}
+
+async fn world(server: &Server) -> World<'_> {
+    let admin = server.admin().await;
+    define(&admin).await;
+    let (ann, ann_id) = user(&admin, "ann", None).await;
+    let (_, ben_id) = user(&admin, "ben", None).await;
+    World { admin, ann, ann_id, ben_id }
+}
+
+async fn give(admin: &Admin<'_>, user: &str, name: &str, grants: Value) {
+    role(admin, name, grants).await;
+    assert_eq!(admin.post(&format!("/api/v1/users/{user}/roles"), json!({ "roleId": name })).await.status, 200);
+}
+
+async fn graphql(caller: &Admin<'_>, query: &str) -> Value {
+    caller.post("/api/v1/graphql", json!({ "query": query })).await.json()
+}
+
+/// The events of a task, the oldest first: what happened, and the assignee before and after.
+async fn history(admin: &Admin<'_>, id: &str) -> Vec<(String, Value, Value)> {
+    let events = admin.get(&format!("/api/v1/events?object=task&record={id}&limit=100")).await.data();
+    let gist = |event: &Value| {
+        let payload = &event["payload"];
+        let assignee = |image: &str| payload[image]["assignee_id"].clone();
+        (payload["op"].as_str().unwrap().to_owned(), assignee("before"), assignee("after"))
+    };
+    events.as_array().unwrap().iter().rev().map(gist).collect()
+}
+
+on_both_engines! {
+    async fn relationships_lead_to_users(server: Server) {
+        let World { admin, ann_id, ben_id, .. } = world(&server).await;
+        let relationships = admin.get("/api/v1/relationships").await.data();
+        assert_eq!((&relationships[0]["onDelete"], &relationships[1]["onDelete"]), (&json!("set_null"), &json!("cascade")));
+        let ours = admin.make("task", json!({ "title": "ours", "assignee_id": ann_id })).await;
+        let theirs = admin.make("task", json!({ "title": "theirs", "assignee_id": ben_id })).await;
+        admin.make("task", json!({ "title": "free" })).await;
+        let nobody = "00000000-0000-7000-8000-000000000000";
+        admin.post("/api/v1/data/task", json!({ "assignee_id": nobody })).await.expect_error(409, "foreign_key_violation");
+        assert_eq!(admin.post(&format!("{}/links/watchers", path(&ours)), json!({ "ids": [ann_id, ben_id] })).await.status, 200);
+        admin.post(&format!("{}/links/watchers", path(&ours)), json!({ "ids": [nobody] })).await.expect_error(409, "foreign_key_violation");
+
+        let shown = admin.get(&format!("{}?expand=assignee,watchers", path(&ours))).await.data();
+        assert_eq!(shown["assignee"], json!({ "id": ann_id, "name": "ann", "image": null, "email": "ann@example.com" }), "{shown}");
+        assert_eq!(shown["watchers"].as_array().unwrap().len(), 2);
+        assert_eq!(titles(&admin, json!({ "assignee": { "name": "ann" } })).await, ["ours"]);
+        assert_eq!(titles(&admin, json!({ "_not": { "assignee.email": { "ilike": "ann@" } } })).await, ["free", "theirs"]);
+        assert_eq!(titles(&admin, json!({ "watchers": { "some": { "id": ben_id } } })).await, ["ours"]);
+        assert_eq!(titles(&admin, json!({ "assignee_id": { "is_null": true } })).await, ["free"]);
+
+        // Users are listed like the records of any object.
+        let users = admin.get("/api/v1/data/users?sort=name&expand=task_by_assignee,watchers").await.json();
+        assert_eq!(users["pagination"]["totalCount"], 3, "{users}");
+        let names: Vec<&str> = users["data"].as_array().unwrap().iter().map(|user| user["name"].as_str().unwrap()).collect();
+        assert_eq!(names[1..], ["ann", "ben"]);
+        assert_eq!((&users["data"][1]["task_by_assignee"][0]["id"], &users["data"][1]["watchers"][0]["id"]), (&json!(ours), &json!(ours)));
+        assert_eq!(admin.get(&format!("/api/v1/data/users/{ben_id}?expand=task_by_assignee")).await.data()["task_by_assignee"][0]["id"], json!(theirs));
+        assert_eq!(admin.get("/api/v1/data/users?search=BEN").await.data()[0]["id"], json!(ben_id));
+        assert_eq!(admin.get("/api/v1/data/users/aggregate?fn=count&name=ann").await.data()["value"], 1);
+        let busy = admin.post("/api/v1/data/users/query", json!({ "where": { "task_by_assignee": { "some": { "title": "ours" } } } })).await;
+        assert_eq!(busy.data()[0]["id"], json!(ann_id), "{}", busy.text);
+        let exported = admin.get("/api/v1/data/task/export?format=csv&names=assignee.email&select=title&sort=title").await.text;
+        assert!(exported.contains("ann@example.com") && exported.lines().next().unwrap().contains("assignee.email"), "{exported}");
+        // A user's name is the name of now.
+        assert_eq!(admin.patch(&format!("/api/v1/users/{ann_id}"), json!({ "name": "Anna" })).await.status, 200);
+        assert_eq!(admin.get(&format!("{}?expand=assignee", path(&ours))).await.data()["assignee"]["name"], "Anna");
+
+        // They are written under /api/v1/users alone.
+        for (method, path, body) in [
+            ("POST", "/api/v1/data/users".to_owned(), json!({ "name": "x" })),
+            ("POST", "/api/v1/data/users/bulk".to_owned(), json!({ "data": [{ "name": "x" }] })),
+            ("PATCH", format!("/api/v1/data/users/{ann_id}"), json!({ "name": "x" })),
+            ("PATCH", "/api/v1/data/users/bulk".to_owned(), json!({ "ids": [ann_id], "values": { "name": "x" } })),
+            ("DELETE", format!("/api/v1/data/users/{ann_id}"), Value::Null),
+            ("DELETE", "/api/v1/data/users/bulk".to_owned(), json!({ "ids": [ann_id] })),
+            ("POST", format!("/api/v1/data/users/{ann_id}/links/watchers"), json!({ "ids": [ours] })),
+        ] {
+            let body = Some(body).filter(|body| !body.is_null());
+            let answer = server.call_as(Some(&admin.token), method, &path, body).await;
+            answer.expect_error(400, "invalid_request");
+        }
+        assert_eq!(admin.get("/api/v1/data/users").await.json()["pagination"]["totalCount"], 3);
+    }
+
+    async fn a_relationship_with_users_says_what_their_deletion_does(server: Server) {
+        let admin = server.admin().await;
+        admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
+        // Nothing leads to users yet, so that nothing describes them as an object.
+        assert!(!admin.get("/api/v1/openapi.json").await.text.contains("/api/v1/data/users"));
+        for definition in [
+            json!({ "name": "a", "kind": "many_to_one", "source": "task", "target": "users", "onDelete": "restrict" }),
+            json!({ "name": "a", "kind": "many_to_one", "source": "task", "target": "users", "required": true }),
+            json!({ "name": "a", "kind": "many_to_one", "source": "task", "target": "users", "required": true, "onDelete": "set_null" }),
+            json!({ "name": "a", "kind": "many_to_many", "source": "task", "target": "users", "onDelete": "restrict" }),
+            json!({ "name": "a", "kind": "one_to_many", "source": "task", "target": "users" }),
+            json!({ "name": "a", "kind": "many_to_one", "source": "users", "target": "task" }),
+            json!({ "name": "a", "kind": "many_to_one", "source": "users", "target": "users" }),
+        ] {
+            admin.post("/api/v1/relationships", definition).await.expect_error(400, "invalid_schema");
+        }
+        let required = json!({ "name": "owner", "kind": "many_to_one", "source": "task", "target": "users", "required": true, "onDelete": "cascade" });
+        admin.relate(required).await;
+        admin.get("/api/v1/objects/users").await.expect_error(404, "not_found");
+        admin.patch("/api/v1/objects/users", json!({ "label": "x" })).await.expect_error(404, "not_found");
+        admin.delete("/api/v1/objects/users").await.expect_error(404, "not_found");
+        let names: Vec<Value> = admin.get("/api/v1/objects").await.data().as_array().unwrap().iter().map(|object| object["name"].clone()).collect();
+        assert_eq!(names, [json!("task")]);
+        // Nothing may keep the tasks that go with a user, or what goes with them in turn.
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        let note = |on_delete: &str| json!({ "name": "task", "kind": "many_to_one", "source": "note", "target": "task", "onDelete": on_delete });
+        admin.post("/api/v1/relationships", note("restrict")).await.expect_error(400, "invalid_schema");
+        admin.relate(note("cascade")).await;
+        let seal = json!({ "name": "seals", "kind": "many_to_many", "source": "note", "target": "task", "onDelete": "restrict" });
+        admin.post("/api/v1/relationships", seal).await.expect_error(400, "invalid_schema");
+        // The handler of the service writes no users either.
+        let writes = json!({ "consumer": "writes", "event": "data.task.created", "handler": "persist_event", "config": { "object": "users", "map": { "name": "topic" } } });
+        let refused = admin.post("/api/v1/events/subscriptions", writes).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        let document = admin.get("/api/v1/openapi.json").await.json();
+        let operations: Vec<&String> = document["paths"]["/api/v1/data/users/{id}"].as_object().unwrap().keys().collect();
+        assert_eq!(operations, ["get"]);
+        assert!(document["paths"]["/api/v1/data/users/bulk"].is_null() && document["paths"]["/api/v1/data/users"]["post"].is_null());
+        let shown = graphql(&admin, "{ __schema { mutationType { fields { name } } } users { data { name task_by_owner { title } } } }").await;
+        assert_eq!(shown["data"]["users"]["data"].as_array().unwrap().len(), 1, "{shown}");
+        assert!(!shown["data"]["__schema"].to_string().contains("_users"), "{shown}");
+        let mutation = graphql(&admin, "mutation { create_users(input: { name: \"x\" }) { id } }").await;
+        assert!(mutation["errors"].is_array(), "{mutation}");
+    }
+
+    async fn what_is_shown_of_a_user_is_by_the_grants_on_users(server: Server) {
+        let World { admin, ann, ann_id, ben_id } = world(&server).await;
+        let tasks = json!({ "resource": "task", "actions": ["read", "create"] });
+        give(&admin, &ann_id, "worker", json!([tasks, { "resource": "data", "actions": ["read"] }])).await;
+        let task = admin.make("task", json!({ "title": "theirs", "assignee_id": ben_id })).await;
+        // Without read on users: the id alone.
+        assert_eq!(ann.get(&path(&task)).await.data()["assignee_id"], json!(ben_id));
+        ann.get(&format!("{}?expand=assignee", path(&task))).await.expect_error(403, "forbidden");
+        ann.post("/api/v1/data/task/query", json!({ "where": { "assignee": { "name": "ben" } } })).await.expect_error(403, "forbidden");
+        ann.get("/api/v1/data/users").await.expect_error(403, "forbidden");
+        ann.post("/api/v1/data/task", json!({ "assignee_id": ben_id })).await.expect_error(409, "foreign_key_violation");
+        // One's own account.
+        let own = |resource: &str| json!([{ "resource": resource, "actions": ["read"], "rowPolicy": "own" }]);
+        give(&admin, &ann_id, "own", own("users")).await;
+        assert_eq!(ann.get("/api/v1/data/users").await.data().as_array().unwrap().len(), 1);
+        assert_eq!(ann.get(&format!("/api/v1/data/users/{ann_id}")).await.data()["email"], "ann@example.com");
+        ann.get(&format!("/api/v1/data/users/{ben_id}")).await.expect_error(404, "not_found");
+        assert_eq!(ann.get(&format!("{}?expand=assignee", path(&task))).await.data()["assignee"], Value::Null);
+        assert_eq!(ann.post("/api/v1/data/task", json!({ "title": "mine", "assignee_id": ann_id })).await.status, 201);
+        ann.post("/api/v1/data/task", json!({ "assignee_id": ben_id })).await.expect_error(409, "foreign_key_violation");
+        // A further role takes nothing away.
+        assert_eq!(ann.get(&format!("/api/v1/users/{ann_id}")).await.status, 200);
+        // Everybody's name.
+        give(&admin, &ann_id, "names", json!([{ "resource": "users", "actions": ["read"], "fields": { "read": ["name"] } }])).await;
+        assert_eq!(ann.get(&format!("/api/v1/users/{ann_id}")).await.status, 200);
+        let shown = ann.get(&format!("{}?expand=assignee", path(&task))).await.data();
+        assert_eq!(shown["assignee"], json!({ "id": ben_id, "name": "ben", "image": null, "email": null }), "{shown}");
+        assert_eq!(ann.get("/api/v1/data/users?email%5Bilike%5D=ben").await.data(), json!([]));
+        assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}/roles/own")).await.status, 204);
+        let shown = ann.get(&format!("{}?expand=assignee", path(&task))).await.data();
+        assert_eq!(shown["assignee"], json!({ "id": ben_id, "name": "ben" }), "{shown}");
+        ann.get("/api/v1/data/users?email%5Bilike%5D=ben").await.expect_error(400, "unknown_field");
+        let ty = graphql(&ann, "{ __type(name: \"Users\") { fields { name } } }").await;
+        assert!(!ty.to_string().contains("email") && ty.to_string().contains("task_by_assignee"), "{ty}");
+        // Some users.
+        let company = json!([{ "resource": "users", "actions": ["read"], "where": { "email": { "ilike": "ben@" } } }]);
+        assert_eq!(admin.patch("/api/v1/roles/names", json!({ "permissions": company })).await.status, 200);
+        let listed = ann.get("/api/v1/data/users").await.data();
+        assert_eq!(listed, json!([{ "id": ben_id, "name": "ben", "image": null, "email": "ben@example.com" }]));
+    }
+
+    async fn conditions_of_grants_go_along_a_relation_to_users(server: Server) {
+        let World { admin, ann, ann_id, ben_id } = world(&server).await;
+        give(&admin, &ann_id, "worker", json!([
+            { "resource": "task", "actions": ["read"], "where": { "_or": [{ "assignee_id": "$user.id" }, { "watchers": { "some": { "id": "$user.id" } } }] } },
+            { "resource": "task", "actions": ["update"], "where": { "assignee.email": "ann@example.com" }, "check": {} },
+            { "resource": "users", "actions": ["read"] },
+        ])).await;
+        let mine = admin.make("task", json!({ "title": "mine", "assignee_id": ann_id })).await;
+        let watched = admin.make("task", json!({ "title": "watched", "assignee_id": ben_id })).await;
+        admin.make("task", json!({ "title": "other", "assignee_id": ben_id })).await;
+        assert_eq!(admin.post(&format!("{}/links/watchers", path(&watched)), json!({ "ids": [ann_id] })).await.status, 200);
+        assert_eq!(titles(&ann, json!({})).await, ["mine", "watched"]);
+        ann.patch(&path(&watched), json!({ "state": "done" })).await.expect_error(404, "not_found");
+        assert_eq!(ann.patch(&path(&mine), json!({ "assignee_id": ben_id })).await.status, 200);
+        assert_eq!(titles(&ann, json!({})).await, ["watched"]);
+    }
+
+    async fn what_refers_to_a_user_who_goes_is_cleared_or_goes_along(server: Server) {
+        let World { admin, ann_id, ben_id, .. } = world(&server).await;
+        admin.define("badge", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "holder", "kind": "one_to_one", "source": "badge", "target": "users", "required": true, "onDelete": "cascade" })).await;
+        let task = admin.make("task", json!({ "title": "a", "assignee_id": ann_id })).await;
+        let other = admin.make("task", json!({ "title": "b", "assignee_id": ben_id })).await;
+        let badge = admin.make("badge", json!({ "text": "x", "holder_id": ann_id })).await;
+        admin.post("/api/v1/data/badge", json!({ "holder_id": ann_id })).await.expect_error(409, "unique_violation");
+        assert_eq!(admin.post(&format!("{}/links/watchers", path(&other)), json!({ "ids": [ann_id, ben_id] })).await.status, 200);
+        assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}")).await.status, 204);
+        assert_eq!(admin.get(&path(&task)).await.data()["assignee_id"], Value::Null);
+        assert_eq!(admin.get(&format!("/api/v1/data/badge/{badge}")).await.status, 404);
+        assert_eq!(admin.get("/api/v1/data/badge").await.json()["pagination"]["totalCount"], 0);
+        assert_eq!(admin.get("/api/v1/data/users").await.json()["pagination"]["totalCount"], 2);
+        let watchers = admin.get(&format!("{}?expand=watchers", path(&other))).await.data()["watchers"].clone();
+        assert_eq!((watchers.as_array().unwrap().len(), &watchers[0]["id"]), (1, &json!(ben_id)));
+        // Each of these changes has its event.
+        assert_eq!(history(&admin, &task).await[1..], [("updated".to_owned(), json!(ann_id), Value::Null)]);
+        let unlinked = history(&admin, &other).await;
+        assert_eq!(unlinked.last().unwrap().0, "unlinked");
+        let deleted = admin.get("/api/v1/events?object=badge&limit=1").await.data();
+        assert_eq!(deleted[0]["topic"], "data.badge.deleted");
+        assert_eq!(admin.get("/api/v1/events?topic=data.users.%23").await.data(), json!([]));
+    }
+}
+
+on_both_engines! {
+    async fn a_guest_who_signs_up_takes_references_and_links_along(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let admin = server.admin().await;
+        define(&admin).await;
+        admin.define("badge", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "holder", "kind": "one_to_one", "source": "badge", "target": "users" })).await;
+        let guest = async || {
+            let signed_in = server.call("POST", "/api/auth/sign-in/anonymous", Some(json!({}))).await;
+            assert_eq!(signed_in.status, 200, "{}", signed_in.text);
+            let guest = server.with_token(signed_in.json()["token"].as_str().unwrap().to_owned());
+            let id = id_of(&guest).await;
+            (guest, id)
+        };
+        let person = json!({ "name": "Eve", "email": "eve@example.com", "password": "correct horse battery" });
+        let (first, first_id) = guest().await;
+        let task = admin.make("task", json!({ "title": "a", "assignee_id": first_id })).await;
+        let badge = admin.make("badge", json!({ "text": "first", "holder_id": first_id })).await;
+        assert_eq!(admin.post(&format!("{}/links/watchers", path(&task)), json!({ "ids": [first_id] })).await.status, 200);
+        let before = history(&admin, &task).await.len();
+        let up = first.post("/api/auth/sign-up/email", person.clone()).await;
+        assert_eq!(up.status, 200, "{}", up.text);
+        let eve_id = up.json()["user"]["id"].as_str().unwrap().to_owned();
+        let shown = async || admin.get(&format!("{}?expand=assignee,watchers", path(&task))).await.data();
+        let (task_now, badge_path) = (shown().await, format!("/api/v1/data/badge/{badge}"));
+        assert_eq!((&task_now["assignee"]["name"], &task_now["watchers"][0]["id"]), (&json!("Eve"), &json!(eve_id)), "{task_now}");
+        assert_eq!(task_now["watchers"].as_array().unwrap().len(), 1);
+        assert_eq!(admin.get(&badge_path).await.data()["holder_id"], json!(eve_id));
+        assert_eq!(history(&admin, &task).await.len(), before, "a move has no event");
+
+        // A second guest has a badge as well. Eve has one, so that the other is nobody's.
+        let (second, second_id) = guest().await;
+        let other = admin.make("badge", json!({ "text": "second", "holder_id": second_id })).await;
+        admin.patch(&path(&task), json!({ "assignee_id": second_id })).await.data();
+        let back = second.post("/api/auth/sign-in/email", json!({ "email": "eve@example.com", "password": "correct horse battery" })).await;
+        assert_eq!(back.status, 200, "{}", back.text);
+        assert_eq!(shown().await["assignee"]["id"], json!(eve_id));
+        assert_eq!(admin.get(&badge_path).await.data()["holder_id"], json!(eve_id));
+        assert_eq!(admin.get(&format!("/api/v1/data/badge/{other}")).await.data()["holder_id"], Value::Null);
+        assert_eq!(admin.get("/api/v1/data/users").await.json()["pagination"]["totalCount"], 2);
+    }
+}

@@ -1,0 +1,694 @@
+//! Random grants with conditions, checks and fields. Each response and each event is compared with a reference for them.
+//!
+//! Comments that begin with "A known difference" mark what the server does otherwise than the specification says. Then the reference follows
+//! the server.
+//!
+//! A failure prints the caller's grants and a request that was made as small as possible. `BLOCKBASE_GRANTS_SEED` runs a single seed, and
+//! `BLOCKBASE_GRANTS_CASES` sets how many requests each seed makes.
+
+mod events;
+mod generate;
+mod grants;
+mod reads;
+mod setup;
+mod worlds;
+mod writes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use blockbase_tests::{Answer, Engine, Server, ServerBuilder, is_long, on_both_engines};
+use fastrand::Rng;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use self::events::object_named;
+use self::generate::Requests;
+use self::grants::Caller;
+use self::reads::{Kind, Read};
+use self::worlds::{NAMES, Rules};
+use self::writes::{Answered, Emitted, Left, Verb, Write, placeholder};
+use crate::events::Stream;
+use crate::mcp::Client;
+use crate::promises::conditions::model::{Everything, Eyes, Row, World};
+use crate::promises::conditions::shrink::shrunk;
+use crate::promises::conditions::worlds::{one_in, pick};
+
+/// The long command runs all seeds, the gate only the first.
+const SEEDS: std::ops::Range<u64> = 0..8;
+/// Requests of each seed and engine. Each read is sent to every surface.
+const CASES: usize = 300;
+const CASES_LONG: usize = 1_000;
+
+/// How long the test waits for an event of the stream.
+const STREAM_WAIT_MAX: Duration = blockbase_tests::WAIT_MAX;
+
+/// The objects with their rows, and the rules of their relations.
+#[derive(Clone)]
+struct State {
+    world: World,
+    rules: Vec<Rules>,
+    /// Who created the rows that are gone, by id.
+    owners: BTreeMap<String, Option<String>>,
+}
+
+/// A reason for which a request may be refused.
+#[derive(Clone, Debug, PartialEq)]
+struct Refusal {
+    status: u16,
+    code: &'static str,
+    field: Option<String>,
+}
+
+impl Refusal {
+    fn new(status: u16, code: &'static str) -> Refusal {
+        Refusal { status, code, field: None }
+    }
+
+    fn of(status: u16, code: &'static str, field: &str) -> Refusal {
+        Refusal { field: Some(field.to_owned()), ..Refusal::new(status, code) }
+    }
+}
+
+impl Caller {
+    /// The refusal of a request for which the caller lacks a permission.
+    fn denied(&self) -> Refusal {
+        if self.credential.is_none() { Refusal::new(401, "unauthorized") } else { Refusal::new(403, "forbidden") }
+    }
+}
+
+/// What the reference expects of a response.
+#[derive(Clone, Debug)]
+enum Expected {
+    Fine {
+        status: u16,
+        body: Value,
+        /// Whether the response has warnings.
+        warns: bool,
+    },
+    /// One of these. The specification leaves open which fault of a request is reported.
+    Refused(Vec<Refusal>),
+}
+
+impl Expected {
+    fn fine(status: u16, body: Value, warns: bool) -> Expected {
+        Expected::Fine { status, body, warns }
+    }
+}
+
+/// Sorts related records, whose order depends on moments that the caller may not see.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map.iter().map(|(name, value)| (name.clone(), sorted(value))).collect(),
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(sorted).collect();
+            if items.iter().all(|item| item["id"].is_string()) {
+                items.sort_by_key(|item| item["id"].to_string());
+            }
+            Value::Array(items)
+        }
+        other => other.clone(),
+    }
+}
+
+/// A body whose lists of related records are sorted. The records of the list itself keep their order.
+fn normal(body: &Value) -> Value {
+    let Some(map) = body.as_object() else { return body.clone() };
+    let members = map.iter().filter(|(name, _)| *name != "warnings").map(|(name, value)| {
+        let value = match value.as_array() {
+            Some(items) => items.iter().map(sorted).collect(),
+            None => sorted(value),
+        };
+        (name.clone(), value)
+    });
+    Value::Object(members.collect())
+}
+
+/// A response: its status as REST has it, and its document.
+#[derive(Clone, Debug)]
+struct Got {
+    status: u16,
+    json: Value,
+}
+
+impl From<Answer> for Got {
+    fn from(answer: Answer) -> Got {
+        let json = if answer.text.is_empty() { Value::Null } else { answer.json() };
+        Got { status: answer.status, json }
+    }
+}
+
+impl Got {
+    /// The difference from what is expected.
+    fn problem(&self, expected: &Expected) -> Option<String> {
+        let is_right = match expected {
+            Expected::Fine { status, body, warns } => {
+                self.status == *status && normal(&self.json) == normal(body) && self.json.get("warnings").is_some() == *warns
+            }
+            Expected::Refused(refusals) => refusals.iter().any(|refusal| {
+                let field = self.json.get("field").and_then(Value::as_str);
+                (self.status, &self.json["error"]) == (refusal.status, &json!(refusal.code)) && field == refusal.field.as_deref()
+            }),
+        };
+        let shown = match expected {
+            Expected::Fine { status, body, warns } => format!("{status} {body}, warnings: {warns}"),
+            Expected::Refused(refusals) => format!("one of {refusals:?}"),
+        };
+        (!is_right).then(|| format!("expected {shown}\n  got      {} {}", self.status, self.json))
+    }
+}
+
+/// The records of each object, as the admin sees them, with their links.
+async fn shown_to_admin(server: &Server, token: &str) -> Vec<Vec<Value>> {
+    let lists = NAMES.iter().map(async |name| {
+        let path = format!("/api/v1/data/{name}?limit=100&expand=tags,marks,friends");
+        let list = server.call_as(Some(token), "GET", &path, None).await.json();
+        assert_eq!(list["pagination"]["hasNextPage"], false, "too many rows: {}", list["pagination"]);
+        list["data"].as_array().expect("records").clone()
+    });
+    join_all(lists).await
+}
+
+/// Takes over the values that the server gives.
+fn adopt(world: &mut World, shown: &[Vec<Value>]) {
+    for (rows, records) in world.rows.iter_mut().zip(shown) {
+        for row in rows {
+            let record = records.iter().find(|record| record["id"] == row.id.as_str()).expect("the record");
+            for (name, value) in record.as_object().expect("a record") {
+                if !value.is_array() {
+                    row.values.insert(name.clone(), value.clone());
+                }
+            }
+        }
+    }
+}
+
+/// The first difference between the rows and links of a state and those of the server. Moments are not compared.
+fn difference(state: &State, shown: &[Vec<Value>]) -> Option<String> {
+    for (object, records) in shown.iter().enumerate() {
+        let ids: BTreeSet<&str> = records.iter().filter_map(|record| record["id"].as_str()).collect();
+        let expected: BTreeSet<&str> = state.world.rows[object].iter().map(|row| row.id.as_str()).collect();
+        if ids != expected {
+            return Some(format!("the rows of {}: expected {expected:?}\n  got      {ids:?}", NAMES[object]));
+        }
+        for row in &state.world.rows[object] {
+            let record = records.iter().find(|record| record["id"] == row.id.as_str())?;
+            for (name, value) in &row.values {
+                if !["created_at", "updated_at"].contains(&name.as_str()) && record[name] != *value {
+                    return Some(format!("{name} of {} {}: expected {value}, got {}", NAMES[object], row.id, record[name]));
+                }
+            }
+            for end in state.world.ends(object).iter().filter(|end| state.world.relations[end.relation].is_links()) {
+                let related = state.world.related(&Everything, end, object, row);
+                let related: BTreeSet<&str> = related.into_iter().map(|other| other.id.as_str()).collect();
+                let linked: BTreeSet<&str> =
+                    record[&end.key].as_array()?.iter().filter_map(|other| other["id"].as_str()).collect();
+                if related != linked {
+                    return Some(format!("{} of {}: expected {related:?}, got {linked:?}", end.key, row.id));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Counts the outcomes, so that a run which proves little fails.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    reads: usize,
+    writes: usize,
+    /// Requests that the server refused.
+    refused_reads: usize,
+    refused_writes: usize,
+    /// Reads that had a record with a cell that is hidden.
+    masked: usize,
+    /// Events that a caller other than the admin saw, and those of which they saw only a part.
+    events: usize,
+    cut_events: usize,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.refused_reads += other.refused_reads;
+        self.refused_writes += other.refused_writes;
+        self.masked += other.masked;
+        self.events += other.events;
+        self.cut_events += other.cut_events;
+    }
+}
+
+struct Run<'a> {
+    server: &'a Server,
+    seed: u64,
+    state: State,
+    callers: Vec<Caller>,
+    holders: Vec<String>,
+    /// The stream of one caller.
+    listener: usize,
+    stream: Stream,
+    tally: Tally,
+    failures: Vec<String>,
+}
+
+impl Run<'_> {
+    async fn rest(&self, caller: &Caller, (method, path, body): (&str, String, Option<Value>)) -> Got {
+        self.server.call_as(caller.credential.as_deref(), method, &path, body).await.into()
+    }
+
+    fn place(&self, case: usize, caller: &Caller, object: usize) -> String {
+        let variables = (&caller.reader.variables, &caller.reader.roles);
+        let relations: Vec<String> = self
+            .state
+            .world
+            .relations
+            .iter()
+            .map(|relation| {
+                format!("{} {}: {} -> {}", relation.kind, relation.name, NAMES[relation.source], NAMES[relation.target])
+            })
+            .collect();
+        format!(
+            "seed {}, case {case}, {:?}, {} with {variables:?}\n  grants on {}: {}\n  all grants: {}\n  relations: {relations:?}",
+            self.seed,
+            self.server.engine(),
+            caller.name,
+            NAMES[object],
+            caller.grants_on(&self.state.world, object),
+            caller.grants(&self.state.world),
+        )
+    }
+
+    /// What is wrong with the response of a surface to a read.
+    async fn problem_of_read(&self, caller: &Caller, read: &Read, surface: usize) -> Option<String> {
+        let name = NAMES[read.object];
+        let expected = self.state.expected(caller, read);
+        // A caller without a credential, or without read on `data`, does not have these surfaces.
+        let is_open = caller.credential.is_some() && caller.reads_events;
+        match surface {
+            0 => self.rest(caller, read.rest(name, false)).await.problem(&expected),
+            1 if read.kind == Kind::List => self.rest(caller, read.rest(name, true)).await.problem(&expected),
+            2 if is_open => {
+                let client = Client::of(&self.server.with_token(caller.credential.clone()?));
+                let (tool, arguments) = read.tool(name);
+                let called = client.call(tool, arguments).await;
+                let json: Value = serde_json::from_str(&called.text).unwrap_or_else(|_| json!(called.text));
+                let status = match (&expected, called.is_error) {
+                    (Expected::Refused(refusals), true) => {
+                        refusals.iter().find(|refusal| json["error"] == refusal.code).map_or(400, |refusal| refusal.status)
+                    }
+                    (_, is_error) => {
+                        if is_error {
+                            400
+                        } else {
+                            200
+                        }
+                    }
+                };
+                Got { status, json }.problem(&expected)
+            }
+            3 if is_open => self.problem_of_graphql(caller, read, &expected).await,
+            _ => None,
+        }
+    }
+
+    async fn problem_of_graphql(&self, caller: &Caller, read: &Read, expected: &Expected) -> Option<String> {
+        let body = read.graphql(&self.state, caller)?;
+        let got: Got = self.rest(caller, ("POST", "/api/v1/graphql".to_owned(), Some(body.clone()))).await;
+        let name = match read.kind {
+            Kind::List => NAMES[read.object].to_owned(),
+            Kind::Get(_) => format!("{}_by_id", NAMES[read.object]),
+            Kind::Aggregate(..) => format!("{}_aggregate", NAMES[read.object]),
+        };
+        let data = &got.json["data"][&name];
+        match expected {
+            // Such a relation key is not in the schema.
+            _ if !self.state.knows_paths(caller, read) => None,
+            Expected::Fine { body: expected, .. } => {
+                let shown = if read.kind == Kind::List { data.clone() } else { json!({ "data": data }) };
+                let mut expected = normal(expected);
+                if !read.counts {
+                    let pagination = ["totalCount", "totalPages"].map(|name| shown["pagination"][name].clone());
+                    expected["pagination"]["totalCount"] = pagination[0].clone();
+                    expected["pagination"]["totalPages"] = pagination[1].clone();
+                }
+                (normal(&shown) != expected).then(|| format!("{body}\n  expected {expected}\n  got      {}", got.json))
+            }
+            Expected::Refused(refusals) if refusals.iter().all(|refusal| refusal.status == 404) => {
+                (got.json != json!({ "data": { name.as_str(): null } })).then(|| format!("{body}\n  got {}", got.json))
+            }
+            Expected::Refused(_) => {
+                let is_refused = got.json["errors"][0].is_object() && data.is_null();
+                (!is_refused).then(|| format!("{body}\n  a refusal was expected, got {}", got.json))
+            }
+        }
+    }
+
+    async fn read(&mut self, case: usize, caller: &Caller, read: Read) {
+        let asked = (0..4).map(|surface| self.problem_of_read(caller, &read, surface));
+        let problems = join_all(asked).await;
+        if let Some(surface) = problems.iter().position(Option::is_some) {
+            self.fail_read(case, caller, read, surface).await;
+            return;
+        }
+        self.tally.reads += 1;
+        let view = caller.view(&self.state.world);
+        let is_masked = |row: &Row| {
+            view.sees(read.object, row)
+                && row.values.keys().any(|name| caller.knows(read.object, name) && !view.shows(read.object, row, name))
+        };
+        let is_masked = self.state.world.rows[read.object].iter().any(is_masked);
+        match self.state.expected(caller, &read) {
+            Expected::Refused(_) => self.tally.refused_reads += 1,
+            Expected::Fine { .. } => self.tally.masked += usize::from(is_masked),
+        }
+    }
+
+    /// Fails with a smaller request that is wrong too.
+    async fn fail_read(&mut self, case: usize, caller: &Caller, mut read: Read, surface: usize) {
+        'again: loop {
+            for smaller in read.smaller() {
+                if self.problem_of_read(caller, &smaller, surface).await.is_some() {
+                    read = smaller;
+                    continue 'again;
+                }
+            }
+            break;
+        }
+        if let Some(condition) = read.condition.clone() {
+            let with = |condition: &Value| Read { condition: Some(condition.clone()), ..read.clone() };
+            let is_wrong = async |condition: &Value| {
+                let is_valid = self.state.world.read(&caller.reader, read.object, condition).is_ok();
+                is_valid && self.problem_of_read(caller, &with(condition), surface).await.is_some()
+            };
+            let smallest = shrunk(&condition, is_wrong).await;
+            read = with(&smallest);
+        }
+        let problem = self.problem_of_read(caller, &read, surface).await;
+        let request = if surface == 2 {
+            format!("{:?}", read.tool(NAMES[read.object]))
+        } else {
+            format!("{:?}", read.rest(NAMES[read.object], surface == 1))
+        };
+        let text = format!(
+            "{}\n  surface {surface}: {request}\n  {}\n  rows: {}",
+            self.place(case, caller, read.object),
+            problem.unwrap_or_default(),
+            self.state.world.rows[read.object].iter().map(|row| self.shown_row(read.object, row)).collect::<String>(),
+        );
+        self.failures.push(text);
+    }
+
+    async fn write(&mut self, case: usize, caller: &Caller, mut write: Write) {
+        self.tally.writes += 1;
+        let name = NAMES[write.object];
+        let expected = self.state.write(caller, &write);
+        let got = self.rest(caller, write.rest(name)).await;
+        // A known difference: if the change of one row takes another row of the call out of the policy, the server fails. The specification
+        // looks at the rows as they are before the call.
+        if got.status == 500 && matches!(write.verb, Verb::UpdateMany(..)) {
+            return;
+        }
+        match expected {
+            Ok(left) if got.status < 300 => self.check_write(case, caller, &write, left, &got).await,
+            Err(refusals) => {
+                let problem = got.problem(&Expected::Refused(refusals));
+                self.tally.refused_writes += 1;
+                let Some(mut problem) = problem else { return };
+                // As long as the server refuses a smaller one too, nothing has changed.
+                let mut is_refused = got.status >= 300;
+                'again: while is_refused {
+                    for smaller in write.smaller() {
+                        let Err(refusals) = self.state.write(caller, &smaller) else { continue };
+                        let got = self.rest(caller, smaller.rest(name)).await;
+                        let Some(other) = got.problem(&Expected::Refused(refusals)) else { continue };
+                        (write, problem) = (smaller, other);
+                        is_refused = got.status >= 300;
+                        continue 'again;
+                    }
+                    break;
+                }
+                let place = self.place(case, caller, write.object);
+                self.failures.push(format!("{place}\n  {:?}\n  {problem}{}", write.rest(name), self.rows(&write)));
+                self.synchronize().await;
+            }
+            Ok(_) => {
+                let (mut status, mut text) = (got.status, got.json);
+                'again: loop {
+                    for smaller in write.smaller() {
+                        if self.state.write(caller, &smaller).is_err() {
+                            continue;
+                        }
+                        let got = self.rest(caller, smaller.rest(name)).await;
+                        if got.status < 300 {
+                            break 'again;
+                        }
+                        (write, status, text) = (smaller, got.status, got.json);
+                        continue 'again;
+                    }
+                    break;
+                }
+                let place = self.place(case, caller, write.object);
+                let text =
+                    format!("{place}\n  {:?}\n  expected success, got {status} {text}{}", write.rest(name), self.rows(&write));
+                self.failures.push(text);
+                self.synchronize().await;
+            }
+        }
+    }
+
+    fn shown_row(&self, object: usize, row: &Row) -> String {
+        let ends = self.state.world.ends(object);
+        let links = ends.iter().filter(|end| self.state.world.relations[end.relation].is_links()).map(|end| {
+            let related = self.state.world.related(&Everything, end, object, row);
+            (end.key.as_str(), related.into_iter().map(|other| other.id.as_str()).collect::<Vec<_>>())
+        });
+        format!("\n    {} {:?}", json!(row.values), links.collect::<Vec<_>>())
+    }
+
+    /// The rows that a write names, for messages.
+    fn rows(&self, write: &Write) -> String {
+        let shown = format!("{write:?}");
+        let rows = self.state.world.rows.iter().flatten().filter(|row| {
+            shown.contains(&row.id) || row.values["code"].as_str().is_some_and(|code| shown.contains(&format!("\"{code}\"")))
+        });
+        rows.map(|row| format!("\n  row {}", json!(row.values))).collect()
+    }
+
+    /// Compares what a write answered, left and emitted.
+    async fn check_write(&mut self, case: usize, caller: &Caller, write: &Write, left: Left, got: &Got) {
+        let place =
+            format!("{}\n  {:?}{}", self.place(case, caller, write.object), write.rest(NAMES[write.object]), self.rows(write));
+        let Left { mut state, mut emitted, mut answer } = left;
+        let new: Vec<&Value> = match got.json.get("ids") {
+            Some(ids) => ids.as_array().expect("ids").iter().collect(),
+            None => vec![&got.json["data"]["id"]],
+        };
+        let names: Vec<(String, String)> =
+            new.into_iter().enumerate().filter_map(|(number, id)| Some((placeholder(number), id.as_str()?.to_owned()))).collect();
+        let new_name = |id: &str| names.iter().find(|(old, _)| old == id).map(|(_, new)| new.clone());
+        for row in state.world.rows.iter_mut().flatten() {
+            if let Some(id) = new_name(&row.id) {
+                row.values.insert("id".to_owned(), json!(id));
+                row.id = id;
+            }
+        }
+        for event in &mut emitted {
+            event.id = new_name(&event.id).unwrap_or_else(|| event.id.clone());
+        }
+        answer.rename(&names);
+        let admin = self.callers[0].credential.clone().expect("a token");
+        let shown = shown_to_admin(self.server, &admin).await;
+        if let Some(difference) = difference(&state, &shown) {
+            self.failures.push(format!("{place}\n  {difference}"));
+            return self.synchronize().await;
+        }
+        adopt(&mut state.world, &shown);
+        let mut json = got.json.clone();
+        if let (Answered::Ids { is_ordered: false, .. }, Some(Value::Array(ids))) = (&answer, json.get_mut("ids")) {
+            ids.sort_by_key(Value::to_string);
+        }
+        let expected = answer.expected(&state, caller);
+        if let Some(problem) = (Got { status: got.status, json }).problem(&expected) {
+            self.failures.push(format!("{place}\n  {problem}"));
+        }
+        self.state = state;
+        self.check_events(&place, emitted).await;
+    }
+
+    /// Takes over the state of the server after a difference, so that the run can go on.
+    async fn synchronize(&mut self) {
+        let admin = self.callers[0].credential.clone().expect("a token");
+        let shown = shown_to_admin(self.server, &admin).await;
+        let mut links = BTreeSet::new();
+        for (object, records) in shown.iter().enumerate() {
+            let row = |record: &Value| {
+                let values = record.as_object().expect("a record").iter().filter(|(_, value)| !value.is_array());
+                let values = values.map(|(name, value)| (name.clone(), value.clone())).collect();
+                Row { id: record["id"].as_str().expect("an id").to_owned(), maker: 0, values }
+            };
+            self.state.world.rows[object] = records.iter().map(row).collect();
+            for (place, relation) in self.state.world.relations.iter().enumerate().filter(|(_, relation)| relation.is_links()) {
+                for record in records.iter().filter(|_| relation.source == object) {
+                    let targets = record[&relation.name].as_array().expect("links").iter();
+                    let id = |record: &Value| record["id"].as_str().expect("an id").to_owned();
+                    links.extend(targets.map(|target| (place, id(record), id(target))));
+                }
+            }
+        }
+        self.state.world.links = links;
+        let listener = self.server.with_token(self.callers[self.listener].credential.clone().expect("a credential"));
+        let newest = self.server.with_token(admin).get("/api/v1/events?limit=1").await.data();
+        let since = newest[0]["id"].as_str().expect("an id");
+        self.stream = Stream::open(&listener, &format!("?topics=data.%23&since={since}")).await;
+    }
+
+    async fn check_events(&mut self, place: &str, mut emitted: Vec<Emitted>) {
+        let failures = self.failures.len();
+        let path = format!("/api/v1/events?topic=data.&limit={}", emitted.len().max(1));
+        let all = self.rest(&self.callers[0], ("GET", path.clone(), None)).await.json["data"].take();
+        let all: Vec<Value> = all.as_array().expect("events").iter().take(emitted.len()).cloned().collect();
+        let read = |event: &Value| {
+            let payload = &event["payload"];
+            let op = ["created", "updated", "deleted", "linked", "unlinked"].into_iter().find(|op| payload["op"] == *op);
+            let links = payload["relationship"].as_str().map(|key| {
+                let ids = payload["targetIds"].as_array().expect("ids").iter().filter_map(Value::as_str);
+                (key.to_owned(), ids.map(str::to_owned).collect())
+            });
+            Emitted {
+                object: object_named(&payload["object"]),
+                op: op.expect("an operation"),
+                id: payload["id"].as_str().expect("an id").to_owned(),
+                links,
+            }
+        };
+        let mut seen: Vec<Emitted> = all.iter().map(read).collect();
+        seen.sort();
+        emitted.sort();
+        if seen != emitted {
+            self.failures
+                .push(format!("{place}\n  the events that the write emitted: expected {emitted:?}\n  got      {seen:?}"));
+            return self.synchronize().await;
+        }
+        let by_id = |events: Vec<Value>| {
+            let mut events: Vec<Value> = events;
+            events.sort_by_key(|event| event["id"].to_string());
+            events
+        };
+        let new: BTreeSet<&str> = all.iter().filter_map(|event| event["id"].as_str()).collect();
+        let listener = &self.callers[self.listener];
+        let expected = by_id(all.iter().filter_map(|event| self.state.shown(listener, event)).collect());
+        let mut got = Vec::new();
+        for _ in 0..expected.len() {
+            // Heartbeats keep the stream alive, so the wait has a limit of its own.
+            match tokio::time::timeout(STREAM_WAIT_MAX, self.stream.event()).await {
+                Ok(event) => got.push(event),
+                Err(_) => break,
+            }
+        }
+        let got = by_id(got);
+        if got != expected {
+            let (name, got, expected) = (&listener.name, json!(got), json!(expected));
+            self.failures.push(format!("{place}\n  the stream of {name}:\n  expected {expected}\n  got      {got}"));
+        }
+        // A known difference: two requests for events at the same time wait for each other if a related row is compared by `like`. Then
+        // one of them gets 503 after five seconds. So they are sent one after the other.
+        for caller in &self.callers {
+            let got = self.rest(caller, ("GET", path.clone(), None)).await;
+            if !caller.reads_events {
+                assert_eq!(got.status, caller.denied().status, "{place}\n  events of {}", caller.name);
+                continue;
+            }
+            assert_eq!(got.status, 200, "{place}\n  events of {}: {}", caller.name, got.json);
+            let got = got.json["data"].as_array().expect("events").clone();
+            let got = by_id(got.into_iter().filter(|event| event["id"].as_str().is_some_and(|id| new.contains(id))).collect());
+            let expected = by_id(all.iter().filter_map(|event| self.state.shown(caller, event)).collect());
+            for event in &expected {
+                self.tally.events += 1;
+                self.tally.cut_events += usize::from(!all.contains(event));
+            }
+            if got != expected {
+                let grants = caller.grants(&self.state.world);
+                let variables = (&caller.reader.variables, &caller.reader.roles);
+                let (got, expected, all) = (json!(got), json!(expected), json!(all));
+                self.failures.push(format!(
+                    "{place}\n  events of {} with {variables:?} {grants}\n  all      {all}\n  expected {expected}\n  got      {got}",
+                    caller.name
+                ));
+            }
+        }
+        if self.failures.len() > failures {
+            self.synchronize().await;
+        }
+    }
+
+    async fn case(&mut self, case: usize, random: &mut Rng) {
+        // The admin's requests prove least.
+        let number = if one_in(random, 20) { 0 } else { random.usize(1..self.callers.len()) };
+        let caller = self.callers[number].clone();
+        let mut requests = Requests { random, state: &self.state, caller: &caller, holders: &self.holders };
+        let wants = *pick(requests.random, &[false, true, true]);
+        if wants {
+            let read = requests.read();
+            self.read(case, &caller, read).await;
+        } else {
+            let write = requests.write();
+            self.write(case, &caller, write).await;
+        }
+    }
+}
+
+/// The caller, other than the admin, who sees most rows without seeing all.
+fn listener(state: &State, callers: &[Caller]) -> usize {
+    let seen = |caller: &Caller| {
+        let view = caller.view(&state.world);
+        let rows = state.world.rows.iter().enumerate();
+        rows.map(|(object, rows)| rows.iter().filter(|row| view.sees(object, row)).count()).sum::<usize>()
+    };
+    let able = (1..callers.len()).filter(|number| callers[*number].credential.is_some());
+    able.max_by_key(|number| seen(&callers[*number])).expect("a caller")
+}
+
+async fn run(engine: Engine, seed: u64, cases: usize, failures_max: usize) -> Tally {
+    let server = ServerBuilder::new(engine).start().await;
+    let setup::Setup { world, rules, callers, holders } = setup::build(&server, seed).await;
+    let state = State { world, rules, owners: BTreeMap::new() };
+    let listener = listener(&state, &callers);
+    let who = server.with_token(callers[listener].credential.clone().expect("a credential"));
+    let newest = server.with_token(callers[0].credential.clone().expect("a token")).get("/api/v1/events?limit=1").await.data();
+    let since = newest[0]["id"].as_str().expect("an id").to_owned();
+    let stream = Stream::open(&who, &format!("?topics=data.%23&since={since}")).await;
+    let tally = Tally::default();
+    let mut run = Run { server: &server, seed, state, callers, holders, listener, stream, tally, failures: Vec::new() };
+    let mut random = Rng::with_seed(seed ^ 0x9e37_79b9);
+    for case in 0..cases {
+        run.case(case, &mut random).await;
+        if run.failures.len() >= failures_max {
+            break;
+        }
+    }
+    assert!(run.failures.is_empty(), "{}", run.failures.join("\n\n"));
+    run.tally
+}
+
+on_both_engines! {
+    async fn random_grants_show_and_change_what_the_reference_does(engine: Engine) {
+        let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        let cases = setting("BLOCKBASE_GRANTS_CASES").map_or(if is_long() { CASES_LONG } else { CASES }, |cases| cases as usize);
+        let seeds = setting("BLOCKBASE_GRANTS_SEED")
+            .map_or_else(|| if is_long() { SEEDS } else { SEEDS.start..SEEDS.start + 1 }, |seed| seed..seed + 1);
+        let mut all = Tally::default();
+        for seed in seeds {
+            let tally = run(engine, seed, cases, setting("BLOCKBASE_GRANTS_FAILURES").map_or(1, |most| most as usize)).await;
+            all.add(&tally);
+        }
+        let Tally { reads, writes, refused_reads, refused_writes, masked, events, cut_events } = all;
+        let is_telling = refused_reads * 50 > reads
+            && masked * 100 > reads
+            && refused_writes * 5 > writes
+            && refused_writes * 4 < writes * 3
+            && events > writes
+            && cut_events * 20 > events;
+        assert!(is_telling || reads + writes < 150, "{all:?}");
+    }
+}

@@ -1,0 +1,342 @@
+//! Random requests. Most of them use what the caller may use, and some use what is hidden.
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+
+use super::State;
+use super::grants::Caller;
+use super::reads::{Kind, Read, Standing};
+use super::worlds::{self, MISSING, NAMES};
+use super::writes::{Chosen, Verb, Write};
+use crate::promises::conditions::model::{Row, World};
+use crate::promises::conditions::random::Generator;
+use crate::promises::conditions::worlds::{one_in, pick};
+
+/// With this many rows, an object gets no more. One list of the admin shows all of them.
+const ROWS_MAX: usize = 60;
+
+pub(super) struct Requests<'a> {
+    pub(super) random: &'a mut Rng,
+    pub(super) state: &'a State,
+    pub(super) caller: &'a Caller,
+    pub(super) holders: &'a [String],
+}
+
+impl Requests<'_> {
+    fn sometimes(&mut self, times: usize) -> bool {
+        one_in(self.random, times)
+    }
+
+    fn object(&mut self, action: &str) -> usize {
+        let allowed: Vec<usize> = (0..NAMES.len()).filter(|object| self.caller.may(*object, action)).collect();
+        match allowed.is_empty() || self.sometimes(25) {
+            true => self.random.usize(..NAMES.len()),
+            false => *pick(self.random, &allowed),
+        }
+    }
+
+    /// An id of a row, most often one that the caller reaches.
+    fn id(&mut self, object: usize, action: &str) -> String {
+        let rows = &self.state.world.rows[object];
+        if rows.is_empty() || self.sometimes(25) {
+            return MISSING.to_owned();
+        }
+        let reached: Vec<&Row> = rows.iter().filter(|row| self.caller.reaches(&self.state.world, object, action, row)).collect();
+        match reached.is_empty() || self.sometimes(4) {
+            true => pick(self.random, rows).id.clone(),
+            false => pick(self.random, &reached).id.clone(),
+        }
+    }
+
+    /// The world with the fields and relations that the caller knows.
+    fn known_world(&mut self) -> World {
+        let mut world = self.state.world.clone();
+        if self.sometimes(12) {
+            return world;
+        }
+        let (state, caller) = (self.state, self.caller);
+        let is_known = |place: usize| {
+            let relation = &state.world.relations[place];
+            [relation.source, relation.target].into_iter().all(|object| {
+                let ends = state.world.ends(object);
+                ends.iter().filter(|end| end.relation == place).all(|end| state.standing(caller, object, end) == Standing::Known)
+            })
+        };
+        for (object, known) in world.objects.iter_mut().enumerate() {
+            known.columns.retain(|column| caller.knows(object, &column.name));
+            if known.columns.is_empty() {
+                known.columns =
+                    state.world.objects[object].columns.iter().filter(|column| column.name == "id").cloned().collect();
+            }
+        }
+        world.relations = (0..state.world.relations.len())
+            .filter(|place| is_known(*place))
+            .map(|place| state.world.relations[place].clone())
+            .collect();
+        for (object, rows) in world.rows.iter_mut().enumerate() {
+            if rows.is_empty() {
+                let columns = state.world.objects[object].columns.iter();
+                let values = columns.map(|column| (column.name.clone(), Value::Null)).collect();
+                rows.push(Row { id: MISSING.to_owned(), maker: 0, values });
+            }
+        }
+        world
+    }
+
+    fn condition(&mut self, object: usize) -> Value {
+        let world = self.known_world();
+        let mut generator = Generator::new(self.random.u64(..), &world);
+        if world.rows.iter().any(Vec::is_empty) {
+            return json!({ "id": { "is_not_null": true } });
+        }
+        let condition = generator.modest(object, &self.caller.reader);
+        // Without a credential, this variable has no value.
+        match self.caller.credential.is_none() && condition.to_string().contains("$user.roles") {
+            true => json!({ "id": { "is_not_null": true } }),
+            false => condition,
+        }
+    }
+
+    fn fields(&mut self, object: usize) -> Vec<String> {
+        let all = self.state.world.objects[object].columns.iter().map(|column| column.name.clone());
+        let known: Vec<String> = all.clone().filter(|name| self.caller.knows(object, name)).collect();
+        match known.is_empty() || self.sometimes(20) {
+            true => all.collect(),
+            false => known,
+        }
+    }
+
+    fn filter(&mut self, object: usize) -> (String, &'static str, Value) {
+        let fields = self.fields(object);
+        let field = pick(self.random, &fields).clone();
+        let rows = &self.state.world.rows[object];
+        let known = (!rows.is_empty()).then(|| pick(self.random, rows).values[&field].clone());
+        let value = known.filter(|value| !value.is_null());
+        let Some(value) = value.filter(|_| !one_in(self.random, 6)) else {
+            return (field, *pick(self.random, &["is_null", "is_not_null"]), json!(true));
+        };
+        let kind = self.state.world.objects[object].columns.iter().find(|column| column.name == field).expect("a column").kind;
+        // In REST, such a text is another value.
+        if value == "null" || value.as_str().is_some_and(|text| text.starts_with('$')) {
+            return (field, "is_not_null", json!(true));
+        }
+        let operators: &[&str] = match kind {
+            "text" | "slug" => &["eq", "neq", "ilike", "like"],
+            "integer" => &["eq", "gte", "lt"],
+            _ => &["eq", "neq"],
+        };
+        (field, *pick(self.random, operators), value)
+    }
+
+    fn path(&mut self, object: usize) -> Vec<String> {
+        let (mut path, mut object) = (Vec::new(), object);
+        for _ in 0..self.random.usize(1..3) {
+            let mut ends = self.state.world.ends(object);
+            // The specification does not say what a key knows of an object on which its role and its maker have different rights.
+            if self.caller.layers.len() > 1 || !self.sometimes(8) {
+                ends.retain(|end| self.state.standing(self.caller, object, end) == Standing::Known);
+            }
+            let Some(end) = self.random.choice(ends) else { break };
+            object = end.object;
+            path.push(end.key);
+        }
+        path
+    }
+
+    pub(super) fn read(&mut self) -> Read {
+        let object = self.object("read");
+        let kind = match self.random.u8(0..10) {
+            0 | 1 => Kind::Get(self.id(object, "read")),
+            2 | 3 => match self.random.u8(0..3) {
+                0 => Kind::Aggregate("count", None),
+                1 => Kind::Aggregate(
+                    "count",
+                    Some({
+                        let fields = self.fields(object);
+                        pick(self.random, &fields).clone()
+                    }),
+                ),
+                _ => {
+                    let function: &&'static str = pick(self.random, &["sum", "min", "max"]);
+                    Kind::Aggregate(function, Some("amount".to_owned()))
+                }
+            },
+            _ => Kind::List,
+        };
+        let mut read = Read {
+            object,
+            kind: kind.clone(),
+            filters: Vec::new(),
+            condition: None,
+            search: None,
+            sort: Vec::new(),
+            select: None,
+            expand: Vec::new(),
+            page: None,
+            counts: true,
+        };
+        if !matches!(kind, Kind::Aggregate(..)) {
+            for _ in 0..*pick(self.random, &[0, 0, 1, 2]) {
+                read.expand.push(self.path(object));
+            }
+            read.expand.retain(|path| !path.is_empty());
+        }
+        if matches!(kind, Kind::Get(_)) {
+            return read;
+        }
+        for _ in 0..*pick(self.random, &[0, 0, 0, 1, 1, 2]) {
+            read.filters.push(self.filter(object));
+        }
+        if self.sometimes(3) {
+            read.condition = Some(self.condition(object));
+        }
+        if self.sometimes(4) {
+            read.search = Some(worlds::search_term(self.random));
+        }
+        if kind == Kind::List {
+            if self.random.bool() {
+                let fields = self.fields(object);
+                for _ in 0..self.random.usize(1..3) {
+                    let sign = if self.random.bool() { "-" } else { "" };
+                    let field = pick(self.random, &fields);
+                    if !read.sort.iter().any(|key| key.trim_start_matches('-') == field) {
+                        read.sort.push(format!("{sign}{field}"));
+                    }
+                }
+            }
+            if self.sometimes(4) {
+                let fields = self.fields(object);
+                let count = self.random.usize(1..4).min(fields.len());
+                read.select = Some(self.random.choose_multiple(fields, count));
+            }
+            read.page = match self.random.u8(0..3) {
+                0 => Some((self.random.usize(1..4), self.random.usize(1..6))),
+                1 => Some((1, 100)),
+                _ => None,
+            };
+            read.counts = !self.sometimes(10);
+        }
+        read
+    }
+
+    fn writable(&mut self, object: usize, action: &str) -> Vec<String> {
+        let columns = self.state.world.objects[object].columns.iter().map(|column| column.name.clone());
+        let all: Vec<String> = columns.filter(|name| !worlds::SYSTEM.iter().any(|(system, _)| system == name)).collect();
+        let allowed: Vec<String> = all.iter().filter(|name| self.caller.may_write(object, action, name)).cloned().collect();
+        if allowed.is_empty() || self.sometimes(15) { all } else { allowed }
+    }
+
+    fn value(&mut self, object: usize, field: &str) -> Value {
+        let relation = self.state.world.relations.iter().find(|relation| !relation.is_links() && relation.column() == field);
+        let Some(relation) = relation.filter(|relation| relation.sides().0 == object) else {
+            return worlds::value(self.random, field, self.holders);
+        };
+        if field != "part_id" && self.sometimes(5) {
+            return Value::Null;
+        }
+        json!(self.id(relation.sides().1, "read"))
+    }
+
+    /// Values for a new row, or for a change.
+    fn values(&mut self, object: usize, action: &str) -> Map<String, Value> {
+        let fields = self.writable(object, action);
+        let count = if action == "create" { self.random.usize(..=3) } else { self.random.usize(1..4) };
+        let mut names: BTreeSet<String> =
+            self.random.choose_multiple(fields.iter().cloned(), count.min(fields.len())).into_iter().collect();
+        // A sum may be read in the row that it changes.
+        if action == "update" && self.sometimes(4) && (self.caller.may_write(object, action, "amount") || self.sometimes(15)) {
+            names.insert("amount".to_owned());
+        }
+        let all = &self.state.world.objects[object].columns;
+        if action == "create" && !self.sometimes(40) {
+            let is_required = |name: &&str| all.iter().any(|column| column.name == **name);
+            names.extend(["title", "part_id"].into_iter().filter(is_required).map(str::to_owned));
+        }
+        let mut values = Map::new();
+        for name in names {
+            let value = match name.as_str() {
+                "amount" if action == "update" && self.random.bool() => json!({ "$inc": self.random.i64(-3..4) }),
+                name => self.value(object, name),
+            };
+            values.insert(name, value);
+        }
+        values
+    }
+
+    fn chosen(&mut self, object: usize, action: &str) -> Chosen {
+        if self.random.bool() {
+            let mut condition = self.condition(object);
+            // A condition that every row meets is refused, and few rows are deleted.
+            if !self.sometimes(30) {
+                let rows = self.state.world.rows[object].iter().map(|row| row.id.clone());
+                let some = self.random.choose_multiple(rows, if action == "delete" { 3 } else { 8 });
+                condition["id"] = json!({ "in": some });
+            }
+            return Chosen::Where(condition);
+        }
+        let mut ids: Vec<String> = (0..self.random.usize(1..5)).map(|_| self.id(object, action)).collect();
+        if self.sometimes(10) {
+            ids.push(ids[0].clone());
+        }
+        Chosen::Ids(ids)
+    }
+
+    fn upsert(&mut self) -> Write {
+        let object = self.object("create");
+        // The specification does not say whether the fields of a grant count that reaches no row.
+        if self.caller.has_valueless(object, "create") {
+            return Write { object, verb: Verb::Update(self.id(object, "update"), self.values(object, "update")) };
+        }
+        let target = *pick(self.random, &["code", "code", "id"]);
+        let mut values = self.values(object, "create");
+        if target == "id" {
+            let new = format!("20000000-0000-4000-8000-{:012x}", self.random.u64(1..1 << 40));
+            let known = self.id(object, "update");
+            // `MISSING` must not get a row.
+            let is_new = known == MISSING || self.sometimes(3);
+            values.insert("id".to_owned(), json!(if is_new { new } else { known }));
+            return Write { object, verb: Verb::Upsert("id", values) };
+        }
+        let known = self.id(object, "update");
+        let code = self.state.row(object, &known).map(|row| row.values["code"].clone()).filter(|code| !code.is_null());
+        let code = code.filter(|_| !one_in(self.random, 4));
+        let code = code.unwrap_or_else(|| json!(format!("c{}", self.random.u8(..90))));
+        values.insert("code".to_owned(), code);
+        Write { object, verb: Verb::Upsert(target, values) }
+    }
+
+    pub(super) fn write(&mut self) -> Write {
+        let is_full = |object: usize| self.state.world.rows[object].len() >= ROWS_MAX;
+        let which = self.random.u8(0..100);
+        let action = match which {
+            0..20 => "create",
+            20..34 => return self.upsert(),
+            34..80 => "update",
+            _ => "delete",
+        };
+        let object = self.object(action);
+        let verb = match which {
+            0..20 if is_full(object) => Verb::Delete(self.id(object, "delete")),
+            0..14 => Verb::Create(self.values(object, action)),
+            14..20 => Verb::CreateMany((0..self.random.usize(1..4)).map(|_| self.values(object, action)).collect()),
+            34..54 => Verb::Update(self.id(object, action), self.values(object, action)),
+            54..64 => Verb::UpdateMany(self.chosen(object, action), self.values(object, action)),
+            64..80 => {
+                let ends = self.state.world.ends(object);
+                let ends: Vec<_> = ends.into_iter().filter(|end| self.state.world.relations[end.relation].is_links()).collect();
+                let writable: Vec<_> =
+                    ends.iter().filter(|end| self.caller.may_write(object, action, &end.key)).cloned().collect();
+                let Some(end) = self.random.choice(if writable.is_empty() { ends } else { writable }) else {
+                    return Write { object, verb: Verb::Update(self.id(object, action), self.values(object, action)) };
+                };
+                let ids = (0..self.random.usize(1..4)).map(|_| self.id(end.object, "read")).collect();
+                Verb::Link(self.id(object, action), end.key, ids, self.random.bool())
+            }
+            80..92 => Verb::Delete(self.id(object, action)),
+            _ => Verb::DeleteMany(self.chosen(object, action)),
+        };
+        Write { object, verb }
+    }
+}

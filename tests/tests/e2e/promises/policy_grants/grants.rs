@@ -1,0 +1,397 @@
+//! The reference for grants: which rows and cells a caller reaches, written from the specification alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::promises::conditions::model::{Condition, Everything, Eyes, Place, Reader, Row, World};
+
+/// The fields that a grant lists.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fields {
+    All,
+    Only(BTreeSet<String>),
+    Except(BTreeSet<String>),
+}
+
+impl Fields {
+    pub(super) fn lists(&self, field: &str) -> bool {
+        match self {
+            Fields::All => true,
+            Fields::Only(names) => names.contains(field),
+            Fields::Except(names) => !names.contains(field),
+        }
+    }
+
+    fn json(&self) -> Option<Value> {
+        match self {
+            Fields::All => None,
+            Fields::Only(names) => Some(json!(names)),
+            Fields::Except(names) => Some(json!({ "except": names })),
+        }
+    }
+}
+
+/// A grant on an object.
+#[derive(Clone, Debug)]
+pub(super) struct Grant {
+    pub(super) object: usize,
+    pub(super) actions: Vec<&'static str>,
+    pub(super) is_own: bool,
+    pub(super) condition: Option<Value>,
+    pub(super) check: Option<Value>,
+    pub(super) read: Fields,
+    pub(super) write: Fields,
+}
+
+impl Grant {
+    /// All rows and all fields.
+    pub(super) fn plain(object: usize, actions: &[&'static str]) -> Grant {
+        Grant {
+            object,
+            actions: actions.to_vec(),
+            is_own: false,
+            condition: None,
+            check: None,
+            read: Fields::All,
+            write: Fields::All,
+        }
+    }
+
+    pub(super) fn json(&self, world: &World) -> Value {
+        let mut json = json!({ "resource": world.objects[self.object].name, "actions": self.actions });
+        if self.is_own {
+            json["rowPolicy"] = json!("own");
+        }
+        for (name, condition) in [("where", &self.condition), ("check", &self.check)] {
+            if let Some(condition) = condition {
+                json[name] = condition.clone();
+            }
+        }
+        let fields: Map<String, Value> = [("read", &self.read), ("write", &self.write)]
+            .into_iter()
+            .filter_map(|(name, fields)| Some((name.to_owned(), fields.json()?)))
+            .collect();
+        if !fields.is_empty() {
+            json["fields"] = Value::Object(fields);
+        }
+        json
+    }
+
+    fn allows(&self, action: &str) -> bool {
+        self.actions.contains(&action) || self.actions.contains(&"manage")
+    }
+}
+
+/// A condition of a grant with the variables of one person. `Valueless` names a variable that has no value.
+#[derive(Clone, Debug)]
+enum Part {
+    Absent,
+    Valueless,
+    Present(Condition),
+}
+
+impl Part {
+    fn read(world: &World, reader: &Reader, object: usize, condition: Option<&Value>) -> Part {
+        match condition.map(|condition| world.read(reader, object, condition)) {
+            None => Part::Absent,
+            Some(Ok((condition, _))) => Part::Present(condition),
+            Some(Err(problem)) if problem.ends_with("has no value") => Part::Valueless,
+            Some(Err(problem)) => panic!("{problem}: {condition:?}"),
+        }
+    }
+
+    fn holds(&self, world: &World, object: usize, place: Place<'_>) -> bool {
+        match self {
+            Part::Absent => true,
+            Part::Valueless => false,
+            Part::Present(condition) => world.holds(&Everything, condition, object, place) == Some(true),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    grant: Grant,
+    condition: Part,
+    check: Part,
+}
+
+/// The grants of one person: of a user, of a key's role, or of a key's maker.
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    held: Vec<Held>,
+    /// The user for `own`.
+    user: Option<String>,
+}
+
+impl Layer {
+    pub(super) fn new(world: &World, reader: &Reader, user: Option<String>, grants: Vec<Grant>) -> Layer {
+        let held = grants.into_iter().map(|grant| Held {
+            condition: Part::read(world, reader, grant.object, grant.condition.as_ref()),
+            check: Part::read(world, reader, grant.object, grant.check.as_ref()),
+            grant,
+        });
+        Layer { held: held.collect(), user }
+    }
+
+    fn of<'a>(&'a self, object: usize, action: &'a str) -> impl Iterator<Item = &'a Held> {
+        self.held.iter().filter(move |held| held.grant.object == object && held.grant.allows(action))
+    }
+
+    fn is_own(&self, place: Place<'_>) -> bool {
+        match (place, &self.user) {
+            (Place::Row(row), Some(user)) => row.values["created_by"] == user.as_str(),
+            _ => false,
+        }
+    }
+
+    fn reaches(&self, world: &World, held: &Held, place: Place<'_>) -> bool {
+        self.covers(world, held, place)
+            // A grant that names a variable without a value reaches no row, wherever the variable stands.
+            && !matches!(held.check, Part::Valueless)
+    }
+
+    fn covers(&self, world: &World, held: &Held, place: Place<'_>) -> bool {
+        (!held.grant.is_own || self.is_own(place)) && held.condition.holds(world, held.grant.object, place)
+    }
+
+    fn accepts(&self, world: &World, held: &Held, row: &Row) -> bool {
+        match held.check {
+            Part::Absent => self.reaches(world, held, Place::Row(row)),
+            _ => !matches!(held.condition, Part::Valueless) && held.check.holds(world, held.grant.object, Place::Row(row)),
+        }
+    }
+}
+
+/// Somebody who sends requests. What the caller does has to be allowed by each layer.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) name: String,
+    /// A session's token or an API key.
+    pub(super) credential: Option<String>,
+    /// The value of `created_by` of the caller's rows.
+    pub(super) user: Option<String>,
+    pub(super) layers: Vec<Layer>,
+    /// For the caller's own conditions.
+    pub(super) reader: Reader,
+    pub(super) reads_events: bool,
+}
+
+/// How a write fails on the grants of a caller.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Unfit {
+    /// A grant lacks one of these fields.
+    Fields(BTreeSet<String>),
+    Check,
+}
+
+impl Caller {
+    /// The grants for an action, one of each layer. Grants for the own rows of different people have no rows together.
+    fn together<'a>(&'a self, object: usize, action: &'a str) -> Vec<Vec<&'a Held>> {
+        let mut all: Vec<Vec<&Held>> = vec![Vec::new()];
+        for (number, layer) in self.layers.iter().enumerate() {
+            let with = |known: &Vec<&'a Held>, held: &'a Held| {
+                let is_of_others = |(other, known): (usize, &&Held)| {
+                    known.grant.is_own && held.grant.is_own && self.layers[other].user != self.layers[number].user
+                };
+                let mut together = known.clone();
+                together.push(held);
+                (!known.iter().enumerate().any(is_of_others)).then_some(together)
+            };
+            all = all.iter().flat_map(|known| layer.of(object, action).filter_map(move |held| with(known, held))).collect();
+        }
+        all
+    }
+
+    pub(super) fn may(&self, object: usize, action: &str) -> bool {
+        !self.together(object, action).is_empty()
+    }
+
+    /// Whether the caller has any right on an object.
+    pub(super) fn knows_of(&self, object: usize) -> bool {
+        ["create", "read", "update", "delete"].iter().any(|action| self.may(object, action))
+    }
+
+    /// Whether a field of an object exists for a caller who reads.
+    pub(super) fn knows(&self, object: usize, field: &str) -> bool {
+        let all = self.together(object, "read");
+        let lists = |grants: &Vec<&Held>| grants.iter().all(|held| held.grant.read.lists(field));
+        if field == "id" { !all.is_empty() } else { all.iter().any(lists) }
+    }
+
+    /// Whether the caller reads all fields of an object in each row that they read.
+    pub(super) fn knows_all(&self, object: usize) -> bool {
+        self.layers.iter().all(|layer| {
+            let is_whole = |held: &Held| held.grant.read == Fields::All;
+            let is_for_all = |held: &Held| is_whole(held) && !held.grant.is_own && held.grant.condition.is_none();
+            layer.of(object, "read").all(is_whole) || layer.of(object, "read").any(is_for_all)
+        })
+    }
+
+    /// Whether a grant for this action lists a field.
+    pub(super) fn may_write(&self, object: usize, action: &str, field: &str) -> bool {
+        let lists = |grants: &Vec<&Held>| grants.iter().all(|held| held.grant.write.lists(field));
+        self.together(object, action).iter().any(lists)
+    }
+
+    /// Whether a grant for this action names a variable without a value.
+    pub(super) fn has_valueless(&self, object: usize, action: &str) -> bool {
+        let is_valueless = |part: &Part| matches!(part, Part::Valueless);
+        let any = |layer: &Layer| layer.of(object, action).any(|held| is_valueless(&held.condition) || is_valueless(&held.check));
+        self.layers.iter().any(any)
+    }
+
+    /// Whether a grant for this action does not list a field.
+    pub(super) fn lacks(&self, object: usize, action: &str, field: &str) -> bool {
+        self.layers.iter().any(|layer| layer.of(object, action).any(|held| !held.grant.write.lists(field)))
+    }
+
+    pub(super) fn reaches(&self, world: &World, object: usize, action: &str, row: &Row) -> bool {
+        self.layers.iter().all(|layer| layer.of(object, action).any(|held| layer.reaches(world, held, Place::Row(row))))
+    }
+
+    /// Whether the caller sees links of a row that is gone. Only who created it is still known.
+    ///
+    /// A known difference: the server asks for a grant without a list of fields, also if the list has the relation key. The specification
+    /// asks for read on the record, which such a grant gives.
+    pub(super) fn sees_gone(&self, object: usize, owner: Option<&str>) -> bool {
+        self.layers.iter().all(|layer| {
+            layer.of(object, "read").any(|held| {
+                let is_of_owner = owner.is_some() && owner == layer.user.as_deref();
+                let is_whole = matches!(held.condition, Part::Absent) && held.grant.read == Fields::All;
+                is_whole && (!held.grant.is_own || is_of_owner)
+            })
+        })
+    }
+
+    /// The grants for reading that reach a place, by layer.
+    fn reading(&self, world: &World, object: usize, place: Place<'_>, is_event: bool) -> Vec<Vec<&Grant>> {
+        let of = |layer: &'_ Layer| -> Vec<usize> {
+            let reaches = |(number, held): (usize, &Held)| {
+                let is_for_it = held.grant.object == object && held.grant.allows("read");
+                let reaches = || match is_event {
+                    true => layer.covers(world, held, place),
+                    false => layer.reaches(world, held, place),
+                };
+                (is_for_it && reaches()).then_some(number)
+            };
+            layer.held.iter().enumerate().filter_map(reaches).collect()
+        };
+        self.layers.iter().map(|layer| of(layer).into_iter().map(|number| &layer.held[number].grant).collect()).collect()
+    }
+
+    /// What the caller may see of the record of an event. The row may be an image.
+    ///
+    /// A known difference: in events, the server lets a grant reach rows although its `check` names a variable without a value. The
+    /// specification says that this grant reaches no row.
+    pub(super) fn sight(&self, world: &World, object: usize, place: Place<'_>) -> Sight<'_> {
+        Sight(self.reading(world, object, place, true))
+    }
+
+    /// Whether the caller may read a row.
+    pub(super) fn sees(&self, world: &World, object: usize, row: &Row) -> bool {
+        Sight(self.reading(world, object, Place::Row(row), false)).sees()
+    }
+
+    pub(super) fn view(&self, world: &World) -> View<'_> {
+        let rows = world.rows.iter().enumerate().map(|(object, rows)| {
+            rows.iter().map(|row| (row.id.clone(), Sight(self.reading(world, object, Place::Row(row), false)))).collect()
+        });
+        let keys = (0..world.objects.len()).map(|object| {
+            let ends = world.ends(object).into_iter().filter(|end| world.relations[end.relation].is_links());
+            ends.map(|end| end.key).filter(|key| self.knows(object, key)).collect()
+        });
+        View { rows: rows.collect(), keys: keys.collect() }
+    }
+
+    /// One grant of each layer has to reach the row before the write, to allow all fields, and to accept the row after it. Returns what is
+    /// missing, at most one for each layer.
+    pub(super) fn fits(
+        &self,
+        (before, after): (&World, &World),
+        (object, action): (usize, &str),
+        (old, new): (Option<&Row>, &Row),
+        fields: &BTreeSet<String>,
+    ) -> Vec<Unfit> {
+        let mut unfit = Vec::new();
+        for layer in &self.layers {
+            let reaching: Vec<&Held> = layer
+                .of(object, action)
+                .filter(|held| match old {
+                    Some(old) => layer.reaches(before, held, Place::Row(old)),
+                    None => true,
+                })
+                .collect();
+            let lacks = |held: &&Held| -> BTreeSet<String> {
+                fields.iter().filter(|field| !held.grant.write.lists(field)).cloned().collect()
+            };
+            let lacking: Vec<BTreeSet<String>> = reaching.iter().map(&lacks).collect();
+            if lacking.iter().all(|lacking| !lacking.is_empty()) {
+                // Each named field that a grant lacks may be reported.
+                let of_all = layer.of(object, action);
+                unfit.push(Unfit::Fields(of_all.flat_map(|held| lacks(&held)).collect()));
+                continue;
+            }
+            let mut whole = reaching.iter().zip(&lacking).filter(|(_, lacking)| lacking.is_empty());
+            if !whole.any(|(held, _)| layer.accepts(after, held, new)) {
+                unfit.push(Unfit::Check);
+            }
+        }
+        unfit
+    }
+
+    pub(super) fn grants(&self, world: &World) -> Value {
+        let of = |layer: &Layer| -> Value { layer.held.iter().map(|held| held.grant.json(world)).collect() };
+        self.layers.iter().map(of).collect()
+    }
+
+    /// The same caller without one of the grants. For smaller messages of failures.
+    pub(super) fn grants_on(&self, world: &World, object: usize) -> Value {
+        let on = |layer: &Layer| -> Value {
+            layer.held.iter().filter(|held| held.grant.object == object).map(|held| held.grant.json(world)).collect()
+        };
+        self.layers.iter().map(on).collect()
+    }
+}
+
+/// The grants that reach one row, by layer.
+pub(super) struct Sight<'a>(Vec<Vec<&'a Grant>>);
+
+impl Sight<'_> {
+    pub(super) fn sees(&self) -> bool {
+        self.0.iter().all(|grants| !grants.is_empty())
+    }
+
+    pub(super) fn shows(&self, field: &str) -> bool {
+        self.sees() && (field == "id" || self.0.iter().all(|grants| grants.iter().any(|grant| grant.read.lists(field))))
+    }
+}
+
+/// What a caller sees of all rows.
+pub(super) struct View<'a> {
+    /// By object and id.
+    rows: Vec<BTreeMap<String, Sight<'a>>>,
+    /// The keys of links that the caller knows, by object.
+    keys: Vec<BTreeSet<String>>,
+}
+
+impl View<'_> {
+    /// The value of a cell for the caller.
+    pub(super) fn value<'r>(&self, object: usize, row: &'r Row, field: &str) -> &'r Value {
+        if self.shows(object, row, field) { &row.values[field] } else { &Value::Null }
+    }
+}
+
+impl Eyes for View<'_> {
+    fn sees(&self, object: usize, row: &Row) -> bool {
+        self.rows[object].get(&row.id).is_some_and(Sight::sees)
+    }
+
+    /// A known difference: if a grant lists the key of links, the server shows the links of all rows that the caller reads, also of those
+    /// that only other grants reach. The specification asks for read of the cell.
+    fn shows(&self, object: usize, row: &Row, field: &str) -> bool {
+        let sight = self.rows[object].get(&row.id);
+        sight.is_some_and(|sight| sight.shows(field) || sight.sees() && self.keys[object].contains(field))
+    }
+}

@@ -1,0 +1,260 @@
+//! The setup: objects, users, keys, roles and rows on a server, and the callers.
+
+use std::collections::BTreeMap;
+
+use blockbase_tests::{Admin, Server};
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+
+use super::grants::{Caller, Grant, Layer};
+use super::worlds::{self, Giver, NAMES, Rules};
+use crate::promises::conditions::model::{Reader, Row, World};
+use crate::promises::conditions::worlds::pick;
+
+pub(super) struct Setup {
+    pub(super) world: World,
+    pub(super) rules: Vec<Rules>,
+    /// The admin is the first.
+    pub(super) callers: Vec<Caller>,
+    /// Values of the field `holder`.
+    pub(super) holders: Vec<String>,
+}
+
+fn reader(user: Option<&str>, key: Option<&str>, roles: &[&str]) -> Reader {
+    let variables = [("$user.id", user), ("$key.id", key)];
+    let variables = variables.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned())));
+    Reader {
+        name: "",
+        user: 0,
+        reads: Vec::new(),
+        variables: variables.collect(),
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+    }
+}
+
+async fn must(admin: &Admin<'_>, method: &str, path: &str, body: Value) -> Value {
+    let answer = admin.server.call_as(Some(&admin.token), method, path, Some(body)).await;
+    assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.text);
+    if answer.text.is_empty() { Value::Null } else { answer.json() }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+}
+
+async fn define(admin: &Admin<'_>, world: &World, rules: &[Rules]) {
+    for name in NAMES {
+        admin.define(name, worlds::definition()).await;
+    }
+    for (relation, rules) in world.relations.iter().zip(rules) {
+        let (source, target) = (NAMES[relation.source], NAMES[relation.target]);
+        let mut definition = json!({ "name": relation.name, "kind": relation.kind, "source": source, "target": target });
+        if !relation.is_links() {
+            definition["onDelete"] = json!(rules.on_delete);
+            definition["required"] = json!(rules.is_required);
+        }
+        admin.relate(definition).await;
+    }
+}
+
+/// Makes the rows of the plans, each by its maker.
+async fn make_rows(server: &Server, random: &mut Rng, world: &mut World, plans: Vec<Vec<worlds::Plan>>, makers: &[String]) {
+    // An object comes after those to which its required references lead.
+    let order = {
+        let part = world.relations.iter().find(|relation| relation.name == "part").expect("the relation");
+        let (three, two) = part.sides();
+        [vec![two], vec![three], (0..NAMES.len()).filter(|object| ![two, three].contains(object)).collect()].concat()
+    };
+    let mut ids: Vec<Vec<Option<String>>> = plans.iter().map(|plans| vec![None; plans.len()]).collect();
+    let mut later = Vec::new();
+    for object in order {
+        for (maker, token) in makers.iter().enumerate() {
+            let numbers: Vec<usize> = (0..plans[object].len()).filter(|number| plans[object][*number].maker == maker).collect();
+            if numbers.is_empty() {
+                continue;
+            }
+            let mut records = Vec::new();
+            for number in &numbers {
+                let mut values = plans[object][*number].values.clone();
+                for (place, row) in &plans[object][*number].references {
+                    let relation = &world.relations[*place];
+                    match &ids[relation.sides().1][*row] {
+                        Some(id) => drop(values.insert(relation.column(), json!(id))),
+                        None => later.push((object, *number, *place, *row, maker)),
+                    }
+                }
+                records.push(Value::Object(values));
+            }
+            let path = format!("/api/v1/data/{}/bulk", NAMES[object]);
+            let made = server.call_as(Some(token), "POST", &path, Some(json!({ "data": records }))).await;
+            assert_eq!(made.status, 201, "{}", made.text);
+            for (number, id) in numbers.iter().zip(made.json()["ids"].as_array().expect("ids")) {
+                ids[object][*number] = Some(text(id));
+            }
+        }
+    }
+    let mut changes: BTreeMap<(usize, usize, usize), Map<String, Value>> = BTreeMap::new();
+    for (object, number, place, row, maker) in later {
+        let relation = &world.relations[place];
+        let id = ids[relation.sides().1][row].clone();
+        changes.entry((object, number, maker)).or_default().insert(relation.column(), json!(id));
+    }
+    for ((object, number, maker), values) in changes {
+        let id = ids[object][number].as_ref().expect("an id");
+        let path = format!("/api/v1/data/{}/{id}", NAMES[object]);
+        let changed = server.call_as(Some(&makers[maker]), "PATCH", &path, Some(Value::Object(values))).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+    }
+    for (object, plans) in plans.into_iter().enumerate() {
+        for (plan, id) in plans.into_iter().zip(&ids[object]) {
+            world.rows[object].push(Row { id: id.clone().expect("an id"), maker: 0, values: plan.values });
+        }
+    }
+    for (place, relation) in world.relations.clone().into_iter().enumerate().filter(|(_, relation)| relation.is_links()) {
+        for source in world.rows[relation.source].clone() {
+            let count = random.usize(0..3);
+            let targets: Vec<String> = (0..count).map(|_| pick(random, &world.rows[relation.target]).id.clone()).collect();
+            if targets.is_empty() {
+                continue;
+            }
+            let path = format!("/api/v1/data/{}/{}/links/{}", NAMES[relation.source], source.id, relation.name);
+            let linked = server.call_as(Some(&makers[0]), "POST", &path, Some(json!({ "ids": targets }))).await;
+            assert_eq!(linked.status, 200, "{}", linked.text);
+            world.links.extend(targets.into_iter().map(|target| (place, source.id.clone(), target)));
+        }
+    }
+}
+
+fn permissions(world: &World, grants: &[Grant], others: &[&str]) -> Value {
+    let others = others.iter().map(|resource| json!({ "resource": resource, "actions": ["read"] }));
+    grants.iter().map(|grant| grant.json(world)).chain(others).collect()
+}
+
+/// The roles of the users: numbers of roles.
+fn given(random: &mut Rng, user: usize) -> Vec<usize> {
+    match user {
+        0 => vec![0],
+        1 => vec![1, 2],
+        _ => (0..3).filter(|_| random.bool()).collect(),
+    }
+}
+
+pub(super) async fn build(server: &Server, seed: u64) -> Setup {
+    let mut random = Rng::with_seed(seed);
+    let (mut world, rules) = worlds::schema(&mut random);
+    let admin = server.admin().await;
+    define(&admin, &world, &rules).await;
+    let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
+    let role = async |name: &str, permissions: &Value| {
+        let body = json!({ "name": name, "permissions": permissions });
+        text(&must(&admin, "POST", "/api/v1/roles", body).await["data"]["id"])
+    };
+    let builder = role("builder", &everything).await;
+    let mut tokens = vec![admin.token.clone()];
+    for name in ["ann", "bob", "cid", "mia"] {
+        tokens.push(server.sign_up(name).await);
+    }
+    let mut ids = Vec::new();
+    for token in &tokens {
+        ids.push(text(&server.with_token(token.clone()).get("/api/v1/me").await.json()["userId"]));
+    }
+    for id in &ids[1..] {
+        must(&admin, "POST", &format!("/api/v1/users/{id}/roles"), json!({ "roleId": builder })).await;
+    }
+    let names = ["role0", "role1", "role2", "role_of_maker"];
+    let mut roles = Vec::new();
+    for name in names {
+        roles.push(role(name, &json!([])).await);
+    }
+    // One key is made by the admin for another user, one by Mia for Ann, and one by Mia for herself.
+    let mut keys = Vec::new();
+    for (maker, user, role) in [(0, 2, 1), (4, 1, 0), (4, 4, 2)] {
+        let body = json!({ "name": "key", "roleId": roles[role], "userId": ids[user] });
+        let made = must(&server.with_token(tokens[maker].clone()), "POST", "/api/v1/api-keys", body).await;
+        keys.push((maker, user, role, text(&made["key"]), text(&made["data"]["id"])));
+    }
+    let mut holders: Vec<String> = ids.clone();
+    holders.extend(keys.iter().map(|key| key.4.clone()));
+    holders.extend(names.iter().map(|name| (*name).to_owned()));
+    holders.push("ann@example.com".to_owned());
+    let plans = worlds::plans(&mut random, &world, &rules, &holders, 4);
+    make_rows(server, &mut random, &mut world, plans, &tokens[..4]).await;
+    super::adopt(&mut world, &super::shown_to_admin(server, &admin.token).await);
+
+    let variables = {
+        let mut all = reader(Some(&ids[1]), Some(&keys[0].4), &["role0"]);
+        all.variables.insert("$user.email", "ann@example.com".to_owned());
+        all
+    };
+    let mut of_roles = Vec::new();
+    for role in &roles {
+        let mut giver = Giver { random: &mut random, world: &world, variables: &variables };
+        let grants = giver.role();
+        let body = json!({ "permissions": permissions(&world, &grants, &["data", "events"]) });
+        must(&admin, "PATCH", &format!("/api/v1/roles/{role}"), body).await;
+        of_roles.push(grants);
+    }
+    let mut public = {
+        let mut giver = Giver { random: &mut random, world: &world, variables: &variables };
+        giver.role()
+    };
+    public.retain(|grant| grant.object == 0 && grant.actions == ["read"]);
+    // Nobody has no rows of their own.
+    public.iter_mut().for_each(|grant| grant.is_own = false);
+    let body = json!({ "permissions": permissions(&world, &public, &[]) });
+    must(&admin, "PATCH", "/api/v1/roles/public", body).await;
+
+    let mut callers = Vec::new();
+    let plain: Vec<Grant> = (0..NAMES.len()).map(|object| Grant::plain(object, &["manage"])).collect();
+    let mut layers_of_users = Vec::new();
+    for (user, id) in ids.iter().enumerate() {
+        let numbers = match user {
+            0 => Vec::new(),
+            4 => vec![3],
+            user => given(&mut random, user - 1),
+        };
+        for number in &numbers {
+            must(&admin, "POST", &format!("/api/v1/users/{id}/roles"), json!({ "roleId": roles[*number] })).await;
+        }
+        if user > 0 {
+            let gone = admin.delete(&format!("/api/v1/users/{id}/roles/{builder}")).await;
+            assert!(gone.status < 300, "{}", gone.text);
+        }
+        let mut grants = if user == 0 { plain.clone() } else { public.clone() };
+        grants.extend(numbers.iter().flat_map(|number| of_roles[*number].clone()));
+        let role_names: Vec<&str> = numbers.iter().map(|number| names[*number]).collect();
+        let reader = reader(Some(id), None, if user == 0 { &["admin"] } else { &role_names });
+        let layer = Layer::new(&world, &reader, Some(id.clone()), grants);
+        layers_of_users.push(layer.clone());
+        callers.push(Caller {
+            name: ["admin", "ann", "bob", "cid", "mia"][user].to_owned(),
+            credential: Some(tokens[user].clone()),
+            user: Some(id.clone()),
+            layers: vec![layer],
+            reader,
+            reads_events: user == 0 || !numbers.is_empty(),
+        });
+    }
+    for (number, (maker, user, role, key, key_id)) in keys.into_iter().enumerate() {
+        let reader = reader(Some(&ids[user]), Some(&key_id), &[names[role]]);
+        let of_role = Layer::new(&world, &reader, Some(ids[user].clone()), of_roles[role].clone());
+        callers.push(Caller {
+            name: format!("key{number}"),
+            credential: Some(key),
+            user: Some(ids[user].clone()),
+            layers: vec![of_role, layers_of_users[maker].clone()],
+            reader,
+            reads_events: true,
+        });
+    }
+    let nobody = reader(None, None, &["public"]);
+    callers.push(Caller {
+        name: "anonymous".to_owned(),
+        credential: None,
+        user: None,
+        layers: vec![Layer::new(&world, &nobody, None, public)],
+        reader: nobody,
+        reads_events: false,
+    });
+    Setup { world, rules, callers, holders }
+}
