@@ -241,7 +241,7 @@ impl Caller {
         match decided {
             Some((Action::Read, decision)) => decision.known(ground, object),
             Some((_, decision)) => decision.writable(ground, object),
-            None => Some(Known::id_alone(object)),
+            None => Some(ground.id_alone(object)),
         }
     }
 

@@ -179,7 +179,7 @@ const PATTERN_BYTES_MAX: usize = 1000;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 impl Field {
-    /// The default as JSON text, as records show it. `None` if there is none.
+    /// The default as JSON text, as records show it.
     ///
     /// # Errors
     /// `invalid_schema` if the default does not fit the definition.

@@ -20,7 +20,7 @@ export function Facts({ record }: { record: JsonObject }) {
   );
 }
 
-/** When something happened and who did it. What is undefined is not for this person to see. */
+/** When something happened and who did it. A fact that this person may not read is undefined. */
 function Stamp({ word, at, by }: { word: string; at: JsonValue | undefined; by: JsonValue | undefined }) {
   if (at === undefined && by === undefined) return null;
   return (

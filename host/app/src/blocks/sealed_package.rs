@@ -59,7 +59,7 @@ impl App {
                 // Another file may have replaced the version a moment ago.
                 Unsealed::Broken => "cannot be read, or was replaced meanwhile",
             };
-            let message = format!("The file of version {version} of the block `{block}` {why}. Try again, or install it anew.");
+            let message = format!("The file of version {version} of the block `{block}` {why}. Try again, or install it again.");
             Error::new(Code::Unavailable, message)
         })
     }

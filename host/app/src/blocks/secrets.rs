@@ -119,7 +119,7 @@ impl App {
                 Unsealed::OtherKey => "was stored under another SVC_SECRET",
                 Unsealed::Broken => "cannot be read",
             };
-            Error::new(Code::Unavailable, format!("The secret `{name}` {why}; set it anew."))
+            Error::new(Code::Unavailable, format!("The secret `{name}` {why}; set it again."))
         })
     }
 }

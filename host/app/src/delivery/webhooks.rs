@@ -353,7 +353,7 @@ impl App {
                         Some(headers) => Headers::seal(&secrets, &headers, &kept)?,
                         None if is_moved && !known.is_empty() => {
                             let message =
-                                "The stored headers are not sent to another `url`: send `headers` anew, or `{}` to drop them.";
+                                "The stored headers are not sent to another `url`: send `headers` again, or `{}` to drop them.";
                             return Err(Error::new(Code::InvalidValue, message).with_field("headers"));
                         }
                         None => kept,

@@ -58,7 +58,7 @@ impl WriteContext {
         access: &Access,
         ids: &[Uuid],
     ) -> Result<()> {
-        check_fields(connection, object, access, ids).await?;
+        check_reads(connection, object, access, ids).await?;
         let Some(checks) = access.checks() else { return Ok(()) };
         // Which of the checks each row may meet.
         let mut grants: BTreeMap<Uuid, Vec<usize>> = BTreeMap::new();
@@ -69,6 +69,9 @@ impl WriteContext {
                 _ => within(connection, object, &check.reached, ids.to_vec()).await?.into_iter().collect(),
             };
             reached.into_iter().for_each(|id| grants.entry(id).or_default().push(number));
+        }
+        if let Some(field) = access.contested().filter(|_| grants.len() < ids.len()) {
+            return Err(not_writable(field));
         }
         let mut by_grants: BTreeMap<Vec<usize>, Vec<Uuid>> = BTreeMap::new();
         grants.into_iter().for_each(|(id, numbers)| by_grants.entry(numbers).or_default().push(id));
@@ -104,16 +107,22 @@ impl WriteContext {
 /// # Errors
 /// `forbidden` with `field`.
 pub(crate) async fn check_fields(connection: &mut Connection, object: &Object, access: &Access, ids: &[Uuid]) -> Result<()> {
-    for (field, readable) in access.reads() {
-        if within(connection, object, readable, ids.to_vec()).await?.len() < ids.len() {
-            return Err(not_readable(field));
-        }
-    }
+    check_reads(connection, object, access, ids).await?;
     if let (Some(field), Some(checks)) = (access.contested(), access.checks()) {
         let reached = Condition::any(checks.iter().map(|check| check.reached.condition(object)).collect());
         let reached = Scope::Where(Arc::new(reached));
         if within(connection, object, &reached, ids.to_vec()).await?.len() < ids.len() {
             return Err(not_writable(field));
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that the values which a write reads can be read in each of the rows.
+async fn check_reads(connection: &mut Connection, object: &Object, access: &Access, ids: &[Uuid]) -> Result<()> {
+    for (field, readable) in access.reads() {
+        if within(connection, object, readable, ids.to_vec()).await?.len() < ids.len() {
+            return Err(not_readable(field));
         }
     }
     Ok(())

@@ -260,7 +260,7 @@ impl App {
         match read {
             Ok(()) => spool.end(Ok(())),
             Err(error) => {
-                // The place first: whoever learns of the failure may begin anew.
+                // The place first: whoever learns of the failure may start another export at once.
                 drop(place);
                 if let Err(error) = fail.send(error) {
                     tracing::warn!(error.code = error.code.as_str(), error.cause = %error, "an export is cut off");

@@ -119,7 +119,7 @@ async fn run(
                 return Err(missing(id));
             }
         }
-        // A link to a row that the caller does not see is none of theirs.
+        // Links to rows that the caller does not see stay.
         LinkChange::Remove => plan.target_ids.retain(|id| visible.contains(id)),
     }
     context.changes(connection, object, access, &[plan.record.id]).await?;

@@ -135,7 +135,7 @@ impl App {
         }
     }
 
-    /// The record as it is afterwards; `None` if there is none.
+    /// The record as it is afterwards; `None` if no record was written.
     ///
     /// # Errors
     /// `precondition_failed` if the record is in another state than `condition` says; else as [`App::create`].
@@ -461,7 +461,7 @@ impl App {
             Some(Scope::All) => true,
             Some(Scope::Seen(_)) => {
                 let id = Uuid::from_bytes(answer.version.id).to_string();
-                // The record is written, so a failure of this look is none of the call.
+                // The record is written, so the call succeeds even if this look at it fails.
                 return match self.get(caller, object.name(), &id, &[]).await {
                     Ok(Some(read)) => Ok(read),
                     Ok(None) | Err(_) => sent_only(object, sent, answer),
@@ -470,7 +470,7 @@ impl App {
             Some(Scope::Where(_)) => {
                 let scope = reads.as_ref().map_or(Scope::Nothing, |reads| reads.scope().clone());
                 let seen = self.seen(caller, registry, object, &scope, vec![Uuid::from_bytes(answer.version.id)]);
-                // The record is written, so a failure of this look is none of the call.
+                // The record is written, so the call succeeds even if this look at it fails.
                 seen.await.is_ok_and(|seen| !seen.is_empty())
             }
             // Of the callers without read, those see their new record whose read no condition could have allowed.
@@ -549,7 +549,7 @@ fn reading<'c>(
     }
 }
 
-/// What is wrong with a new record, without the names of fields that the caller does not know.
+/// The refusal of a new record. If it names a field that the caller does not know, another one takes its place, which names no field.
 fn without_unknown(caller: &Caller, ground: &Ground<'_>, object: &Object, error: Error) -> Error {
     let is_unknown = |field: &str| object.column(field).is_some() && !caller.may_name(ground, object, field);
     let names_unknown = |issue: &Issue| matches!(issue, Issue::Field { field, .. } if is_unknown(field));

@@ -8,27 +8,33 @@ use parking_lot::Mutex;
 
 use super::{Access, Action, Decision, Ground, KnownObjects};
 
+/// What was made from one version of the schema.
+#[derive(Debug, Default)]
+pub(super) struct OfVersion<T> {
+    version: i64,
+    kept: T,
+}
+
+impl<T: Default> OfVersion<T> {
+    /// What was made from this version; `None` if there is already something from a newer one. What belongs to an older one is dropped.
+    pub(super) fn of(&mut self, version: i64) -> Option<&mut T> {
+        if self.version < version {
+            *self = OfVersion { version, kept: T::default() };
+        }
+        (self.version == version).then_some(&mut self.kept)
+    }
+}
+
 /// What the conditions of one caller's grants came to, on one version of the schema.
 #[derive(Debug, Default)]
-pub(super) struct Compiled(Mutex<OnSchema>);
+pub(super) struct Compiled(Mutex<OfVersion<Made>>);
 
 #[derive(Debug, Default)]
-struct OnSchema {
-    version: i64,
+struct Made {
     /// By object and action. There are no more than the grants name.
     accesses: HashMap<(i64, Action), Access>,
     /// What the caller knows of the objects whose fields their grants do not all list, by action.
     known: HashMap<Action, Arc<KnownObjects>>,
-}
-
-impl OnSchema {
-    /// Whether it is of this version now. What belongs to an older version is not kept.
-    fn is_of(&mut self, version: i64) -> bool {
-        if self.version < version {
-            *self = OnSchema { version, ..OnSchema::default() };
-        }
-        self.version == version
-    }
 }
 
 impl PartialEq for Compiled {
@@ -45,36 +51,25 @@ impl Compiled {
             return decision.on(ground, object);
         }
         let key = (object.id, action);
-        {
-            let known = self.0.lock();
-            if known.version == ground.registry.version
-                && let Some(access) = known.accesses.get(&key)
-            {
-                return access.clone();
-            }
+        let version = ground.registry.version;
+        if let Some(access) = self.0.lock().of(version).and_then(|made| made.accesses.get(&key)) {
+            return access.clone();
         }
         let access = decision.on(ground, object);
-        let mut known = self.0.lock();
-        if known.is_of(ground.registry.version) {
-            known.accesses.insert(key, access.clone());
+        if let Some(made) = self.0.lock().of(version) {
+            made.accesses.insert(key, access.clone());
         }
         access
     }
 
     /// What `make` finds, once for each version of the schema.
     pub(super) fn known(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
-        {
-            let mut kept = self.0.lock();
-            if kept.is_of(version)
-                && let Some(known) = kept.known.get(&action)
-            {
-                return Arc::clone(known);
-            }
+        if let Some(known) = self.0.lock().of(version).and_then(|made| made.known.get(&action)) {
+            return Arc::clone(known);
         }
         let known = Arc::new(make());
-        let mut kept = self.0.lock();
-        if kept.is_of(version) {
-            kept.known.insert(action, Arc::clone(&known));
+        if let Some(made) = self.0.lock().of(version) {
+            made.known.insert(action, Arc::clone(&known));
         }
         known
     }

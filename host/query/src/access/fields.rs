@@ -2,7 +2,7 @@
 //!
 //! Each grant keeps its rows and its fields together: a cell can be read if one grant reaches its row and lists its field. A field that no
 //! grant lists is not known at all. So a reader has their own version of the object, without the unknown columns, and in its rows a cell
-//! is null where no grant that lists its field reaches the row ([`Seen`]). Whatever is asked of the object is asked of that version.
+//! is null where no grant that lists its field reaches the row ([`Seen`]). Reads, filters, sorts and searches all run on that version.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,6 +15,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::clause::{number_of, number_of_column};
+use super::compiled::OfVersion;
 use super::{Action, Scope};
 use crate::condition::Condition;
 
@@ -67,10 +68,14 @@ impl FieldList {
         }
     }
 
-    /// The same with each name replaced; `None` if one has no replacement.
-    fn renamed(&self, rename: impl Fn(&str) -> Option<String>) -> Option<FieldList> {
-        let names = self.names().iter().map(|name| rename(name)).collect::<Option<BTreeSet<String>>>()?;
-        Some(match self {
+    /// The same with each name replaced.
+    ///
+    /// # Errors
+    /// The name that has no replacement.
+    fn renamed(&self, rename: impl Fn(&str) -> Option<String>) -> std::result::Result<FieldList, &str> {
+        let names = self.names().iter().map(|name| rename(name).ok_or(name.as_str()));
+        let names = names.collect::<std::result::Result<BTreeSet<String>, &str>>()?;
+        Ok(match self {
             FieldList::Only(_) => FieldList::Only(names),
             FieldList::Except(_) => FieldList::Except(names),
         })
@@ -177,36 +182,32 @@ impl Fields {
     /// # Errors
     /// `invalid_request` for a name that is neither a column of `object` nor the key of a many_to_many relation.
     pub fn numbered(&self, registry: &Registry, object: &Object) -> Result<Fields> {
-        let tokens = tokens(registry, object);
+        let numbers = Numbers::of(registry, object);
+        let number = |name: &str| numbers.of_fields(object).find(|(known, _)| *known == name).map(|(_, number)| number.to_owned());
         let numbered = |list: &FieldList| {
-            let unknown = list.names().iter().find(|name| !tokens.iter().any(|(known, _)| known == *name));
-            if let Some(name) = unknown {
+            list.renamed(number).map_err(|name| {
                 let message = format!("`{}` has neither a field nor a many_to_many relation {name:?}.", object.name());
-                return Err(Error::invalid_request(message));
-            }
-            let token = |name: &str| tokens.iter().find(|(known, _)| known == name).map(|(_, token)| token.clone());
-            list.renamed(token).ok_or_else(|| Error::internal("a field that was found is gone"))
+                Error::invalid_request(message)
+            })
         };
         Ok(Fields { read: self.read.as_ref().map(numbered).transpose()?, write: self.write.as_ref().map(numbered).transpose()? })
     }
 
     /// Names instead of numbers of the catalogue; `None` if one of the fields is gone.
     pub fn named(&self, registry: &Registry, object: &Object) -> Option<Fields> {
-        let tokens = tokens(registry, object);
-        let name = |token: &str| tokens.iter().find(|(_, known)| known == token).map(|(name, _)| name.clone());
-        let named = |list: &Option<FieldList>| match list {
-            None => Some(None),
-            Some(list) => list.renamed(name).map(Some),
-        };
+        let numbers = Numbers::of(registry, object);
+        let name = |number: &str| numbers.of_fields(object).find(|(_, known)| *known == number).map(|(name, _)| name.to_owned());
+        let named = |list: &Option<FieldList>| list.as_ref().map(|list| list.renamed(name)).transpose().ok();
         Some(Fields { read: named(&self.read)?, write: named(&self.write)? })
     }
 
     /// The same without names of fields that are not listed: each list has the names of those that are.
     pub fn without_exceptions(&self, registry: &Registry, object: &Object) -> Fields {
-        let names: Vec<String> = tokens(registry, object).into_iter().map(|(name, _)| name).collect();
+        let numbers = Numbers::of(registry, object);
         let only = |list: &Option<FieldList>| {
             let list = list.as_ref()?;
-            Some(FieldList::Only(names.iter().filter(|name| list.lists(name)).cloned().collect()))
+            let names = numbers.of_fields(object).map(|(name, _)| name).filter(|name| list.lists(name));
+            Some(FieldList::Only(names.map(str::to_owned).collect()))
         };
         Fields { read: only(&self.read), write: only(&self.write) }
     }
@@ -216,17 +217,6 @@ impl Fields {
         let token = number_of_column(object, column);
         !column.is_system && [&self.read, &self.write].into_iter().flatten().any(|list| list.names().contains(&token))
     }
-}
-
-/// The names that lists can have, each with the number that stands for it.
-fn tokens(registry: &Registry, object: &Object) -> Vec<(String, String)> {
-    let columns = object.columns.iter().map(|column| (column.name.clone(), number_of_column(object, column)));
-    let linked = registry.relations_of(object.name()).iter().filter(|relation| is_linked(relation));
-    columns.chain(linked.map(|relation| (relation.key.clone(), number_of(relation)))).collect()
-}
-
-fn is_linked(relation: &Relation) -> bool {
-    matches!(relation.shape, RelationShape::Linked { .. })
 }
 
 /// Lists of which each has to list a field: those of several grants that somebody needs at once. Without any it is all fields.
@@ -344,25 +334,41 @@ fn link_key(relation: &Relation) -> Option<LinkKey> {
     }
 }
 
-/// The numbers that stand for the fields of an object.
+/// The numbers that stand for the fields of an object: its columns and its many_to_many relations.
 #[derive(Debug)]
 pub(super) struct Numbers {
     /// In the order of the columns.
     pub(super) columns: Vec<String>,
-    links: Vec<(LinkKey, String)>,
+    links: Vec<Link>,
+}
+
+#[derive(Debug)]
+struct Link {
+    key: LinkKey,
+    /// The key of the relation, by which lists name it.
+    name: String,
+    number: String,
 }
 
 impl Numbers {
     fn of(registry: &Registry, object: &Object) -> Numbers {
-        let linked = registry.relations_of(object.name()).iter();
+        let link = |relation: &Relation| {
+            Some(Link { key: link_key(relation)?, name: relation.key.clone(), number: number_of(relation) })
+        };
         Numbers {
             columns: object.columns.iter().map(|column| number_of_column(object, column)).collect(),
-            links: linked.filter_map(|relation| Some((link_key(relation)?, number_of(relation)))).collect(),
+            links: registry.relations_of(object.name()).iter().filter_map(link).collect(),
         }
     }
 
+    /// The names that lists can have, each with the number that stands for it.
+    fn of_fields<'a>(&'a self, object: &'a Object) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let columns = object.columns.iter().zip(&self.columns).map(|(column, number)| (column.name.as_str(), number.as_str()));
+        columns.chain(self.links.iter().map(|link| (link.name.as_str(), link.number.as_str())))
+    }
+
     fn have(&self, number: &str) -> bool {
-        self.columns.iter().chain(self.links.iter().map(|(_, number)| number)).any(|known| known == number)
+        self.columns.iter().chain(self.links.iter().map(|link| &link.number)).any(|known| known == number)
     }
 }
 
@@ -394,14 +400,8 @@ impl Known {
         let is_hidden = |number: &str| !lists.iter().any(|list| list.list(number));
         Known {
             columns: object.columns.iter().zip(&numbers.columns).map(knowledge).collect(),
-            hidden_links: numbers.links.iter().filter(|(_, number)| is_hidden(number)).map(|(key, _)| *key).collect(),
+            hidden_links: numbers.links.iter().filter(|link| is_hidden(&link.number)).map(|link| link.key).collect(),
         }
-    }
-
-    /// Of somebody who knows no field.
-    pub fn id_alone(object: &Object) -> Known {
-        let knowledge = |column: &Column| if column.name == system::ID { Knowledge::Whole } else { Knowledge::Nothing };
-        Known { columns: object.columns.iter().map(knowledge).collect(), hidden_links: BTreeSet::new() }
     }
 
     fn knowledge(&self, object: &Object, column: &str) -> Knowledge {
@@ -425,11 +425,10 @@ pub type KnownObjects = BTreeMap<i64, Known>;
 
 /// Objects and registries for callers who know less of them. All callers who know the same share them.
 #[derive(Debug, Default)]
-pub struct Shapes(Mutex<OnSchema>);
+pub struct Shapes(Mutex<OfVersion<Made>>);
 
 #[derive(Debug, Default)]
-struct OnSchema {
-    version: i64,
+struct Made {
     numbers: HashMap<i64, Arc<Numbers>>,
     /// To read, and to write.
     objects: HashMap<(i64, Known, bool), Arc<Object>>,
@@ -441,22 +440,10 @@ const REGISTRIES_MAX: usize = 64;
 /// Objects that are kept.
 const OBJECTS_MAX: usize = 4096;
 
-impl OnSchema {
-    /// Whether it is of this version now. What belongs to an older version is not kept.
-    fn is_of(&mut self, version: i64) -> bool {
-        if self.version < version {
-            *self = OnSchema { version, ..OnSchema::default() };
-        }
-        self.version == version
-    }
-}
-
 impl Shapes {
     pub(super) fn numbers(&self, registry: &Registry, object: &Object) -> Arc<Numbers> {
         let mut kept = self.0.lock();
-        if !kept.is_of(registry.version) {
-            return Arc::new(Numbers::of(registry, object));
-        }
+        let Some(kept) = kept.of(registry.version) else { return Arc::new(Numbers::of(registry, object)) };
         Arc::clone(kept.numbers.entry(object.id).or_insert_with(|| Arc::new(Numbers::of(registry, object))))
     }
 
@@ -475,9 +462,7 @@ impl Shapes {
 
     fn object(&self, version: i64, key: (i64, Known, bool), reduce: impl FnOnce() -> Object) -> Arc<Object> {
         let mut kept = self.0.lock();
-        if !kept.is_of(version) {
-            return Arc::new(reduce());
-        }
+        let Some(kept) = kept.of(version) else { return Arc::new(reduce()) };
         if kept.objects.len() >= OBJECTS_MAX {
             kept.objects.clear();
         }
@@ -489,17 +474,12 @@ impl Shapes {
         if known.is_empty() {
             return Arc::clone(registry);
         }
-        let found = {
-            let mut kept = self.0.lock();
-            let place = kept.registries.iter().position(|(of, _)| of == known).filter(|_| kept.version == registry.version);
-            place.map(|place| {
-                let used = kept.registries.remove(place);
-                let found = Arc::clone(&used.1);
-                kept.registries.push(used);
-                found
-            })
-        };
-        if let Some(found) = found {
+        if let Some(kept) = self.0.lock().of(registry.version)
+            && let Some(place) = kept.registries.iter().position(|(of, _)| of == known)
+        {
+            let used = kept.registries.remove(place);
+            let found = Arc::clone(&used.1);
+            kept.registries.push(used);
             return found;
         }
         let objects: Vec<Arc<Object>> = registry
@@ -512,8 +492,7 @@ impl Shapes {
             known.is_none_or(|known| known.knows(relation))
         };
         let reduced = Arc::new(registry.reduced(objects, is_known));
-        let mut kept = self.0.lock();
-        if kept.is_of(registry.version) {
+        if let Some(kept) = self.0.lock().of(registry.version) {
             if kept.registries.len() >= REGISTRIES_MAX {
                 kept.registries.remove(0);
             }
@@ -569,7 +548,7 @@ impl Seen {
             (place, if is_id { None } else { readable(&numbers.columns[place]) })
         });
         let cells = cells.collect();
-        let links = numbers.links.iter().filter_map(|(key, number)| Some((*key, readable(number)?))).collect();
+        let links = numbers.links.iter().filter_map(|link| Some((link.key, readable(&link.number)?))).collect();
         Seen { object, whole, rows, cells, links }
     }
 

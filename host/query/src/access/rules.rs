@@ -53,11 +53,12 @@ impl Scope {
 
     /// The same rows as a condition on the object itself.
     pub fn condition(&self, object: &Object) -> Condition {
-        match self.rows() {
+        match self {
             Scope::All => Condition::TRUE,
             Scope::Own(actor) => own_rows(object, actor),
             Scope::Where(condition) => condition.as_ref().clone(),
-            Scope::Nothing | Scope::Seen(_) => Condition::FALSE,
+            Scope::Nothing => Condition::FALSE,
+            Scope::Seen(seen) => seen.rows.condition(object),
         }
     }
 
@@ -452,6 +453,11 @@ pub struct Ground<'a> {
 }
 
 impl Ground<'_> {
+    /// What somebody knows of an object who may read and write none of its fields.
+    pub fn id_alone(&self, object: &Object) -> Known {
+        Known::of(object, &self.shapes.numbers(self.registry, object), &[])
+    }
+
     /// Whether a stored condition means something on the rows of `object`.
     pub fn has_meaning(&self, object: &Object, clause: &Clause) -> bool {
         self.read(object, clause, &Variables::of_somebody(self.now)).is_some()
@@ -587,7 +593,7 @@ impl Decision {
         self.rules().iter().any(covers)
     }
 
-    /// Whose rows it reaches with all their fields, as far as their creator decides that.
+    /// Whose rows it reaches with all their fields, as far as that follows from who created a row.
     pub fn owners(&self) -> Owners<'_> {
         match self {
             Decision::Rows(Scope::All) => Owners::All,

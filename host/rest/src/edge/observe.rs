@@ -1,4 +1,4 @@
-//! Telemetry's data about a request until the response. Without telemetry there is none.
+//! What telemetry collects about a request until the response. Without telemetry nothing is collected.
 
 use std::time::Duration;
 

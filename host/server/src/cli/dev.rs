@@ -44,7 +44,7 @@ pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions)
                 // A new name means another block, which nobody has consented to.
                 Ok(next) if next.manifest.name != package.manifest.name => {
                     return Err(Problem::Failed(format!(
-                        "The block is called {} now, and was {}; start `blockbase block dev` anew.",
+                        "The block is called {} now, and was {}; start `blockbase block dev` again.",
                         next.manifest.name, package.manifest.name
                     )));
                 }

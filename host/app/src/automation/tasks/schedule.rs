@@ -21,7 +21,7 @@ pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
     let has_five_fields = is_short && schedule.split_ascii_whitespace().count() == 5 && schedule.is_ascii();
     let has_five_fields = has_five_fields && schedule.split_ascii_whitespace().all(is_field);
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    let cron = parser.parse(schedule).ok().filter(|_| has_five_fields).ok_or_else(|| invalid("is none"))?;
+    let cron = parser.parse(schedule).ok().filter(|_| has_five_fields).ok_or_else(|| invalid("is not a cron expression"))?;
     let now = DateTime::<Utc>::from_timestamp_millis(now).ok_or_else(|| invalid("cannot be placed in time"))?;
     let next = cron.find_next_occurrence(&now, false).map_err(|_| invalid("names no time that comes"))?;
     Ok(next.timestamp_millis())

@@ -265,7 +265,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     paths.add("delete", path, delete);
 }
 
-/// The id of a record in the path. Every usual spelling is taken; what is none is the id of no record.
+/// The id of a record in the path, in every usual spelling of a UUID. Any other text is the id of no record.
 fn id_parameter() -> Value {
     path_parameter("id", "The record's id.", json!({ "type": "string", "format": "uuid" }))
 }

@@ -576,13 +576,18 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/objects", definition).await.status, 201);
         admin.define("visit", json!([{ "name": "at", "type": "text" }])).await;
         admin.relate(json!({ "name": "secret", "kind": "many_to_one", "source": "visit", "target": "lead" })).await;
+        admin.relate(json!({ "name": "outings", "kind": "many_to_many", "source": "lead", "target": "visit" })).await;
         role(&admin, "writer", json!([
             { "resource": "lead", "actions": ["read", "create", "update", "delete"], "fields": { "read": ["name"], "write": ["name", "grade"] } },
             { "resource": "visit", "actions": ["read"], "fields": { "read": ["at"] } },
         ])).await;
         role(&admin, "blind", json!([{ "resource": "lead", "actions": ["create"], "fields": { "read": [], "write": ["name", "grade"] } }])).await;
         role(&admin, "half", json!([{ "resource": "lead", "actions": ["create", "update"], "fields": { "write": ["name"] } }])).await;
-        role(&admin, "remover", json!([{ "resource": "lead", "actions": ["delete"], "fields": { "read": ["name"] } }, data()])).await;
+        role(&admin, "remover", json!([
+            { "resource": "lead", "actions": ["delete"], "fields": { "read": ["name"] } },
+            { "resource": "visit", "actions": ["read"] },
+            data(),
+        ])).await;
         let (writer, _) = user(&admin, "writer", Some("writer")).await;
         let (blind, _) = user(&admin, "blind", Some("blind")).await;
         let (half, _) = user(&admin, "half", Some("half")).await;
@@ -616,7 +621,7 @@ on_both_engines! {
         let removed = writer.delete(&format!("/api/v1/data/lead/{id}")).await;
         removed.expect_error(409, "foreign_key_violation");
         hides(&removed);
-        // Who may only delete knows the id alone.
+        // Someone who may only delete records knows their ids and nothing else.
         let ty = graphql(&remover, "{ __type(name: \"Lead\") { fields { name } } }").await;
         assert_eq!(ty["data"]["__type"]["fields"], json!([{ "name": "id" }]), "{ty}");
         // What the caller may do is shown without the names of exceptions.

@@ -25,11 +25,7 @@ impl State {
         if payload["op"] == "linked" || payload["op"] == "unlinked" {
             let id = payload["id"].as_str()?;
             let is_shown = match self.row(object, id) {
-                // The same known difference as for [`super::grants::View`]: the key of another row is enough.
-                Some(row) => {
-                    let is_known = caller.knows(object, payload["relationship"].as_str()?);
-                    is_known && caller.sight(&self.world, object, Place::Row(row)).sees()
-                }
+                Some(row) => caller.sight(&self.world, object, Place::Row(row)).shows(payload["relationship"].as_str()?),
                 None => caller.sees_gone(object, self.owner(id)),
             };
             if !is_shown {

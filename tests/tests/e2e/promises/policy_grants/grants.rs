@@ -147,13 +147,10 @@ impl Layer {
     }
 
     fn reaches(&self, world: &World, held: &Held, place: Place<'_>) -> bool {
-        self.covers(world, held, place)
+        (!held.grant.is_own || self.is_own(place))
+            && held.condition.holds(world, held.grant.object, place)
             // A grant that names a variable without a value reaches no row, wherever the variable stands.
             && !matches!(held.check, Part::Valueless)
-    }
-
-    fn covers(&self, world: &World, held: &Held, place: Place<'_>) -> bool {
-        (!held.grant.is_own || self.is_own(place)) && held.condition.holds(world, held.grant.object, place)
     }
 
     fn accepts(&self, world: &World, held: &Held, row: &Row) -> bool {
@@ -266,15 +263,11 @@ impl Caller {
     }
 
     /// The grants for reading that reach a place, by layer.
-    fn reading(&self, world: &World, object: usize, place: Place<'_>, is_event: bool) -> Vec<Vec<&Grant>> {
+    fn reading(&self, world: &World, object: usize, place: Place<'_>) -> Vec<Vec<&Grant>> {
         let of = |layer: &'_ Layer| -> Vec<usize> {
             let reaches = |(number, held): (usize, &Held)| {
                 let is_for_it = held.grant.object == object && held.grant.allows("read");
-                let reaches = || match is_event {
-                    true => layer.covers(world, held, place),
-                    false => layer.reaches(world, held, place),
-                };
-                (is_for_it && reaches()).then_some(number)
+                (is_for_it && layer.reaches(world, held, place)).then_some(number)
             };
             layer.held.iter().enumerate().filter_map(reaches).collect()
         };
@@ -282,27 +275,20 @@ impl Caller {
     }
 
     /// What the caller may see of the record of an event. The row may be an image.
-    ///
-    /// A known difference: in events, the server lets a grant reach rows although its `check` names a variable without a value. The
-    /// specification says that this grant reaches no row.
     pub(super) fn sight(&self, world: &World, object: usize, place: Place<'_>) -> Sight<'_> {
-        Sight(self.reading(world, object, place, true))
+        Sight(self.reading(world, object, place))
     }
 
     /// Whether the caller may read a row.
     pub(super) fn sees(&self, world: &World, object: usize, row: &Row) -> bool {
-        Sight(self.reading(world, object, Place::Row(row), false)).sees()
+        Sight(self.reading(world, object, Place::Row(row))).sees()
     }
 
     pub(super) fn view(&self, world: &World) -> View<'_> {
         let rows = world.rows.iter().enumerate().map(|(object, rows)| {
-            rows.iter().map(|row| (row.id.clone(), Sight(self.reading(world, object, Place::Row(row), false)))).collect()
+            rows.iter().map(|row| (row.id.clone(), Sight(self.reading(world, object, Place::Row(row))))).collect()
         });
-        let keys = (0..world.objects.len()).map(|object| {
-            let ends = world.ends(object).into_iter().filter(|end| world.relations[end.relation].is_links());
-            ends.map(|end| end.key).filter(|key| self.knows(object, key)).collect()
-        });
-        View { rows: rows.collect(), keys: keys.collect() }
+        View { rows: rows.collect() }
     }
 
     /// One grant of each layer has to reach the row before the write, to allow all fields, and to accept the row after it. Returns what is
@@ -372,8 +358,6 @@ impl Sight<'_> {
 pub(super) struct View<'a> {
     /// By object and id.
     rows: Vec<BTreeMap<String, Sight<'a>>>,
-    /// The keys of links that the caller knows, by object.
-    keys: Vec<BTreeSet<String>>,
 }
 
 impl View<'_> {
@@ -388,10 +372,7 @@ impl Eyes for View<'_> {
         self.rows[object].get(&row.id).is_some_and(Sight::sees)
     }
 
-    /// A known difference: if a grant lists the key of links, the server shows the links of all rows that the caller reads, also of those
-    /// that only other grants reach. The specification asks for read of the cell.
     fn shows(&self, object: usize, row: &Row, field: &str) -> bool {
-        let sight = self.rows[object].get(&row.id);
-        sight.is_some_and(|sight| sight.shows(field) || sight.sees() && self.keys[object].contains(field))
+        self.rows[object].get(&row.id).is_some_and(|sight| sight.shows(field))
     }
 }
