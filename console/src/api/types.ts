@@ -13,7 +13,8 @@ export type GrantFields = NonNullable<Grant["fields"]>;
 export type FieldList = NonNullable<GrantFields["read"]>;
 export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
-export type User = Schemas["SvcManagedUser"];
+/** Whoever uses the console reads users whole, or not at all. */
+export type User = Required<Schemas["SvcManagedUser"]>;
 export type Role = Schemas["SvcRole"];
 export type ExplainBody = paths["/api/v1/roles/{id}/explain"]["post"]["requestBody"]["content"]["application/json"];
 export type Explanation = Schemas["SvcExplanation"];

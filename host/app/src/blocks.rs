@@ -1,6 +1,7 @@
 //! Blocks: their install, list, configuration, calls and uninstall.
 
 mod calls;
+mod conditions;
 mod consent;
 mod differences;
 pub(crate) mod event_handlers;
@@ -15,7 +16,7 @@ mod secrets;
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Hint, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Registry, Resource, Result};
 use blockbase_store::{Made, Suspension};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -46,7 +47,7 @@ pub use replay::{ReplayRequest, Replayed};
 pub use secrets::BlockSecretAnswer;
 
 impl InstalledBlock {
-    fn answer(&self, suspension: Option<Suspension>) -> BlockAnswer {
+    fn answer(&self, registry: &Registry, suspension: Option<Suspension>) -> BlockAnswer {
         let manifest = &self.manifest;
         BlockAnswer {
             name: manifest.name.clone(),
@@ -54,7 +55,7 @@ impl InstalledBlock {
             digest: self.digest.clone(),
             description: manifest.description.clone(),
             enabled: self.enabled,
-            permissions: manifest.permissions.clone(),
+            permissions: conditions::shown(registry, &manifest.permissions),
             actions: manifest.actions.clone(),
             hooks: manifest.hooks.clone(),
             subscriptions: manifest.subscriptions.clone(),
@@ -147,7 +148,8 @@ impl App {
         let suspended =
             self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) })).await?;
         let blocks = Arc::clone(&self.blocks.read());
-        Ok(blocks.values().map(|block| block.answer(suspended.get(block.name()).copied())).collect())
+        let registry = self.registry();
+        Ok(blocks.values().map(|block| block.answer(&registry, suspended.get(block.name()).copied())).collect())
     }
 
     pub async fn block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
@@ -162,7 +164,7 @@ impl App {
         let suspension = self
             .look_up(caller, move |connection| Box::pin(async move { Ok(connection.suspension_of(Made::Block, &key).await?) }))
             .await?;
-        Ok(block.answer(suspension))
+        Ok(block.answer(&self.registry(), suspension))
     }
 
     /// Declared actions and hooks of all blocks, and all registered handlers.

@@ -218,8 +218,10 @@ impl Grants {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permissions {
     grants: Arc<Grants>,
-    /// Whose rows `own` means, and what the variables of conditions stand for.
+    /// What the variables of conditions stand for.
     subject: Arc<Variables>,
+    /// Whose rows `own` means.
+    owner: Option<String>,
     /// Enforcement is off, or the service itself acts.
     unrestricted: bool,
     /// What somebody else has to hold as well: whoever made the key that these rights come from.
@@ -237,6 +239,7 @@ impl Permissions {
     pub fn of_subject(grants: Vec<Grant>, subject: Variables) -> Permissions {
         Permissions {
             grants: Arc::new(Grants::of(grants)),
+            owner: subject.user_id.clone(),
             subject: Arc::new(subject),
             unrestricted: false,
             limit: None,
@@ -246,12 +249,27 @@ impl Permissions {
 
     /// No check at all: enforcement is off, or the service itself acts.
     pub fn unrestricted() -> Permissions {
-        Permissions { grants: Arc::default(), subject: Arc::default(), unrestricted: true, limit: None, compiled: Arc::default() }
+        Permissions {
+            grants: Arc::default(),
+            subject: Arc::default(),
+            owner: None,
+            unrestricted: true,
+            limit: None,
+            compiled: Arc::default(),
+        }
     }
 
     /// The same rights with `own` and the variables of conditions meaning another caller.
     pub fn with_subject(mut self, subject: Variables) -> Permissions {
+        self.owner = subject.user_id.clone();
         self.subject = Arc::new(subject);
+        self.compiled = Arc::default();
+        self
+    }
+
+    /// The same rights with `own` meaning the rows of another caller. Variables of conditions keep their values.
+    pub fn with_owner(mut self, owner: Option<String>) -> Permissions {
+        self.owner = owner;
         self.compiled = Arc::default();
         self
     }
@@ -283,7 +301,7 @@ impl Permissions {
             // One side allows the rows of one actor, the other those of another actor. No row is in both.
             Decision::Rows(Scope::Nothing) if own != Decision::Rows(Scope::Nothing) => None,
             // A new row belongs to the actor here. The limit's grant for own rows covers rows of somebody else.
-            Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.subject.user_id.as_ref() != Some(owner) => None,
+            Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.owner.as_ref() != Some(owner) => None,
             _ => Some(shared),
         }
     }
@@ -331,7 +349,7 @@ impl Permissions {
         let has_own = rights.clone().any(|rights| rights.own.contains(action));
         let conditional: Vec<&Conditional> =
             rights.flat_map(|rights| &rights.conditional).filter(|conditional| conditional.actions.contains(action)).collect();
-        let own = match &self.subject.user_id {
+        let own = match &self.owner {
             _ if !has_own => None,
             Some(actor) => Some(Scope::Own(actor.clone())),
             None => Some(Scope::Nothing),
@@ -341,7 +359,7 @@ impl Permissions {
         }
         let rules = conditional
             .into_iter()
-            .map(|given| Rule::of(&given.rows, &given.check, given.listed.on(action), &self.subject))
+            .map(|given| Rule::of(&given.rows, &given.check, given.listed.on(action), self.owner.as_ref(), &self.subject))
             .filter(Rule::says_something);
         let rules: Vec<Rule> = own.iter().flat_map(Rule::of_scope).chain(rules).collect();
         Some(match rules.iter().any(Rule::is_whole) {

@@ -3,6 +3,7 @@
 mod block;
 mod build;
 mod client;
+mod condition_words;
 mod consent;
 mod dev;
 mod docker_config;

@@ -193,6 +193,13 @@ impl Connection {
         Ok(self.run(sql, vec![block.into(), version.into(), digest.into(), component.into()]).await? == 1)
     }
 
+    /// The manifest of an installed version, as it is stored.
+    pub async fn block_manifest(&mut self, block: &str, version: &str) -> Result<Option<String>, DbError> {
+        let sql = "SELECT manifest FROM svc_block_versions WHERE block = $1 AND version = $2";
+        let rows = self.fetch(sql, vec![block.into(), version.into()]).await?;
+        rows.first().map(|row| row.text(0)).transpose().map_err(DbError::from)
+    }
+
     /// The packed file of an installed version, as it is stored.
     pub async fn block_component(&mut self, block: &str, version: &str) -> Result<Option<Vec<u8>>, DbError> {
         let rows = self

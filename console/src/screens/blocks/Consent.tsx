@@ -1,9 +1,11 @@
 import { IconCheck } from "@tabler/icons-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import { StatusBadge } from "../../components/StatusBadge";
-import { inWords } from "./blocks";
+import { GrantFacts } from "../roles/conditions/GrantInWords";
+import { useNames } from "../roles/conditions/useNames";
+import { inWords, isLimited } from "./blocks";
 import classes from "./Blocks.module.css";
-import type { BlockPermissions, NewPermissions } from "../../api/types";
+import type { BlockPermissions, DataPermission, NewPermissions } from "../../api/types";
 
 /** What a block may do, in plain words. `isNew` marks what the version before did not have. */
 export function Consent({ permissions, added }: { permissions: BlockPermissions; added?: Partial<NewPermissions> | null | undefined }) {
@@ -14,6 +16,7 @@ export function Consent({ permissions, added }: { permissions: BlockPermissions;
       {data.map((each) => (
         <Line key={JSON.stringify(each)} isNew={isNew("data", each)}>
           It may {inWords(each)}.
+          {isLimited(each) && <Limits permission={each} />}
         </Line>
       ))}
       {secrets.map((name) => (
@@ -31,11 +34,17 @@ export function Consent({ permissions, added }: { permissions: BlockPermissions;
   );
 }
 
+/** The conditions and fields of a permission, as sentences. */
+function Limits({ permission }: { permission: DataPermission }) {
+  const grants = useMemo(() => [permission], [permission]);
+  return <GrantFacts grant={permission} names={useNames(grants)} />;
+}
+
 function Line({ isNew, children }: { isNew: boolean; children: ReactNode }) {
   return (
     <li>
       <IconCheck size={14} aria-hidden="true" />
-      <span dir="auto">{children}</span>
+      <div dir="auto">{children}</div>
       {isNew && <StatusBadge tone="warn">new</StatusBadge>}
     </li>
   );

@@ -25,6 +25,9 @@ export const usageQuery = (name: string) =>
 /** Whether an upgrade asks for anything that the installed version does not have. */
 export const asksForMore = (added: NewPermissions | null): boolean => added !== null && Object.values(added).some((entries) => entries.length > 0);
 
+/** Whether a permission of a block reaches only some rows by a condition, or only some fields. */
+export const isLimited = ({ where, check, fields, broken }: DataPermission): boolean => [where, check, fields].some((limit) => (limit ?? null) !== null) || broken === true;
+
 /** What a permission of a block means, in a sentence. */
 export function inWords({ resource, actions, as, rowPolicy }: DataPermission): string {
   const what = resource === "*" ? "any object" : `the object ${resource}`;

@@ -136,7 +136,26 @@ impl App {
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
     {
-        let answer = self.store.read_metered(self.by(caller), read, self.scan_permit(caller), body).await?;
+        self.read_metered_in(caller, None, read, body).await
+    }
+
+    /// The same for a caller who may have a permit already. Then the read takes no further place: a request that waits for a second
+    /// place while it has one could wait for itself.
+    pub(crate) async fn read_metered_in<T, F>(
+        &self,
+        caller: &Caller,
+        permit: Option<&ScanPermit>,
+        read: Read,
+        body: F,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+    {
+        let place = self.scan_permit(caller);
+        let has_place = permit.is_some();
+        let place = async move { if has_place { Ok(ScanPermit(None)) } else { place.await } };
+        let answer = self.store.read_metered(self.by(caller), read, place, body).await?;
         self.recheck(caller).await?;
         Ok(answer)
     }

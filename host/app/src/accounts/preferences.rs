@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
-use crate::accounts::roles::shown_grants;
+use crate::access::stored_grants::shown_grants;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 

@@ -1,11 +1,12 @@
 //! The management of users by others: lists, bans, roles, deletion.
 
+mod seen;
 mod sessions;
 
 use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::App;
@@ -18,6 +19,7 @@ use crate::caller::Caller;
 use crate::outbox::platform_event::Announcer;
 use crate::records::read::page_json;
 
+pub use seen::SeenUserAnswer;
 pub use sessions::UserSessionAnswer;
 
 /// What a caller needs a right for; it stands before the message if they lack it.
@@ -53,14 +55,18 @@ pub enum OnDeletion {
     Suspend,
 }
 
-/// A user, as administrators see one.
+/// A user, as administrators see one. A caller whose grants list fields of users gets only these of `name`, `email` and `image`, and `id`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "SvcManagedUser", deny_unknown_fields)]
+#[schemars(rename = "SvcManagedUser", deny_unknown_fields, transform = only_the_id_is_required)]
 pub struct ManagedUserAnswer {
     #[serde(flatten)]
     user: UserAnswer,
     banned: bool,
     roles: Vec<HeldRole>,
+}
+
+fn only_the_id_is_required(schema: &mut Schema) {
+    schema.insert("required".to_owned(), serde_json::json!(["id"]));
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -103,7 +109,10 @@ pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -
 impl App {
     /// A page of the users that match the search, the newest first.
     pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
-        let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
+        let only = match caller.access(Resource::Users, Action::Read) {
+            Ok(access) => access.only().map(str::to_owned),
+            Err(refused) => return self.list_some_users(caller, search, paging, refused).await,
+        };
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         let (users, total) = self
             .scan(caller, move |connection| {
@@ -121,8 +130,12 @@ impl App {
         Ok(page_json(&users, paging, total))
     }
 
-    pub async fn user(&self, caller: &Caller, id: &str) -> Result<ManagedUserAnswer> {
-        let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
+    /// One user.
+    pub async fn user(&self, caller: &Caller, id: &str) -> Result<SeenUserAnswer> {
+        let only = match caller.access(Resource::Users, Action::Read) {
+            Ok(access) => access.only().map(str::to_owned),
+            Err(refused) => return self.some_user(caller, id, refused).await,
+        };
         let missing = || Error::not_found("user");
         if only.is_some_and(|only| only != id) {
             return Err(missing());
@@ -131,7 +144,7 @@ impl App {
         self.look_up(caller, move |connection| {
             Box::pin(async move {
                 let user = connection.user(&id).await?.ok_or_else(missing)?;
-                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))
+                Ok(SeenUserAnswer::Whole(Box::new(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))))
             })
         })
         .await

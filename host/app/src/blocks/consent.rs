@@ -2,13 +2,14 @@
 
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, Registry, Resource, Result};
 use blockbase_store::{Connection, Made, Thing};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::conditions::shown_data;
 use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::state::acts_later::{ActsLater, Kept};
@@ -55,6 +56,11 @@ pub(super) struct NewHook {
 }
 
 impl NewPermissions {
+    /// The same with names instead of numbers of the catalogue.
+    pub(super) fn shown(self, registry: &Registry) -> NewPermissions {
+        NewPermissions { data: shown_data(registry, &self.data), ..self }
+    }
+
     /// The parts with new requests. The list is empty if an upgrade needs no consent.
     pub(super) fn parts(&self) -> Vec<&'static str> {
         let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
@@ -222,12 +228,16 @@ impl App {
                 None => permission.grant().for_all(),
                 Some(RunAs::Caller) => permission.grant(),
             };
-            if permission.row_policy.is_some() && held.covers(&permission.grant()) && !held.covers(&given) {
+            if held.covers(&permission.grant()) && !held.covers(&given) {
+                let rows = match permission.row_policy.is_some() {
+                    true => "the own rows of every caller",
+                    false => "rows that depend on its caller",
+                };
                 return Err(Error::new(
                     Code::Forbidden,
                     format!(
-                        "The block asks for the own rows of every caller on `{}`, and you hold your own alone. It needs \
-                         `\"as\": \"caller\"` there, or somebody who holds the right for all rows to install it.",
+                        "The block asks for {rows} on `{}`, and you hold your own alone. It needs `\"as\": \"caller\"` there, or \
+                         somebody who holds the right for all rows to install it.",
                         permission.resource
                     ),
                 ));

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::conditions::shown;
 use super::consent::{NewPermissions, additions};
 use super::differences::{Difference, differences};
 use super::install::{check_beside_others, check_secrets};
@@ -76,18 +77,28 @@ impl App {
         self.keep_inspected(kept);
         self.recheck(caller).await?;
         let present = self.blocks.read().get(&manifest.name).cloned();
-        let problems = self.problems_of(caller, &manifest, &digest, present.as_ref()).await?;
+        let (asked, refused) = match self.stored_manifest(caller, manifest.clone()) {
+            Ok(stored) => (stored, None),
+            Err(error) => (manifest.clone(), Some(error)),
+        };
+        let mut problems = self.problems_of(caller, &asked, &digest, present.as_ref()).await?;
+        problems.extend(refused);
         // Only callers with read on blocks see the installed version. Every caller who may install sees what the new version adds.
         let may_read = caller.holds(Resource::Blocks, Action::Read);
-        let added = present.as_ref().map(|present| additions(&present.manifest, &manifest));
+        let added = present.as_ref().map(|present| additions(&present.manifest, &asked));
+        let registry = self.registry();
         let changes = match (&present, &added) {
-            (Some(present), Some(added)) => differences(&present.manifest, &manifest, added, may_read),
+            (Some(present), Some(added)) => {
+                let permissions = shown(&registry, &present.manifest.permissions);
+                let serving = Manifest { permissions, ..present.manifest.clone() };
+                differences(&serving, &manifest, added, may_read)
+            }
             _ => Vec::new(),
         };
         let installed = present.as_ref().map(|present| ServingVersion {
             version: present.manifest.version.clone(),
             digest: present.digest.clone(),
-            permissions: may_read.then(|| present.manifest.permissions.clone()),
+            permissions: may_read.then(|| shown(&registry, &present.manifest.permissions)),
         });
         Ok(Inspection {
             manifest: manifest.without_header_values(),
@@ -96,7 +107,7 @@ impl App {
             sha256: digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned(),
             installed,
             differences: changes,
-            new_permissions: added,
+            new_permissions: added.map(|added| added.shown(&registry)),
             problems: problems.iter().map(|problem| Problem::of(problem, words)).collect(),
         })
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Hint, Issue, Resource, Result};
-use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, SubscriptionRow, WebhookRow};
+use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, ReadCost, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::BlockAnswer;
+use super::conditions::shown;
 use super::consent::{NewPermissions, additions};
 use super::names::check_actions;
 use crate::App;
@@ -126,6 +127,7 @@ impl App {
         if present.is_some() && !options.upgrade {
             return Err(block_exists(&manifest.name));
         }
+        let manifest = self.stored_manifest(caller, manifest)?;
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, present.as_deref())?;
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
@@ -133,7 +135,7 @@ impl App {
         if !asked_for.is_empty() && !options.dry_run && !options.allow_new_permissions {
             let message = format!("The new version asks for more than the installed one has ({asked_for}).");
             let mut error = Error::new(Code::NewPermissions, message).with_hint(Hint::AllowNewPermissions);
-            error.details = Some(Box::new(("newPermissions", json!(added))));
+            error.details = Some(Box::new(("newPermissions", json!(added.shown(&self.registry())))));
             return Err(error);
         }
         let is_new = present.is_none();
@@ -147,7 +149,7 @@ impl App {
             let receiver =
                 |row: &WebhookRow| ReportedWebhook { id: None, name: row.name.clone(), url: row.url.clone(), secret: None };
             report.webhooks = change.webhooks.iter().map(|(row, _)| receiver(row)).collect();
-            report.new_permissions = (!is_new).then_some(added);
+            report.new_permissions = (!is_new).then(|| added.shown(&self.registry()));
             return Ok(Installed { block: None, report, is_new });
         }
         let (block, webhooks) = self.apply(caller, change).await?;
@@ -160,7 +162,7 @@ impl App {
         let of_subscriptions = manifest.subscriptions.iter().map(|declared| &declared.event);
         let topics = of_subscriptions.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
         InstallReport {
-            permissions: manifest.permissions.clone(),
+            permissions: shown(&self.registry(), &manifest.permissions),
             webhooks: Vec::new(),
             warnings: self.warnings_of_topics(topics),
             new_permissions: None,
@@ -182,11 +184,26 @@ impl App {
         };
         let file = self.stored_file(name, version, digest).await?;
         let file = Bytes::from(file.ok_or_else(|| Error::internal("a kept version has no file"))?);
-        let PreparedBlock { manifest, digest, kept: _kept } = self.runtime()?.prepare(file).await?;
+        let PreparedBlock { mut manifest, digest, kept: _kept } = self.runtime()?.prepare(file).await?;
+        // Names may have changed since that version was installed.
+        manifest.permissions.data = self.asked_again(&self.stored_manifest_of(name, version).await?)?;
+        let manifest = self.stored_manifest(caller, manifest)?;
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, Some(&present))?;
         let change = self.change(caller, manifest, digest, None, Some(&present))?;
         Ok(self.apply(caller, change).await?.0)
+    }
+
+    async fn stored_manifest_of(&self, block: &str, version: &str) -> Result<Manifest> {
+        let (key, wanted) = (block.to_owned(), version.to_owned());
+        let read = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.block_manifest(&key, &wanted).await?) })
+            })
+            .await?;
+        let text = read.ok_or_else(|| Error::internal("a kept version has no manifest"))?;
+        manifest_place(block).decides(&text)
     }
 
     /// Checks that the caller may grant what the manifest asks for, and that the block's requirements are installed.

@@ -84,8 +84,9 @@ impl Consent {
 
     pub(crate) fn cut(asked: &[Arc<Permissions>; 2], rights: &Arc<Permissions>, subject: &Variables) -> [Arc<Permissions>; 2] {
         let limited = |asked: &Permissions, limit: Arc<Permissions>| Arc::new(asked.clone().limited_to(limit));
-        // Consent to the caller's own rows needs no more than a right to own rows, so there `own` means the caller's.
-        let of_caller = Arc::new(rights.as_ref().clone().with_subject(subject.clone()));
+        // Consent to the caller's own rows needs no more than a right to own rows, so there `own` means the caller's. Conditions of the
+        // maker's grants are about the maker: the block reaches no row for its caller that the maker does not reach.
+        let of_caller = Arc::new(rights.as_ref().clone().with_owner(subject.user_id.clone()));
         [limited(&asked[0], Arc::clone(rights)), limited(&asked[1], of_caller)]
     }
 }

@@ -277,7 +277,7 @@ impl App {
             })
             .await?;
         match event {
-            Some(event) => self.shown_event(caller, &Arc::new(event)).await,
+            Some(event) => self.shown_event(caller, None, &Arc::new(event)).await,
             None => Ok(None),
         }
     }
@@ -337,7 +337,7 @@ impl App {
         let mut list = String::from("[");
         for head in found {
             let Some(event) = self.event_in(caller, &permit, head.seq).await? else { continue };
-            let Some(event) = self.shown_event(caller, &Arc::new(event)).await? else { continue };
+            let Some(event) = self.shown_event(caller, Some(&permit), &Arc::new(event)).await? else { continue };
             if list.len() + event.envelope().len() > bytes_max {
                 return Err(Error::new(Code::AnswerTooLarge, EVENTS_TOO_LARGE).with_hint(Hint::FewerEvents));
             }
@@ -362,7 +362,7 @@ impl App {
             Glance::Whole => Ok(true),
             Glance::Nothing => Ok(false),
             Glance::Unknown => match self.event_in(caller, permit, head.seq).await? {
-                Some(event) => Ok(self.shown_event(caller, &Arc::new(event)).await?.is_some()),
+                Some(event) => Ok(self.shown_event(caller, Some(permit), &Arc::new(event)).await?.is_some()),
                 None => Ok(false),
             },
         }

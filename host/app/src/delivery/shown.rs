@@ -4,6 +4,7 @@
 //! images in the payload decide: their columns are those of the event, while rights and related rows are those of now. An image that
 //! the reader may not see is null, and then the difference is null too. A part of a condition that cannot be decided counts as failed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use blockbase_query::condition::{Image, Related, RelatedRows, image};
@@ -15,6 +16,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::App;
+use crate::access::quota::ScanPermit;
 use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
@@ -95,44 +97,22 @@ impl App {
     /// # Errors
     /// The database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<Shown> {
-        let glance = glance(caller, event.object, event.owner);
-        match glance {
-            Glance::Nothing => return Ok(Shown::Nothing),
-            Glance::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => return Ok(Shown::Whole),
-            Glance::Whole | Glance::Unknown => {}
-        }
-        let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(Shown::Nothing) };
-        let payload = &payload;
-        self.on_schema(caller, |registry| async move {
-            let Some(object) = registry.object(name) else { return Ok(Shown::Nothing) };
-            let access = caller.access_to(&self.ground(&registry), name, Action::Read)?;
-            match is_of_links(event.topic) {
-                true if glance == Glance::Whole => self.shown_targets(caller, &registry, payload).await,
-                true => {
-                    let scope = match access.seen() {
-                        None => access.scope().clone(),
-                        Some(seen) => {
-                            let known = self.known_to(caller, &registry);
-                            let key: Option<String> = member(payload, "relationship");
-                            let relation = key.and_then(|key| known.relation(name, &key).cloned());
-                            let Some(relation) = relation else { return Ok(Shown::Nothing) };
-                            seen.rows_with_links(relation.shape)
-                        }
-                    };
-                    self.shown_links(caller, &registry, object, &scope, payload).await
-                }
-                false => self.shown_images(caller, &registry, object, &access, payload).await,
-            }
-        })
-        .await
+        Onlooker { app: self, caller, permit: None }.shown_of(event).await
     }
 
-    /// The committed event as `caller` is shown it; `None` for nothing.
+    /// The committed event as `caller` is shown it; `None` for nothing. Looks at rows take no further place for scans where the caller
+    /// has a permit.
     ///
     /// # Errors
     /// The database does not answer.
-    pub(crate) async fn shown_event(&self, caller: &Caller, event: &Arc<CommittedEvent>) -> Result<Option<Arc<CommittedEvent>>> {
-        Ok(match self.shown_of(caller, EventView::of_committed(event)).await? {
+    pub(crate) async fn shown_event(
+        &self,
+        caller: &Caller,
+        permit: Option<&ScanPermit>,
+        event: &Arc<CommittedEvent>,
+    ) -> Result<Option<Arc<CommittedEvent>>> {
+        let shown = Onlooker { app: self, caller, permit }.shown_of(EventView::of_committed(event)).await?;
+        Ok(match shown {
             Shown::Whole => Some(Arc::clone(event)),
             Shown::Nothing => None,
             Shown::Cut(payload) => {
@@ -142,33 +122,84 @@ impl App {
             }
         })
     }
+}
+
+/// Somebody who looks at events.
+struct Onlooker<'a> {
+    app: &'a App,
+    caller: &'a Caller,
+    /// Held while they look.
+    permit: Option<&'a ScanPermit>,
+}
+
+impl Onlooker<'_> {
+    async fn shown_of(&self, event: EventView<'_>) -> Result<Shown> {
+        let (app, caller) = (self.app, self.caller);
+        let glance = glance(caller, event.object, event.owner);
+        match glance {
+            Glance::Nothing => return Ok(Shown::Nothing),
+            Glance::Whole if !is_of_links(event.topic) || caller.holds("*", Action::Read) => return Ok(Shown::Whole),
+            Glance::Whole | Glance::Unknown => {}
+        }
+        let (Some(name), Ok(payload)) = (event.object, parse_members(event.payload)) else { return Ok(Shown::Nothing) };
+        let payload = &payload;
+        app.on_schema(caller, |registry| async move {
+            let Some(object) = registry.object(name) else { return Ok(Shown::Nothing) };
+            let access = caller.access_to(&app.ground(&registry), name, Action::Read)?;
+            match is_of_links(event.topic) {
+                true if glance == Glance::Whole => self.shown_targets(&registry, payload).await,
+                true => {
+                    let scope = match access.seen() {
+                        None => access.scope().clone(),
+                        Some(seen) => {
+                            let known = app.known_to(caller, &registry);
+                            let key: Option<String> = member(payload, "relationship");
+                            let relation = key.and_then(|key| known.relation(name, &key).cloned());
+                            let Some(relation) = relation else { return Ok(Shown::Nothing) };
+                            seen.rows_with_links(relation.shape)
+                        }
+                    };
+                    self.shown_links(&registry, object, &scope, payload).await
+                }
+                false => self.shown_images(&registry, object, &access, payload).await,
+            }
+        })
+        .await
+    }
 
     /// An event of links needs read on the record as it is now, and lists the targets that can be read now.
     async fn shown_links(
         &self,
-        caller: &Caller,
         registry: &Registry,
         object: &Arc<Object>,
         scope: &Scope,
         payload: &Members,
     ) -> Result<Shown> {
+        if *scope == Scope::All {
+            // The record may be gone.
+            return self.shown_targets(registry, payload).await;
+        }
         let id: Option<String> = member(payload, "id");
         let Some(id) = id.and_then(|id| record_id(&id)) else { return Ok(Shown::Nothing) };
-        match self.seen(caller, registry, object, scope, vec![id]).await?.is_empty() {
+        match self.seen(registry, object, scope, vec![id]).await?.is_empty() {
             true => Ok(Shown::Nothing),
-            false => self.shown_targets(caller, registry, payload).await,
+            false => self.shown_targets(registry, payload).await,
         }
     }
 
+    async fn seen(&self, registry: &Registry, object: &Arc<Object>, scope: &Scope, ids: Vec<Uuid>) -> Result<HashSet<Uuid>> {
+        self.app.seen(self.caller, self.permit, registry, object, scope, ids).await
+    }
+
     /// The targets that can be read now, of an event of links whose record can be read.
-    async fn shown_targets(&self, caller: &Caller, registry: &Registry, payload: &Members) -> Result<Shown> {
+    async fn shown_targets(&self, registry: &Registry, payload: &Members) -> Result<Shown> {
         let (target, texts): (Option<String>, Option<Vec<String>>) =
             (member(payload, "targetObject"), member(payload, "targetIds"));
         let (Some(target), Some(texts)) = (target, texts) else { return Ok(Shown::Nothing) };
-        let Ok(reads) = caller.access_to(&self.ground(registry), &target, Action::Read) else { return Ok(Shown::Nothing) };
-        let Some(target) = registry.object(&target).filter(|_| *reads.scope() != Scope::All) else { return Ok(Shown::Whole) };
+        let Ok(reads) = self.caller.access_to(&self.app.ground(registry), &target, Action::Read) else { return Ok(Shown::Nothing) };
+        let Some(target) = registry.object(&target).filter(|_| *reads.scope().rows() != Scope::All) else { return Ok(Shown::Whole) };
         let ids: Vec<Uuid> = texts.iter().filter_map(|id| record_id(id)).collect();
-        let seen = self.seen(caller, registry, target, reads.scope(), ids).await?;
+        let seen = self.seen(registry, target, reads.scope(), ids).await?;
         let shown: Vec<&String> = texts.iter().filter(|id| record_id(id).is_some_and(|id| seen.contains(&id))).collect();
         Ok(match shown.len() {
             0 => Shown::Nothing,
@@ -179,7 +210,6 @@ impl App {
 
     async fn shown_images(
         &self,
-        caller: &Caller,
         registry: &Registry,
         object: &Arc<Object>,
         access: &Access,
@@ -193,7 +223,7 @@ impl App {
         let mut shown: Vec<(&str, &str)> = Vec::new();
         for name in ["before", "after"] {
             let Some(raw) = raw_of(payload, name).filter(|raw| *raw != "null") else { continue };
-            match self.meets(caller, registry, object, &condition, raw).await? {
+            match self.meets(registry, object, &condition, raw).await? {
                 true => shown.push((name, raw)),
                 false => hidden.push(name),
             }
@@ -210,7 +240,7 @@ impl App {
         if let Some(seen) = access.seen() {
             let mut readable = Vec::with_capacity(shown.len());
             for (name, raw) in shown {
-                let cells = self.readable_cells(caller, registry, seen, raw).await?;
+                let cells = self.readable_cells(registry, seen, raw).await?;
                 changed.push((name, cut_image(seen, &cells, raw)));
                 readable.push((name, cells));
             }
@@ -225,7 +255,7 @@ impl App {
     }
 
     /// For each column that the caller knows, whether its cell in a record's image can be read.
-    async fn readable_cells(&self, caller: &Caller, registry: &Registry, seen: &Seen, raw: &str) -> Result<Vec<bool>> {
+    async fn readable_cells(&self, registry: &Registry, seen: &Seen, raw: &str) -> Result<Vec<bool>> {
         let mut cells = Vec::with_capacity(seen.object.columns.len());
         // Cells of several columns have one condition.
         let mut judged: Vec<(&Arc<Condition>, bool)> = Vec::new();
@@ -238,7 +268,7 @@ impl App {
             cells.push(match known {
                 Some(meets) => meets,
                 None => {
-                    let meets = self.meets(caller, registry, &seen.whole, readable, raw).await?;
+                    let meets = self.meets(registry, &seen.whole, readable, raw).await?;
                     judged.push((readable, meets));
                     meets
                 }
@@ -249,14 +279,7 @@ impl App {
 
     /// Whether a record's image meets a condition. A test of a column that the image lacks counts as failed, and so does what is asked
     /// of related rows if the row that leads to them is gone.
-    async fn meets(
-        &self,
-        caller: &Caller,
-        registry: &Registry,
-        object: &Arc<Object>,
-        condition: &Condition,
-        raw: &str,
-    ) -> Result<bool> {
+    async fn meets(&self, registry: &Registry, object: &Arc<Object>, condition: &Condition, raw: &str) -> Result<bool> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
         let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);
         let condition = condition.clone().decided_by(&is_there);
@@ -270,7 +293,7 @@ impl App {
         let cost = if condition.reads_texts() { Cost::Scan } else { Cost::Unknown };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
         let asked = Arc::new((Arc::clone(object), condition.clone(), image));
-        let found = self.read_metered(caller, read, move |connection| {
+        let found = self.app.read_metered_in(self.caller, self.permit, read, move |connection| {
             let asked = Arc::clone(&asked);
             Box::pin(async move {
                 let (object, condition, image) = &*asked;

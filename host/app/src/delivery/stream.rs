@@ -288,7 +288,7 @@ struct Judging {
 impl Judging {
     fn begin(app: &Arc<App>, caller: &Caller, event: Arc<CommittedEvent>) -> Judging {
         let (app, caller, judged) = (Arc::clone(app), caller.clone(), Arc::clone(&event));
-        Judging { event, look: tokio::spawn(async move { app.shown_event(&caller, &judged).await }) }
+        Judging { event, look: tokio::spawn(async move { app.shown_event(&caller, None, &judged).await }) }
     }
 }
 

@@ -19,6 +19,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::App;
+use crate::access::quota::ScanPermit;
 use crate::base::answer::text_of;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
@@ -119,10 +120,11 @@ impl App {
         self.shapes.registry(registry, &caller.known_objects(&self.ground(registry)))
     }
 
-    /// Those of the records that are there now and within a scope of the caller's.
+    /// Those of the records that are there now and within a scope of the caller's. `permit` is one that the caller has already.
     pub(crate) async fn seen(
         &self,
         caller: &Caller,
+        permit: Option<&ScanPermit>,
         registry: &Registry,
         object: &Arc<Object>,
         scope: &Scope,
@@ -136,7 +138,7 @@ impl App {
             return seen.await;
         };
         let read = Read { schema: registry.version, cost, tables_of_one_moment: None };
-        let seen = self.read_metered(caller, read, move |connection| {
+        let seen = self.read_metered_in(caller, permit, read, move |connection| {
             let (object, scope, ids) = (Arc::clone(&object), scope.clone(), ids.clone());
             Box::pin(async move { within(connection, &object, &scope, ids).await })
         });

@@ -469,7 +469,7 @@ impl App {
             }
             Some(Scope::Where(_)) => {
                 let scope = reads.as_ref().map_or(Scope::Nothing, |reads| reads.scope().clone());
-                let seen = self.seen(caller, registry, object, &scope, vec![Uuid::from_bytes(answer.version.id)]);
+                let seen = self.seen(caller, None, registry, object, &scope, vec![Uuid::from_bytes(answer.version.id)]);
                 // The record is written, so the call succeeds even if this look at it fails.
                 seen.await.is_ok_and(|seen| !seen.is_empty())
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_query::{Action, Grant, RowPolicy};
-use blockbase_schema::{Code, Error, Registry, Relationship, Resource, Result};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Relationship, Resource, Result};
 use blockbase_store::{Connection, Cost, Read};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +19,7 @@ use crate::access::identity::grants;
 use crate::base::stored::Place;
 use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
+use crate::state::manifest::DataPermission;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
 /// The detail of a thing that may depend on the object, because its stored form cannot be read.
@@ -204,18 +205,9 @@ impl<'a> Dependents<'a> {
         let Some(column) = self.field.and_then(|field| object.column(field)) else { return Ok(()) };
         for id in connection.roles_with_conditions().await? {
             let Some(role) = connection.role(&id).await? else { continue };
-            let named = grants(&role.permissions)?;
-            let tests =
-                |grant: &&Grant| [&grant.rows, &grant.check].into_iter().flatten().any(|clause| clause.tests(object, column));
-            let lists = |grant: &&Grant| {
-                grant.resource == self.object && grant.fields.as_ref().is_some_and(|fields| fields.name(object, column))
-            };
-            let detail = match (named.iter().find(tests), named.iter().find(lists)) {
-                (Some(grant), _) => format!("a condition of its grant on `{}` tests it", grant.resource),
-                (None, Some(grant)) => format!("the fields of its grant on `{}` list it", grant.resource),
-                (None, None) => continue,
-            };
-            self.add(DependentKind::Role, role.name, Some(role.id), detail);
+            if let Some(detail) = of_conditions(&grants(&role.permissions)?, object, column) {
+                self.add(DependentKind::Role, role.name, Some(role.id), detail);
+            }
         }
         Ok(())
     }
@@ -278,10 +270,17 @@ impl<'a> Dependents<'a> {
         for block in blocks {
             let asked = block.manifest.permissions.data.iter().filter(|permission| permission.resource == self.object);
             let mut ways: Vec<String> =
-                asked.map(|asked| format!("may {} `{}`", rights(&asked.actions, asked.row_policy, false), self.object)).collect();
+                asked.map(|asked| format!("may {} `{}`", rights(&asked.actions, asked.row_policy, asked.rows.is_some()), self.object)).collect();
             match self.field {
-                Some(field) if !ways.is_empty() => ways.push(format!("its code may use `{field}`")),
-                Some(_) => {}
+                Some(field) => {
+                    if !ways.is_empty() {
+                        ways.push(format!("its code may use `{field}`"));
+                    }
+                    let grants: Vec<Grant> = block.manifest.permissions.data.iter().map(DataPermission::grant).collect();
+                    let object = self.registry.object(self.object);
+                    let column = object.and_then(|object| Some((object, object.column(field)?)));
+                    ways.extend(column.and_then(|(object, column)| of_conditions(&grants, object, column)));
+                }
                 None => {
                     let needs = block.manifest.actions.iter().filter_map(|action| Some((&action.name, action.rbac.as_ref()?)));
                     ways.extend(
@@ -323,6 +322,18 @@ impl<'a> Dependents<'a> {
 
     fn is_named_by(&self, topic: &str) -> bool {
         TopicPattern::parse(topic).is_ok_and(|pattern| pattern.reach() == Reach::Object(self.object))
+    }
+}
+
+/// How a condition or a list of fields of grants depends on a column.
+fn of_conditions(grants: &[Grant], object: &Object, column: &Column) -> Option<String> {
+    let tests = |grant: &&Grant| [&grant.rows, &grant.check].into_iter().flatten().any(|clause| clause.tests(object, column));
+    let lists =
+        |grant: &&Grant| grant.resource == object.name() && grant.fields.as_ref().is_some_and(|fields| fields.name(object, column));
+    match (grants.iter().find(tests), grants.iter().find(lists)) {
+        (Some(grant), _) => Some(format!("a condition of its grant on `{}` tests it", grant.resource)),
+        (None, Some(grant)) => Some(format!("the fields of its grant on `{}` list it", grant.resource)),
+        (None, None) => None,
     }
 }
 

@@ -1,11 +1,16 @@
 //! The conditions and the lists of fields of grants that a change of the schema would break.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use blockbase_query::{Action, Clause, Fields, Grant, Ground, Shapes};
 use blockbase_schema::{Code, Column, Error, Object, Registry, Resource, Result};
 use blockbase_store::Connection;
 
 use crate::access::identity::grants;
 use crate::caller::Caller;
+use crate::state::block_types::InstalledBlock;
+use crate::state::manifest::DataPermission;
 
 /// The columns that have another type after a change.
 fn retyped<'a>(before: &'a Registry, after: &Registry) -> Vec<(&'a Object, &'a Column)> {
@@ -21,16 +26,17 @@ fn retyped<'a>(before: &'a Registry, after: &Registry) -> Vec<(&'a Object, &'a C
     found
 }
 
-/// Makes sure that each condition and each list of fields of a grant that means something before the change does so after it. Grants on an object that goes
-/// altogether go with it.
+/// Makes sure that the conditions and lists of fields of grants keep their meaning: those of roles, and those that installed blocks
+/// asked for. Grants on an object that goes altogether do not matter.
 ///
 /// # Errors
-/// `object_in_use`, which names the role to those who may read roles.
+/// `object_in_use`, which names the role or block to those who may read it.
 pub(super) async fn check_policies(
     connection: &mut Connection,
     caller: &Caller,
     before: &Registry,
     after: &Registry,
+    blocks: &BTreeMap<String, Arc<InstalledBlock>>,
     now: i64,
 ) -> Result<()> {
     let shapes = Shapes::default();
@@ -49,14 +55,25 @@ pub(super) async fn check_policies(
         // One at a time: a role can have some hundred kilobytes of grants.
         let Some(role) = connection.role(&id).await? else { continue };
         let Some(broken) = grants(&role.permissions)?.into_iter().find(breaks) else { continue };
-        let message = match caller.holds(Resource::Roles, Action::Read) {
-            true => format!(
-                "A condition or a list of fields of the role `{}` on `{}` would lose its meaning by this. Change the role first.",
-                role.name, broken.resource
-            ),
-            false => "A condition or a list of fields of a role would lose its meaning by this.".to_owned(),
-        };
-        return Err(Error::new(Code::ObjectInUse, message));
+        let named = caller.holds(Resource::Roles, Action::Read).then_some((role.name.as_str(), broken.resource.as_str()));
+        return Err(in_use("role", named, "Change the role first."));
+    }
+    for block in blocks.values() {
+        let mut asked = block.manifest.permissions.data.iter().map(DataPermission::grant);
+        let Some(broken) = asked.find(breaks) else { continue };
+        let named = caller.holds(Resource::Blocks, Action::Read).then_some((block.name(), broken.resource.as_str()));
+        return Err(in_use("block", named, "Upgrade or uninstall the block first."));
     }
     Ok(())
+}
+
+/// The refusal because of a role or block. `named` has its name and the resource of the grant, for those who may read it.
+fn in_use(kind: &str, named: Option<(&str, &str)>, advice: &str) -> Error {
+    let message = match named {
+        Some((name, resource)) => {
+            format!("A condition or a list of fields of the {kind} `{name}` on `{resource}` would lose its meaning by this. {advice}")
+        }
+        None => format!("A condition or a list of fields of a {kind} would lose its meaning by this."),
+    };
+    Error::new(Code::ObjectInUse, message)
 }

@@ -2,7 +2,7 @@
 //!
 //! This file has the manifest's form and the parts that the operations use. The block runtime has the checks that need a component.
 
-use blockbase_query::{Action, Grant, RowPolicy};
+use blockbase_query::{Action, Clause, Fields, Grant, RowPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,15 +30,43 @@ pub struct DataPermission {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RowPolicy")]
     pub row_policy: Option<RowPolicy>,
+    /// A condition on the rows that the block reaches. `$user` and `$key` in it stand for the caller of the block.
+    #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Clause")]
+    pub rows: Option<Clause>,
+    /// A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Clause")]
+    pub check: Option<Clause>,
+    /// The fields that can be read and written in these rows. By default they are all fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Fields")]
+    pub fields: Option<Fields>,
     /// If it is there, the caller of the block needs the permission too.
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
+    /// True in answers if a condition or a list of fields names what is no longer there. The permission then gives nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("readOnly" = true))]
+    pub broken: bool,
 }
 
 impl DataPermission {
     pub fn grant(&self) -> Grant {
-        Grant::new(self.resource.clone(), self.actions.clone(), self.row_policy)
+        Grant {
+            rows: self.rows.clone(),
+            check: self.check.clone(),
+            fields: self.fields.clone(),
+            broken: self.broken,
+            ..Grant::new(self.resource.clone(), self.actions.clone(), self.row_policy)
+        }
+    }
+
+    /// The permission that gives `grant`.
+    pub(crate) fn of(grant: Grant, run_as: Option<RunAs>) -> DataPermission {
+        let Grant { resource, actions, row_policy, rows, check, fields, broken } = grant;
+        DataPermission { resource, actions, row_policy, rows, check, fields, run_as, broken }
     }
 }
 

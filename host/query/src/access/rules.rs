@@ -44,7 +44,7 @@ impl Scope {
     }
 
     /// The same rows with every cell.
-    fn rows(&self) -> &Scope {
+    pub fn rows(&self) -> &Scope {
         match self {
             Scope::Seen(seen) => &seen.rows,
             Scope::All | Scope::Own(_) | Scope::Where(_) | Scope::Nothing => self,
@@ -318,10 +318,10 @@ pub struct Rule {
 }
 
 impl Rule {
-    pub(super) fn of(rows: &[Part], check: &[Part], listed: Listed, subject: &Arc<Variables>) -> Rule {
+    pub(super) fn of(rows: &[Part], check: &[Part], listed: Listed, owner: Option<&String>, subject: &Arc<Variables>) -> Rule {
         let bound = |parts: &[Part]| {
             let bound = parts.iter().map(|part| match part {
-                Part::Own => subject.user_id.clone().map_or(Bound::Nobody, Bound::Own),
+                Part::Own => owner.cloned().map_or(Bound::Nobody, Bound::Own),
                 Part::Clause(policy) => Bound::Clause(Arc::clone(policy), Arc::clone(subject)),
             });
             bound.collect::<Vec<Bound>>()

@@ -158,6 +158,15 @@ impl<S: Gated, R: Right> Demand for (S, R) {
     }
 }
 
+/// Read on users, or on some of them, or on some of their fields.
+pub(crate) struct UsersToRead;
+
+impl Demand for UsersToRead {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        Ok(state.app.admit_to_object(caller, Resource::Users.name(), &[Action::Read]).await?)
+    }
+}
+
 /// One part of the path, decoded. If it is not valid, it is empty, and the handler's own extractor refuses the request.
 async fn path_part(parts: &mut Parts, state: &AppState, name: &str) -> String {
     match RawPathParams::from_request_parts(parts, state).await {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::condition_words::{said, said_fields};
 use super::terminal::inert;
 
 /// Lines that describe the members `permissions`, `subscriptions`, `webhooks`, `actions` and `hooks` of a manifest or an installed block.
@@ -53,8 +54,20 @@ fn permissions(permissions: &Value) -> Vec<String> {
         if permission["rowPolicy"] == "own" {
             line.push_str(", in rows of whoever calls it");
         }
+        if let Some(rows) = permission.get("where") {
+            line.push_str(&format!(", where {}", said(rows)));
+        }
+        if let Some(check) = permission.get("check") {
+            line.push_str(&format!(", and what it writes leaves {}", said(check)));
+        }
+        if let Some(fields) = permission.get("fields").and_then(said_fields) {
+            line.push_str(&format!("; it {fields}"));
+        }
         if permission["as"] == "caller" {
             line.push_str(", as far as the caller may");
+        }
+        if permission["broken"] == true {
+            line.push_str(" (it names what is no longer there, so it gives nothing)");
         }
         line
     });
@@ -99,7 +112,13 @@ mod tests {
     fn everything_that_is_granted_is_said() {
         let manifest = json!({
             "permissions": {
-                "data": [{ "resource": "order", "actions": ["read", "update"], "rowPolicy": "own", "as": "caller" }],
+                "data": [
+                    { "resource": "order", "actions": ["read", "update"], "rowPolicy": "own", "as": "caller" },
+                    {
+                        "resource": "note", "actions": ["update"], "where": { "team.members": { "some": { "id": "$user.id" } } },
+                        "check": { "open": true }, "fields": { "read": ["title"] },
+                    },
+                ],
                 "secrets": ["STRIPE_KEY"],
                 "http": ["https://api.stripe.com"],
             },
@@ -111,7 +130,9 @@ mod tests {
         let said = described(&manifest).join("\n");
         assert_eq!(
             said,
-            "It may, with your data:\n  read, update `order`, in rows of whoever calls it, as far as the caller may\n\
+            "It may, with your data:\n  read, update `order`, in rows of whoever calls it, as far as the caller may\n  \
+             update `note`, where some of `team`'s `members` match (`id` is the caller's id), and what it writes leaves `open` is \
+             true; it reads only `title`\n\
              It reads secrets, once you set them:\n  STRIPE_KEY\n\
              It calls other servers:\n  https://api.stripe.com\n\
              It gets events:\n  data.order.#, handled by `index`\n\

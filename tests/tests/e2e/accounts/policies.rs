@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::accounts::roles::{key, role, user};
 
 /// Teams, their members and their tasks.
-pub(super) async fn define(admin: &Admin<'_>) {
+pub(crate) async fn define(admin: &Admin<'_>) {
     admin.define("team", json!([{ "name": "name", "type": "text", "isUnique": true }])).await;
     admin.define("member", json!([{ "name": "user_id", "type": "text" }, { "name": "leads", "type": "boolean" }])).await;
     admin
@@ -34,7 +34,7 @@ pub(super) async fn define(admin: &Admin<'_>) {
 }
 
 /// Tasks of the caller's teams.
-pub(super) fn of_my_teams() -> Value {
+pub(crate) fn of_my_teams() -> Value {
     json!({ "team": { "member_by_team": { "some": { "user_id": "$user.id" } } } })
 }
 

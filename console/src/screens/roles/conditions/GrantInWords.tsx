@@ -24,6 +24,21 @@ const ownRows = (resource: string): Word => ({ text: rowWords(resource)?.own ?? 
 
 /** A grant: its resource and actions, and which rows and fields it reaches, as sentences. */
 export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsProps) {
+  return (
+    <>
+      <div className={classes.grantHead}>
+        <span>
+          <bdi className="mono">{grant.resource}</bdi> <span className={classes.actions}>{grant.actions.join(", ")}</span>
+        </span>
+        <span className={classes.buttons}>{actions}</span>
+      </div>
+      <GrantFacts grant={grant} names={names} refusal={refusal} />
+    </>
+  );
+}
+
+/** Which rows and fields a grant reaches, as sentences. */
+export function GrantFacts({ grant, names, refusal }: Omit<GrantInWordsProps, "actions">) {
   const { resource, where, check, rowPolicy, broken } = grant;
   const refused = (clause: Refusal["clause"]) =>
     refusal?.clause === clause && (
@@ -35,12 +50,6 @@ export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsPro
   const fields = fieldsInWords(grant.fields, grant.actions);
   return (
     <>
-      <div className={classes.grantHead}>
-        <span>
-          <bdi className="mono">{resource}</bdi> <span className={classes.actions}>{grant.actions.join(", ")}</span>
-        </span>
-        <span className={classes.buttons}>{actions}</span>
-      </div>
       {broken === true && (
         <p className={classes.broken}>
           <IconAlertTriangle size={15} aria-hidden="true" /> This grant names something that no longer exists. It gives nothing.

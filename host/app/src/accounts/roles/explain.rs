@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::shown_grants;
 use crate::App;
+use crate::access::stored_grants::shown_grants;
 use crate::access::identity::{grants, public_role};
 use crate::caller::{Caller, variables_of};
 use crate::outbox::checks::within;

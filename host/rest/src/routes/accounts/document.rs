@@ -95,6 +95,10 @@ fn users(paths: &mut Paths) {
         json!({ "type": "string" }),
     );
     let list = operation("list", "List the users, newest first")
+        .describe(
+            "If the caller's grants on `users` have conditions or fields, the list has the users that they reach, with the \
+                members that they list, and `role` is refused with 403.",
+        )
         .parameter(search)
         .parameter(query_parameter("role", "Only users who have the role with this id or name.", json!({ "type": "string" })))
         .parameters(paging_parameters())

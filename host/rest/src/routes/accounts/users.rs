@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
-use crate::request::admission::{Delete, Granted, Read, RolesOfUsers, Update, Users};
+use crate::request::admission::{Delete, Granted, Read, RolesOfUsers, Update, Users, UsersToRead};
 use crate::request::body::{JsonBody, given};
 use crate::request::extract::{PathParts, QueryPairs};
 
@@ -36,7 +36,7 @@ pub(crate) struct RoleBody {
 
 pub(crate) async fn list(
     State(state): State<AppState>,
-    Granted(caller, ..): Granted<(Users, Read)>,
+    Granted(caller, ..): Granted<UsersToRead>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     let (text, paging) = query.search_page_beside(&["role"])?;
@@ -78,7 +78,7 @@ pub(crate) async fn end_session(
 
 pub(crate) async fn get(
     State(state): State<AppState>,
-    Granted(caller, ..): Granted<(Users, Read)>,
+    Granted(caller, ..): Granted<UsersToRead>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.user(&caller, &id).await?))

@@ -62,6 +62,44 @@ async fn history(admin: &Admin<'_>, id: &str) -> Vec<(String, Value, Value)> {
 }
 
 on_both_engines! {
+    async fn accounts_are_listed_as_grants_on_users_reach_them(server: Server) {
+        let World { admin, ann, ann_id, ben_id } = world(&server).await;
+        let all = |caller: &Admin<'_>, query: &'static str| {
+            let path = format!("/api/v1/users{query}");
+            let caller = server.with_token(caller.token.clone());
+            async move {
+                let answer = caller.get(&path).await;
+                assert_eq!(answer.status, 200, "{}", answer.text);
+                (answer.data(), answer.json()["pagination"]["totalCount"].clone())
+            }
+        };
+        ann.get("/api/v1/users").await.expect_error(403, "forbidden");
+        give(&admin, &ann_id, "names", json!([{ "resource": "users", "actions": ["read", "update"], "fields": { "read": ["name"], "write": ["name"] } }])).await;
+        let (shown, total) = all(&ann, "").await;
+        assert_eq!((&shown[0], total), (&json!({ "id": ben_id, "name": "ben" }), json!(3)));
+        assert_eq!(ann.get(&format!("/api/v1/users/{ben_id}")).await.data(), json!({ "id": ben_id, "name": "ben" }));
+        // An address that is not shown is not found by either.
+        assert_eq!(all(&ann, "?search=example.com").await, (json!([]), json!(0)));
+        assert_eq!(all(&ann, "?search=BE").await.1, 1);
+        assert_eq!(ann.get("/api/v1/users?role=admin").await.expect_error(403, "forbidden")["field"], "role");
+        for page in ["?page=2&pageSize=1", "?limit=1&offset=1"] {
+            assert_eq!(all(&ann, page).await, (json!([{ "id": ann_id, "name": "ann" }]), json!(3)), "{page}");
+        }
+        ann.patch(&format!("/api/v1/users/{ben_id}"), json!({ "name": "bo" })).await.expect_error(403, "forbidden");
+        ann.get(&format!("/api/v1/users/{ben_id}/sessions")).await.expect_error(403, "forbidden");
+
+        let (dan, dan_id) = user(&admin, "dan", None).await;
+        give(&admin, &dan_id, "some", json!([{ "resource": "users", "actions": ["read"], "where": { "email": { "like": "ann@" } } }])).await;
+        let (shown, total) = all(&dan, "").await;
+        let whole = admin.get(&format!("/api/v1/users/{ann_id}")).await.data();
+        assert_eq!((&shown, total), (&json!([whole]), json!(1)));
+        assert_eq!(whole["roles"][0]["name"], "names");
+        assert_eq!(dan.get(&format!("/api/v1/users/{ann_id}")).await.data(), whole);
+        dan.get(&format!("/api/v1/users/{ben_id}")).await.expect_error(404, "not_found");
+        dan.get("/api/v1/users/nobody").await.expect_error(404, "not_found");
+        assert_eq!(all(&dan, "?search=ben").await.1, 0);
+    }
+
     async fn relationships_lead_to_users(server: Server) {
         let World { admin, ann_id, ben_id, .. } = world(&server).await;
         let relationships = admin.get("/api/v1/relationships").await.data();

@@ -26,7 +26,7 @@ impl State {
             let id = payload["id"].as_str()?;
             let is_shown = match self.row(object, id) {
                 Some(row) => caller.sight(&self.world, object, Place::Row(row)).shows(payload["relationship"].as_str()?),
-                None => caller.sees_gone(object, self.owner(id)),
+                None => caller.sees_gone(object, payload["relationship"].as_str(), self.owner(id)),
             };
             if !is_shown {
                 return None;
@@ -38,7 +38,7 @@ impl State {
                 match self.row(target, id) {
                     Some(row) => caller.sees(&self.world, target, row),
                     // Who created a target is not known any more.
-                    None => caller.sees_gone(target, None),
+                    None => caller.sees_gone(target, None, None),
                 }
             };
             let ids: Vec<&Value> = ids.filter(sees).collect();

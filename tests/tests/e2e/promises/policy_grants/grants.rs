@@ -248,16 +248,14 @@ impl Caller {
         self.layers.iter().all(|layer| layer.of(object, action).any(|held| layer.reaches(world, held, Place::Row(row))))
     }
 
-    /// Whether the caller sees links of a row that is gone. Only who created it is still known.
-    ///
-    /// A known difference: the server asks for a grant without a list of fields, also if the list has the relation key. The specification
-    /// asks for read on the record, which such a grant gives.
-    pub(super) fn sees_gone(&self, object: usize, owner: Option<&str>) -> bool {
+    /// Whether the caller sees a row that is gone; with a key, its links. Only who created it is still known.
+    pub(super) fn sees_gone(&self, object: usize, key: Option<&str>, owner: Option<&str>) -> bool {
         self.layers.iter().all(|layer| {
             layer.of(object, "read").any(|held| {
-                let is_of_owner = owner.is_some() && owner == layer.user.as_deref();
-                let is_whole = matches!(held.condition, Part::Absent) && held.grant.read == Fields::All;
-                is_whole && (!held.grant.is_own || is_of_owner)
+                let is_of_owner = owner.is_some() && owner == layer.user.as_deref() && held.grant.read == Fields::All;
+                let is_without_condition = matches!(held.condition, Part::Absent) && !matches!(held.check, Part::Valueless);
+                let has_key = key.is_none_or(|key| held.grant.read.lists(key));
+                is_without_condition && has_key && (!held.grant.is_own || is_of_owner)
             })
         })
     }

@@ -1,0 +1,124 @@
+//! Grants as they are stored and shown. Numbers of the catalogue stand for names in stored conditions and lists of fields, so that
+//! these follow renames.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use blockbase_query::condition::read;
+use blockbase_query::{Action, Bounds, Clause, Condition, Grant, Ground, Reading, Scope, Seen, Variables};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, Result};
+
+use crate::caller::Caller;
+
+/// Most grants with conditions or fields on one object, in one list.
+const CONDITIONAL_GRANTS_MAX: usize = 20;
+
+/// Grants as they are stored. `list` names the list in messages. `known` is the registry without fields that the caller may not know: a
+/// condition reveals something of the values that it tests, and its author may use the grant.
+///
+/// # Errors
+/// What is wrong with a condition or a list of fields, with its place; `forbidden` for a condition through an object of which the caller
+/// may not read every record.
+pub(crate) fn stored_grants(
+    caller: &Caller,
+    ground: &Ground<'_>,
+    known: &Registry,
+    list: &str,
+    grants: Vec<Grant>,
+) -> Result<Vec<Grant>> {
+    let stored = |(index, grant): (usize, Grant)| {
+        let at = |error: Error, name: &str| error.within(format_args!("`{list}` at index {index}, `{name}`"));
+        let clauses = [(&grant.rows, "where"), (&grant.check, "check")];
+        let [rows, check] = clauses.map(|(clause, name)| match clause {
+            None => Ok(None),
+            Some(clause) => {
+                stored_clause(caller, ground, known, &grant.resource, clause).map(Some).map_err(|error| at(error, name))
+            }
+        });
+        let fields =
+            grant.fields.as_ref().map(|fields| fields.numbered(ground.registry, object_of(ground.registry, &grant.resource)?));
+        let fields = fields.transpose().map_err(|error| at(error, "fields"))?.filter(|fields| !fields.are_all());
+        Ok(Grant { rows: rows?, check: check?, fields, broken: false, ..grant })
+    };
+    let mut conditional: HashMap<&str, usize> = HashMap::new();
+    for grant in grants.iter().filter(|grant| grant.is_conditional()) {
+        let number = conditional.entry(&grant.resource).or_default();
+        *number += 1;
+        if *number > CONDITIONAL_GRANTS_MAX {
+            let resource = &grant.resource;
+            let message = format!(
+                "`{list}` has more than {CONDITIONAL_GRANTS_MAX} grants with conditions or fields on `{resource}`, the most that there may be."
+            );
+            return Err(Error::invalid_request(message));
+        }
+    }
+    grants.into_iter().enumerate().map(stored).collect()
+}
+
+/// The object whose records a condition chooses, or whose fields a grant lists.
+fn object_of<'r>(registry: &'r Registry, resource: &str) -> Result<&'r Arc<Object>> {
+    let missing = || {
+        Error::invalid_request(format!(
+            "`{resource}` is not an object, so it has no records and no fields that a grant could choose."
+        ))
+    };
+    registry.object(resource).ok_or_else(missing)
+}
+
+fn stored_clause(caller: &Caller, ground: &Ground<'_>, known: &Registry, resource: &str, clause: &Clause) -> Result<Clause> {
+    let (registry, now) = (ground.registry, ground.now);
+    let object = object_of(registry, resource)?;
+    let known_object = object_of(known, resource)?;
+    let decide = |relation: &Relation| {
+        let access = caller.access_to(ground, &relation.related, Action::Read)?;
+        match *access.scope() == Scope::All {
+            true => Ok(access),
+            // The condition looks at related rows without anybody's rights.
+            false => Err(Error::new(
+                Code::Forbidden,
+                format!("A condition through `{}` needs the permission to read every record that it leads to.", relation.key),
+            )),
+        }
+    };
+    let variables = || Variables::of_somebody(now);
+    let reading = Reading { registry: known, decide: &decide, variables: &variables, bounds: Bounds::of_policy() };
+    let condition = read(known_object, clause.text(), &reading)?;
+    if let Ok(reads) = caller.access_to(ground, resource, Action::Read)
+        && let Some(seen) = reads.seen()
+        && let Some(name) = tested_in_part(&condition, seen)
+    {
+        let message = format!("A condition on `{name}` needs the permission to read it in every record that you reach.");
+        return Err(Error::new(Code::Forbidden, message));
+    }
+    clause.numbered(registry, object).ok_or_else(|| Error::internal("a condition that was read could not be stored"))
+}
+
+/// A field or relation that a condition tests, and that its author may not read in each row.
+fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
+    let mut columns = BTreeSet::new();
+    condition.columns_into(&mut columns);
+    let column = columns.into_iter().find(|column| seen.readable(*column).is_some());
+    let name = column.map(|column| seen.object.columns[column].name.clone());
+    name.or_else(|| condition.links().find(|(_, shape)| seen.readable_links(*shape).is_some()).map(|(key, _)| key.to_owned()))
+}
+
+/// Grants as answers show them: with names instead of numbers of the catalogue. A condition or a list of fields that names what is gone
+/// is shown as it is stored, and its grant is marked as broken.
+pub(crate) fn shown_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
+    let shown = |mut grant: Grant| {
+        for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {
+            match registry.object(&grant.resource).and_then(|object| clause.named(registry, object)) {
+                Some(named) => *clause = named,
+                None => grant.broken = true,
+            }
+        }
+        if let Some(fields) = &mut grant.fields {
+            match registry.object(&grant.resource).and_then(|object| fields.named(registry, object)) {
+                Some(named) => *fields = named,
+                None => grant.broken = true,
+            }
+        }
+        grant
+    };
+    grants.into_iter().map(shown).collect()
+}

@@ -1,0 +1,83 @@
+//! The conditions and lists of fields that manifests ask for. They are stored with numbers of the catalogue and shown with names, like
+//! those of roles.
+
+use blockbase_query::Grant;
+use blockbase_schema::{Code, Error, Registry, Resource, Result};
+
+use crate::App;
+use crate::access::stored_grants::{shown_grants, stored_grants};
+use crate::caller::Caller;
+use crate::state::manifest::{DataPermission, Manifest, Permissions};
+
+/// The member of a manifest with the grants of the block.
+const DATA: &str = "permissions.data";
+
+fn grants(data: &[DataPermission]) -> Vec<Grant> {
+    data.iter().map(DataPermission::grant).collect()
+}
+
+/// The same permissions with other grants, one for each.
+fn with_grants(data: &[DataPermission], grants: Vec<Grant>) -> Vec<DataPermission> {
+    data.iter().zip(grants).map(|(permission, grant)| DataPermission::of(grant, permission.run_as)).collect()
+}
+
+/// Stored permissions with names instead of numbers of the catalogue.
+pub(super) fn shown_data(registry: &Registry, data: &[DataPermission]) -> Vec<DataPermission> {
+    with_grants(data, shown_grants(registry, grants(data)))
+}
+
+/// The same for all that a stored manifest asks for.
+pub(super) fn shown(registry: &Registry, permissions: &Permissions) -> Permissions {
+    Permissions { data: shown_data(registry, &permissions.data), ..permissions.clone() }
+}
+
+/// Whether something could be an object. Other resources have no records, whatever the catalogue has.
+fn is_object_name(resource: &str) -> bool {
+    resource != "*" && !resource.contains(':') && !Resource::ALL.iter().any(|known| known.name() == resource)
+}
+
+impl App {
+    /// A manifest as it is stored.
+    ///
+    /// # Errors
+    /// `missing_requirement` for a condition on an object that does not exist; `invalid_block` for one that is malformed or names unknown
+    /// fields; `forbidden` for one through an object of which the caller may not read every record.
+    pub(super) fn stored_manifest(&self, caller: &Caller, manifest: Manifest) -> Result<Manifest> {
+        let data = &manifest.permissions.data;
+        let grants = grants(data);
+        let registry = self.registry();
+        let is_missing = |grant: &&Grant| grant.is_conditional() && is_object_name(&grant.resource) && registry.object(&grant.resource).is_none();
+        if let Some(grant) = grants.iter().find(is_missing) {
+            let message = format!(
+                "The block asks for some records or fields of `{}`, and there is no such object. Create it first.",
+                grant.resource
+            );
+            return Err(Error::new(Code::MissingRequirement, message));
+        }
+        let known = self.known_to(caller, &registry);
+        let stored = stored_grants(caller, &self.ground(&registry), &known, DATA, grants).map_err(|error| match error.code {
+            Code::Forbidden | Code::Internal => error,
+            _ => Error::new(Code::InvalidBlock, error.message),
+        })?;
+        let data = with_grants(data, stored);
+        Ok(Manifest { permissions: Permissions { data, ..manifest.permissions }, ..manifest })
+    }
+
+    /// What a stored version of a block asks for, with names.
+    ///
+    /// # Errors
+    /// `conflict` if a condition or a list of fields names what is no longer there.
+    pub(super) fn asked_again(&self, stored: &Manifest) -> Result<Vec<DataPermission>> {
+        let data = shown_data(&self.registry(), &stored.permissions.data);
+        match data.iter().find(|permission| permission.broken) {
+            None => Ok(data),
+            Some(broken) => {
+                let message = format!(
+                    "Version {} asks for some records or fields of `{}`, by names that are no longer there.",
+                    stored.version, broken.resource
+                );
+                Err(Error::new(Code::Conflict, message))
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Conditions and lists of fields in words, for the person who is asked to consent to them.
+
+use blockbase_app::Operator;
+use serde_json::{Map, Value};
+
+use super::terminal::inert;
+
+/// A condition as a sentence without a full stop: "`status` is "open" and `owner`'s `team` is …". A condition that is not understood
+/// stays JSON.
+pub(super) fn said(condition: &Value) -> String {
+    members(condition, "").unwrap_or_else(|| inert(&condition.to_string()).into_owned())
+}
+
+/// What a permission allows of the fields; `None` for all of them.
+pub(super) fn said_fields(fields: &Value) -> Option<String> {
+    let side = |name: &str, verb: &str| {
+        let list = fields.get(name)?;
+        let named = |list: &Value| -> String {
+            let names: Vec<String> = list.as_array().into_iter().flatten().map(quoted).collect();
+            names.join(", ")
+        };
+        Some(match list.get("except") {
+            Some(except) => format!("{verb} all fields except {}", named(except)),
+            None if list.as_array().is_some_and(Vec::is_empty) => format!("{verb} no field"),
+            None => format!("{verb} only {}", named(list)),
+        })
+    };
+    let said: Vec<String> = [side("read", "reads"), side("write", "writes")].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join(" and "))
+}
+
+fn quoted(name: &Value) -> String {
+    format!("`{}`", inert(name.as_str().unwrap_or_default()))
+}
+
+/// All members of an object have to hold. `path` names the relations that lead to it.
+fn members(condition: &Value, path: &str) -> Option<String> {
+    let parts = condition.as_object()?.iter().map(|(key, value)| member(key, value, path)).collect::<Option<Vec<String>>>()?;
+    Some(match parts.is_empty() {
+        true => "anything holds".to_owned(),
+        false => parts.join(" and "),
+    })
+}
+
+fn member(key: &str, value: &Value, path: &str) -> Option<String> {
+    let list = |word: &str, none: &str| {
+        let parts = value.as_array()?.iter().map(|part| members(part, path)).collect::<Option<Vec<String>>>()?;
+        Some(match parts.as_slice() {
+            [] => none.to_owned(),
+            [one] => one.clone(),
+            several => format!("({})", several.join(word)),
+        })
+    };
+    match key {
+        "_and" => list(" and ", "anything holds"),
+        "_or" => list(" or ", "nothing holds"),
+        "_not" => Some(format!("not ({})", members(value, path)?)),
+        _ => {
+            let (relations, last) = key.rsplit_once('.').map_or((None, key), |(relations, last)| (Some(relations), last));
+            let leading = relations.into_iter().flat_map(|relations| relations.split('.'));
+            let path: String = path.to_owned() + &leading.map(|name| format!("`{}`'s ", inert(name))).collect::<String>();
+            tested(last, value, &path)
+        }
+    }
+}
+
+/// A field with its tests, or a relation with what is asked of the rows that it leads to.
+fn tested(name: &str, value: &Value, path: &str) -> Option<String> {
+    let field = format!("{path}`{}`", inert(name));
+    let Some(asked) = value.as_object() else { return Some(test(&field, Operator::DEFAULT, value)) };
+    if let Some(related) = of_rows(&field, asked) {
+        return Some(related);
+    }
+    let tests: Option<Vec<String>> =
+        asked.iter().map(|(operator, value)| Some(test(&field, Operator::parse(operator).ok()?, value))).collect();
+    match tests {
+        Some(tests) if !tests.is_empty() => Some(tests.join(" and ")),
+        // Otherwise it is the row of a to-one relation.
+        _ => members(value, &format!("{field}'s ")),
+    }
+}
+
+fn of_rows(field: &str, asked: &Map<String, Value>) -> Option<String> {
+    let words = |(quantifier, condition): (&String, &Value)| {
+        let which = match quantifier.as_str() {
+            "some" => "some of",
+            "every" => "each of",
+            "none" => "none of",
+            _ => return None,
+        };
+        Some(format!("{which} {field} match ({})", members(condition, "")?))
+    };
+    let all: Vec<String> = asked.iter().map(words).collect::<Option<_>>()?;
+    (!all.is_empty()).then(|| all.join(" and "))
+}
+
+fn test(field: &str, operator: Operator, value: &Value) -> String {
+    let words = match operator {
+        Operator::Eq if value.is_null() => return format!("{field} is empty"),
+        Operator::Neq if value.is_null() => return format!("{field} is not empty"),
+        Operator::IsNull => return format!("{field} is empty"),
+        Operator::IsNotNull => return format!("{field} is not empty"),
+        Operator::Eq => "is",
+        Operator::Neq => "is not",
+        Operator::Gt => "is greater than",
+        Operator::Gte => "is at least",
+        Operator::Lt => "is less than",
+        Operator::Lte => "is at most",
+        Operator::Like => "contains",
+        Operator::Ilike => "contains, in any case,",
+        Operator::In => "is one of",
+        Operator::Nin => "is none of",
+    };
+    format!("{field} {words} {}", said_value(value))
+}
+
+fn said_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => match text.as_str() {
+            "$user.id" => "the caller's id".to_owned(),
+            "$user.email" => "the caller's address".to_owned(),
+            "$user.roles" => "the caller's roles".to_owned(),
+            "$key.id" => "the caller's API key".to_owned(),
+            "$now" => "the present moment".to_owned(),
+            "$today" => "today".to_owned(),
+            // `$$` stands for a text that begins with `$`.
+            text => inert(&Value::from(text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text)).to_string()).into_owned(),
+        },
+        Value::Array(items) => items.iter().map(said_value).collect::<Vec<String>>().join(", "),
+        other => inert(&other.to_string()).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn conditions_are_said_in_words() {
+        for (condition, words) in [
+            (json!({ "status": "open" }), "`status` is \"open\""),
+            (json!({ "amount": { "gte": 10, "lt": 20 } }), "`amount` is at least 10 and `amount` is less than 20"),
+            (
+                json!({ "_or": [{ "owner_id": "$user.id" }, { "_not": { "state": { "in": ["a", null] } } }] }),
+                "(`owner_id` is the caller's id or not (`state` is one of \"a\", null))",
+            ),
+            (json!({ "project.owner": { "name": { "ilike": "an" } } }), "`project`'s `owner`'s `name` contains, in any case, \"an\""),
+            (
+                json!({ "tasks": { "some": { "done": false }, "none": {} } }),
+                "some of `tasks` match (`done` is false) and none of `tasks` match (anything holds)",
+            ),
+            (json!({ "label": "$$5" }), "`label` is \"$5\""),
+            (json!({ "closed_at": null, "due": { "lt": "$today" } }), "`closed_at` is empty and `due` is less than today"),
+            (json!({ "_or": [] }), "nothing holds"),
+            (json!({ "name": "\u{1b}[2J" }), "`name` is \"\\u001b[2J\""),
+            (json!({ "a": [1] }), "`a` is 1"),
+        ] {
+            assert_eq!(said(&condition), words, "{condition}");
+        }
+    }
+
+    #[test]
+    fn lists_of_fields_are_said_in_words() {
+        assert_eq!(said_fields(&json!(null)), None);
+        assert_eq!(said_fields(&json!({})), None);
+        assert_eq!(said_fields(&json!({ "read": ["a", "b"] })).as_deref(), Some("reads only `a`, `b`"));
+        let both = json!({ "read": { "except": ["c"] }, "write": [] });
+        assert_eq!(said_fields(&both).as_deref(), Some("reads all fields except `c` and writes no field"));
+    }
+}

@@ -1,0 +1,220 @@
+//! Conditions and fields in the permissions that a block asks for.
+
+use blockbase_tests::{Admin, Answer, on_both_engines, pack, test_block};
+use serde_json::{Value, json};
+
+use crate::accounts::policies::{define, of_my_teams};
+use crate::accounts::roles::{role, user};
+
+/// A version of the block `reach`, which runs operations of the data interface with these permissions.
+async fn version(number: &str, data: Value) -> Vec<u8> {
+    let manifest = json!({
+        "name": "reach",
+        "version": number,
+        "actions": [{ "name": "run", "rbac": { "resource": "reach:run", "action": "read" } }],
+        "resources": [{ "name": "reach:run", "actions": ["read"] }],
+        "requires": { "plugins": ["data"] },
+        "permissions": { "data": data },
+    });
+    pack(test_block("parity").await, manifest).await.unwrap()
+}
+
+async fn installed(who: &Admin<'_>, query: &str, data: Value) -> Answer {
+    who.install(query, version("1.0.0", data).await).await
+}
+
+/// The outcome of an operation: `{ "done" }` or `{ "refused" }`.
+async fn run(who: &Admin<'_>, input: Value) -> Value {
+    let answer = who.post("/api/v1/blocks/reach/actions/run", input).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.data()
+}
+
+async fn titles(who: &Admin<'_>) -> Vec<String> {
+    let page = run(who, json!({ "op": "query", "object": "task", "json": "{\"sort\":\"title\"}" })).await;
+    let rows = page["done"]["data"].as_array().unwrap_or_else(|| panic!("{page}")).clone();
+    rows.iter().map(|row| row["title"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn refusal(who: &Admin<'_>, input: Value) -> String {
+    run(who, input).await["refused"]["code"].as_str().unwrap_or("none").to_owned()
+}
+
+async fn asked(admin: &Admin<'_>) -> Value {
+    admin.get("/api/v1/blocks/reach").await.data()["permissions"]["data"].clone()
+}
+
+fn mine() -> Value {
+    json!([{
+        "resource": "task",
+        "actions": ["read", "update"],
+        "where": { "assignee": "$user.id" },
+        "check": { "state": { "in": ["open", "done"] } },
+        "fields": { "read": ["title", "state"], "write": ["state"] },
+    }])
+}
+
+/// Somebody who may call the block, and has no right to tasks.
+async fn caller<'a>(admin: &Admin<'a>, name: &str) -> (Admin<'a>, String) {
+    user(admin, name, Some("caller")).await
+}
+
+async fn callers(admin: &Admin<'_>) {
+    role(admin, "caller", json!([{ "resource": "reach:run", "actions": ["read"] }])).await;
+}
+
+on_both_engines! {
+    async fn a_block_reaches_the_rows_and_fields_that_it_asked_for(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        assert_eq!(installed(&admin, "", mine()).await.status, 201);
+        callers(&admin).await;
+        let (ann, ann_id) = caller(&admin, "ann").await;
+        let (bob, _) = caller(&admin, "bob").await;
+        let task = admin.make("task", json!({ "title": "a", "assignee": ann_id, "points": 3 })).await;
+        let other = admin.make("task", json!({ "title": "b", "points": 5 })).await;
+
+        assert_eq!((titles(&ann).await, titles(&bob).await), (vec!["a".to_owned()], vec![]));
+        let got = run(&ann, json!({ "op": "get", "object": "task", "id": task })).await["done"].clone();
+        assert_eq!(got, json!({ "id": task, "title": "a", "state": "open" }));
+        let of = |id: &str, changes: Value| json!({ "op": "update", "object": "task", "id": id, "json": changes.to_string() });
+        assert_eq!(run(&ann, of(&task, json!({ "state": "done" }))).await["done"]["state"], "done");
+        assert_eq!(refusal(&ann, of(&task, json!({ "state": "archived" }))).await, "forbidden");
+        assert_eq!(refusal(&ann, of(&task, json!({ "title": "c" }))).await, "forbidden");
+        assert_eq!(refusal(&ann, of(&other, json!({ "state": "done" }))).await, "not_found");
+        assert_eq!(refusal(&ann, json!({ "op": "query", "object": "task", "json": "{\"where\":{\"points\":3}}" })).await, "unknown_field");
+        let sum = json!({ "op": "aggregate", "object": "task", "json": "{\"fn\":\"count\"}" });
+        assert_eq!(run(&ann, sum).await["done"]["value"], 1);
+        let stored = admin.get(&format!("/api/v1/data/task/{task}")).await.data();
+        assert_eq!((&stored["title"], &stored["state"]), (&json!("a"), &json!("done")));
+    }
+
+    async fn what_a_block_asked_for_follows_the_schema(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let ask = json!([{ "resource": "task", "actions": ["read"], "where": { "assignee": "$user.id", "team": { "name": "one" } }, "fields": { "read": ["title"] } }]);
+        let made = installed(&admin, "", ask.clone()).await;
+        assert_eq!((made.status, &made.json()["report"]["permissions"]["data"]), (201, &ask), "{}", made.text);
+        assert_eq!(asked(&admin).await, ask);
+        callers(&admin).await;
+        let (ann, ann_id) = caller(&admin, "ann").await;
+        let team = admin.make("team", json!({ "name": "one" })).await;
+        admin.make("task", json!({ "title": "a", "assignee": ann_id, "team_id": team })).await;
+        admin.make("task", json!({ "title": "b", "assignee": ann_id })).await;
+        assert_eq!(titles(&ann).await, ["a"]);
+
+        for (path, name) in [("/api/v1/objects/task/fields/assignee", "doer"), ("/api/v1/objects/team/fields/name", "label")] {
+            assert_eq!(admin.patch(path, json!({ "name": name })).await.status, 200, "{name}");
+        }
+        assert_eq!(asked(&admin).await[0]["where"], json!({ "doer": "$user.id", "team": { "label": "one" } }));
+        assert_eq!(titles(&ann).await, ["a"]);
+        for path in ["/api/v1/objects/task/fields/doer", "/api/v1/objects/task/fields/title", "/api/v1/objects/team/fields/label"] {
+            let refused = admin.delete(path).await.expect_error(409, "object_in_use");
+            assert!(refused["message"].as_str().unwrap().contains("`reach`"), "{refused}");
+            let dependents = admin.get(&path.replace("/fields/", "/dependents?field=")).await;
+            assert!(dependents.text.contains("of its grant on `task`"), "{}", dependents.text);
+        }
+        // Somebody who may not read blocks does not learn its name.
+        role(&admin, "designer", json!([{ "resource": "objects", "actions": ["manage"] }])).await;
+        let (designer, _) = user(&admin, "designer", Some("designer")).await;
+        let refused = designer.delete("/api/v1/objects/task/fields/doer").await.expect_error(409, "object_in_use");
+        assert!(!refused["message"].as_str().unwrap().contains("reach"), "{refused}");
+
+        // An upgrade whose manifest knows the new names asks for nothing new. An earlier version comes back with them.
+        let renamed = json!([{ "resource": "task", "actions": ["read"], "where": { "team.label": { "eq": "one" }, "doer": "$user.id" }, "fields": { "read": ["title"] } }]);
+        let upgraded = admin.install("?upgrade=true", version("1.1.0", renamed.clone()).await).await;
+        assert_eq!(upgraded.status, 200, "{}", upgraded.text);
+        assert_eq!(asked(&admin).await, renamed);
+        let back = admin.post("/api/v1/blocks/reach/rollback", json!({})).await.data();
+        assert_eq!((&back["version"], &back["permissions"]["data"][0]["where"]), (&json!("1.0.0"), &json!({ "doer": "$user.id", "team": { "label": "one" } })));
+        assert_eq!(titles(&ann).await, ["a"]);
+
+        // A version that asks for no fields of it lets the field go. The earlier one cannot come back then.
+        let fewer = json!([{ "resource": "task", "actions": ["read"], "where": { "team.label": "one" }, "fields": { "read": ["title"] } }]);
+        let asks_more = admin.install("?upgrade=true", version("2.0.0", fewer.clone()).await).await.expect_error(409, "new_permissions");
+        assert_eq!(asks_more["newPermissions"]["data"], fewer);
+        assert_eq!(admin.install("?upgrade=true&allowNewPermissions=true", version("2.0.0", fewer).await).await.status, 200);
+        assert_eq!(admin.delete("/api/v1/objects/task/fields/doer").await.status, 204);
+        admin.post("/api/v1/blocks/reach/rollback", json!({})).await.expect_error(409, "conflict");
+        assert_eq!(titles(&ann).await, ["a"]);
+    }
+
+    async fn nobody_consents_to_rows_that_they_do_not_hold(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "lead", json!([
+            { "resource": "blocks", "actions": ["manage"] },
+            { "resource": "reach:run", "actions": ["read"] },
+            { "resource": "task", "actions": ["read"], "where": of_my_teams(), "fields": { "read": { "except": ["points"] } } },
+            { "resource": "team", "actions": ["read"] },
+            { "resource": "member", "actions": ["read"] },
+        ])).await;
+        let (lead, lead_id) = user(&admin, "lead", Some("lead")).await;
+        let grant = |more: Value| {
+            let mut grant = json!({ "resource": "task", "actions": ["read"], "where": of_my_teams(), "fields": { "read": ["title", "team_id"] }, "as": "caller" });
+            grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!([grant])
+        };
+        for refused in [
+            // For itself, the block would reach the teams of every caller.
+            json!({ "as": null }),
+            json!({ "where": { "state": "open" } }),
+            json!({ "where": null }),
+            json!({ "actions": ["update"] }),
+            json!({ "fields": null }),
+            json!({ "fields": { "read": ["points"] } }),
+        ] {
+            let mut data = grant(refused.clone());
+            data[0].as_object_mut().unwrap().retain(|_, value| !value.is_null());
+            let answer = installed(&lead, "", data.clone()).await;
+            answer.expect_error(403, "forbidden");
+        }
+        let answer = installed(&lead, "", grant(json!({}))).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+
+        // The block reaches what its maker and its caller both reach, each by their own teams.
+        let (one, two) = (admin.make("team", json!({ "name": "one" })).await, admin.make("team", json!({ "name": "two" })).await);
+        for (title, team) in [("a", &one), ("b", &two)] {
+            admin.make("task", json!({ "title": title, "team_id": team })).await;
+        }
+        role(&admin, "worker", json!([
+            { "resource": "reach:run", "actions": ["read"] },
+            { "resource": "task", "actions": ["read"], "where": of_my_teams() },
+        ])).await;
+        let (both, both_id) = user(&admin, "both", Some("worker")).await;
+        let (other, other_id) = user(&admin, "other", Some("worker")).await;
+        for (user, team) in [(&lead_id, &one), (&both_id, &one), (&both_id, &two), (&other_id, &two)] {
+            admin.make("member", json!({ "user_id": user, "team_id": team })).await;
+        }
+        assert_eq!((titles(&lead).await, titles(&both).await, titles(&other).await), (vec!["a".to_owned()], vec!["a".to_owned()], vec![]));
+        // What the maker loses, the block loses.
+        assert_eq!(admin.patch("/api/v1/roles/lead", json!({ "permissions": [{ "resource": "blocks", "actions": ["manage"] }] })).await.status, 200);
+        assert_eq!(refusal(&both, json!({ "op": "query", "object": "task", "json": "{}" })).await, "forbidden");
+    }
+
+    async fn conditions_of_a_manifest_are_checked(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let ask = |condition: Value| json!([{ "resource": "task", "actions": ["read"], "where": condition }]);
+        for (data, code, status) in [
+            (ask(json!({ "nothing": 1 })), "invalid_block", 400),
+            (ask(json!({ "points": "many" })), "invalid_block", 400),
+            (ask(json!({ "team": { "team": { "name": "one" } } })), "invalid_block", 400),
+            (ask(json!({ "assignee": "$user.name" })), "invalid_block", 400),
+            (ask(json!([])), "invalid_block", 400),
+            (json!([{ "resource": "*", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
+            (json!([{ "resource": "webhooks", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
+            (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["nothing"] } }]), "invalid_block", 400),
+            (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["title", "title"] } }]), "invalid_block", 400),
+            (json!([{ "resource": "nowhere", "actions": ["read"], "where": { "title": "a" } }]), "missing_requirement", 409),
+            (Value::Array(vec![ask(json!({ "title": "a" }))[0].clone(); 21]), "invalid_block", 400),
+        ] {
+            installed(&admin, "", data.clone()).await.expect_error(status, code);
+            let dry = installed(&admin, "?dryRun=true", data.clone()).await;
+            assert_eq!(dry.status, status, "{data}");
+        }
+        admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
+        // An object that a block asks for whole may come later.
+        assert_eq!(installed(&admin, "", json!([{ "resource": "nowhere", "actions": ["read"] }])).await.status, 201);
+    }
+}
