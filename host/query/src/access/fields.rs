@@ -183,7 +183,8 @@ impl Fields {
     /// `invalid_request` for a name that is neither a column of `object` nor the key of a many_to_many relation.
     pub fn numbered(&self, registry: &Registry, object: &Object) -> Result<Fields> {
         let numbers = Numbers::of(registry, object);
-        let number = |name: &str| numbers.of_fields(object).find(|(known, _)| *known == name).map(|(_, number)| number.to_owned());
+        let number =
+            |name: &str| numbers.of_fields(object).find(|(known, _)| *known == name).map(|(_, number)| number.to_owned());
         let numbered = |list: &FieldList| {
             list.renamed(number).map_err(|name| {
                 let message = format!("`{}` has neither a field nor a many_to_many relation {name:?}.", object.name());

@@ -585,7 +585,7 @@ on_both_engines! {
         role(&admin, "half", json!([{ "resource": "lead", "actions": ["create", "update"], "fields": { "write": ["name"] } }])).await;
         role(&admin, "remover", json!([
             { "resource": "lead", "actions": ["delete"], "fields": { "read": ["name"] } },
-            { "resource": "visit", "actions": ["read"] },
+            { "resource": "visit", "actions": ["read"], "fields": { "read": ["at"] } },
             data(),
         ])).await;
         let (writer, _) = user(&admin, "writer", Some("writer")).await;
