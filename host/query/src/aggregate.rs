@@ -29,7 +29,7 @@ impl Function {
             .iter()
             .find(|function| function.name() == text)
             .copied()
-            .ok_or_else(|| Error::invalid_request(format!("`fn` has to be {}, not {text:?}.", enumerated(Function::names(), "or"))))
+            .ok_or_else(|| Error::invalid_request(format!("`fn` takes {}, not {text:?}.", enumerated(Function::names(), "or"))))
     }
 
     /// The names of all functions.

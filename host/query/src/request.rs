@@ -406,7 +406,7 @@ fn count_is_left_out(value: &str) -> Result<bool> {
     match value {
         "none" => Ok(true),
         "exact" => Ok(false),
-        _ => Err(Error::invalid_request(format!("`count` has to be `exact` or `none`, not {value:?}."))),
+        _ => Err(Error::invalid_request(format!("`count` takes `exact` or `none`, not {value:?}."))),
     }
 }
 

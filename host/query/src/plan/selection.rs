@@ -289,7 +289,7 @@ fn one_value(column: &Column, value: &FilterValue) -> Result<Value> {
 
 fn element(column: &Column, value: Value) -> Result<Value> {
     match value {
-        Value::TextList(_) => Err(invalid(column, format!("`{}` is a list. Compare it with one element, not with a list.", column.name))),
+        Value::TextList(_) => Err(invalid(column, format!("`{}` is a list. Compare it with one element.", column.name))),
         value => Ok(value),
     }
 }
