@@ -1930,7 +1930,7 @@ export interface components {
             /** Format: date-time */
             occurredAt: string;
         };
-        /** @description Which events a consumer group gets, and what handles them. */
+        /** @description The events that a consumer group gets, and their handler. */
         SvcSubscription: {
             /** @description Topic pattern. */
             event: string;
