@@ -190,7 +190,7 @@ impl Caller {
     /// The access to the rows of an object.
     ///
     /// # Errors
-    /// Those of [`Caller::access`].
+    /// The errors of [`Caller::access`].
     pub(crate) fn access_to(&self, ground: &Ground<'_>, object: &str, action: Action) -> Result<Access> {
         let decision = self.decide(object, action).ok_or_else(|| self.denied(object, action))?;
         let known = ground.registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
@@ -271,7 +271,7 @@ impl Caller {
     /// names the related object only to callers who may know of it.
     ///
     /// # Errors
-    /// Those of [`Caller::access`].
+    /// The errors of [`Caller::access`].
     pub(crate) fn access_by(&self, ground: &Ground<'_>, relation: &Relation, parameter: &str) -> Result<Access> {
         self.access_to(ground, &relation.related, Action::Read).map_err(|error| match error.code {
             Code::Forbidden if !self.knows(&relation.related) => {

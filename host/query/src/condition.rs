@@ -1,4 +1,4 @@
-//! Conditions: one tree for what a caller asks of rows, with one meaning in SQL and in memory.
+//! Conditions on rows: one tree, with the same meaning in SQL and in memory.
 //!
 //! **Grammar.** A condition is a JSON object. Its members are ANDed:
 //!
@@ -10,7 +10,7 @@
 //! { "tasks": { "some": c, "none": c, "every": c } } to-many relations, by their relation keys
 //! ```
 //!
-//! **Meaning.** Each test is true or false, also where a value is null ([`Condition::holds`] says how), so `_not` is the exact
+//! **Meaning.** Each test is true or false, even if a value is null (see [`Condition::holds`]), so `_not` is the exact
 //! complement. If the row of a to-one relation is absent or hidden from the caller, its cells are all null, and its relations
 //! lead to no rows. Over no rows, `some` is false, `none` and `every` are true. `{}` and `_and: []` are true, `_or: []` and `in:
 //! []` are false.
@@ -47,7 +47,7 @@ pub const LEVELS_MAX: usize = 8;
 /// Most JSON objects of one condition, including those of operators and quantifiers. Empty objects contain no tests, so the bound
 /// on tests does not bound them.
 pub const OBJECTS_MAX: usize = 1000;
-/// Most relation keys of one condition, wherever they stand.
+/// Most relation keys of one condition, at all depths together.
 pub const STEPS_MAX: usize = 10;
 /// Most tests of the condition of a grant.
 pub const POLICY_LEAVES_MAX: usize = 30;
@@ -75,10 +75,10 @@ pub enum Condition {
     Related(Box<Related>),
 }
 
-/// Which of the related rows have to meet the condition.
+/// The related rows that have to meet the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
-    /// The row of a to-one relation. If there is none, a row of nulls.
+    /// The row of a to-one relation. If the row is absent, a row of nulls.
     One,
     /// At least one row of a to-many relation.
     Some,

@@ -1,4 +1,4 @@
-//! What differs between the two engines in the SQL of data operations.
+//! The differences between the two engines in the SQL of data operations.
 
 mod postgres;
 mod sqlite;

@@ -8,7 +8,7 @@ use crate::access::{Access, Scope};
 use crate::limits::{EXPAND_KEYS_MAX, EXPAND_LEVELS_MAX, EXPAND_PATHS_MAX};
 use crate::plan::column_index;
 
-/// Most unknown keys that a request is told of.
+/// Most unknown keys that are reported for one request.
 const UNKNOWN_MAX: usize = 50;
 
 /// A relation key whose records are requested, with the keys below it.

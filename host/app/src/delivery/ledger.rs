@@ -26,8 +26,8 @@ use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
 pub const ATTEMPTS_MAX: i64 = 5;
 /// The longest pause between two attempts, as a multiple of the base pause.
 const BACKOFF_CAP: i64 = 60;
-/// How often the server may end during one delivery before the delivery is given up. The first two times it runs beside others. After
-/// that, it runs as often as there are attempts, without another suspect beside it.
+/// How often the server may end during one delivery before the delivery is given up. Two times the delivery still runs together
+/// with others. After that, it runs as often as there are attempts, but never together with another suspect.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// Bytes of payloads claimed at once. The first event is claimed even if it is larger.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
@@ -377,7 +377,7 @@ impl App {
             .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, JUDGED_MAX, 0).await?) }))
             .await?;
         let mut shown: Vec<DeliveryAnswer> = Vec::new();
-        // The entries of an event stand together.
+        // The entries of one event follow each other.
         let mut judged: Option<(String, bool)> = None;
         for row in rows {
             let is_shown = match judged.take().filter(|(event_id, _)| *event_id == row.event_id) {

@@ -25,7 +25,7 @@ impl WriteContext {
     /// order.
     ///
     /// # Errors
-    /// Those of [`WriteContext::hold`].
+    /// The errors of [`WriteContext::hold`].
     pub(crate) async fn hold_with(
         &mut self,
         connection: &mut Connection,
@@ -51,7 +51,8 @@ impl WriteContext {
     /// Notes that rows are about to be changed.
     ///
     /// # Errors
-    /// `forbidden` with `field` if a field may not be written or read in one of them; those of the statements that look at the rows.
+    /// `forbidden` with `field` if a field may not be written or read in one of them; the errors of the statements that read the
+    /// rows.
     pub(crate) async fn changes(
         &mut self,
         connection: &mut Connection,

@@ -171,8 +171,8 @@ impl App {
     /// Begins an export: the rows of a list, with its permission and its row policy, from one snapshot.
     ///
     /// # Errors
-    /// Those of the list; `rate_limited` if the caller has the maximum of exports of one caller, `unavailable` if the server has
-    /// the maximum of all.
+    /// The errors of the list; `rate_limited` if the caller has the maximum of exports of one caller, `unavailable` if the server
+    /// has the maximum of all.
     pub async fn export(
         self: &Arc<Self>,
         caller: &Caller,

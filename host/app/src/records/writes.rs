@@ -247,8 +247,8 @@ impl App {
     /// order.
     ///
     /// # Errors
-    /// Those of [`App::find_chosen`]; `foreign_key_violation` if one is still referenced; `answer_too_large` if the records are
-    /// too large, together with the records that are deleted or changed with them. After an error, no record is deleted.
+    /// The errors of [`App::find_chosen`]; `foreign_key_violation` if one is still referenced; `answer_too_large` if the records
+    /// are too large, together with the records that are deleted or changed with them. After an error, no record is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
@@ -273,8 +273,8 @@ impl App {
     /// the caller's order.
     ///
     /// # Errors
-    /// Those of [`App::find_chosen`]; `answer_too_large` if the records are too large together; otherwise the error of the change
-    /// of one of them. After an error, no record is changed.
+    /// The errors of [`App::find_chosen`]; `answer_too_large` if the records are too large together; otherwise the error of the
+    /// change of one of them. After an error, no record is changed.
     pub async fn update_many(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;

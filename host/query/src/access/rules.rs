@@ -241,8 +241,8 @@ impl Access {
         self.checks.as_ref()
     }
 
-    /// The only actor whose entries the decision reaches; `None` if it reaches those of every actor. For resources that know no
-    /// conditions.
+    /// The only actor whose entries the decision reaches; `None` if it reaches those of every actor. For resources to which
+    /// conditions do not apply.
     pub fn only(&self) -> Option<&str> {
         match &self.scope {
             Scope::All => None,
@@ -617,8 +617,8 @@ impl Decision {
         }
     }
 
-    /// The access to a resource that knows no conditions and no fields. A rule with a condition or a list of fields gives nothing
-    /// there.
+    /// The access to a resource to which conditions and lists of fields do not apply. A rule with a condition or a list of fields
+    /// gives nothing there.
     pub fn plain(self) -> Option<Access> {
         let rules = match self {
             Decision::Rows(scope) => return Some(Access::new(scope, None)),

@@ -36,7 +36,7 @@ impl Condition {
     /// its values. All other tests of a null value are false.
     ///
     /// # Errors
-    /// Those of [`RelatedRows::rows`].
+    /// The errors of [`RelatedRows::rows`].
     pub fn holds<R: RelatedRows>(&self, row: &[Value], related: &mut R) -> Result<bool> {
         Ok(match self {
             Condition::Test(predicate) => meets(&predicate.test, row.get(predicate.column).unwrap_or(&Value::Null)),

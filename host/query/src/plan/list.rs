@@ -30,7 +30,7 @@ pub struct ListPlan {
 
 impl ListPlan {
     /// # Errors
-    /// Those of [`Selection::new`]; `unknown_field` and `invalid_request` for the sort keys and the projection.
+    /// The errors of [`Selection::new`]; `unknown_field` and `invalid_request` for the sort keys and the projection.
     pub fn new(
         object: &Arc<Object>,
         access: &Access,

@@ -157,7 +157,7 @@ impl Selection {
     /// The rows of a write.
     ///
     /// # Errors
-    /// Those of [`Selection::new`]; `invalid_request` for a condition that every record meets, or that tests nothing.
+    /// The errors of [`Selection::new`]; `invalid_request` for a condition that every record meets, or that tests nothing.
     pub fn to_write(object: &Object, access: &Access, wheres: &[Where], reading: &Reading<'_>) -> Result<Selection> {
         let (selection, tests) = Selection::counted(object, access, None, &[], wheres, reading)?;
         match (tests, selection.conditions.is_empty()) {
@@ -201,7 +201,7 @@ impl Selection {
         self.scope == Scope::All && self.search.is_none() && self.conditions.is_empty()
     }
 
-    /// The objects whose rows it looks at beside its own.
+    /// The other objects whose rows it looks at.
     pub fn related_objects(&self) -> Vec<Arc<Object>> {
         let mut objects = Vec::new();
         self.scope.objects_into(&mut objects);

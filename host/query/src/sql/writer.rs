@@ -427,7 +427,7 @@ impl Writer {
                 let operator = match comparison {
                     Comparison::Greater | Comparison::GreaterOrEqual => ">",
                     Comparison::Less | Comparison::LessOrEqual => "<=",
-                    // No value is equal to one that the column cannot hold.
+                    // No value of the column is equal to a value that the column cannot have.
                     Comparison::NotEqual => return "1 = 1".to_owned(),
                     Comparison::Equal => return "1 = 0".to_owned(),
                 };

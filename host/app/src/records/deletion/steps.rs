@@ -97,7 +97,7 @@ const ALONG_AT_ONCE: usize = 64;
 /// Takes steps until a record is deleted or, if it stays, until nothing refers to it. Returns whether it existed.
 ///
 /// # Errors
-/// Those of a step; `answer_too_large` if a single record is too large.
+/// The errors of a step; `answer_too_large` if a single record is too large.
 pub(crate) async fn in_steps<F>(keeps_record: bool, step: impl Fn(StepSize) -> F) -> Result<bool>
 where
     F: Future<Output = Result<Step>>,
