@@ -1930,7 +1930,7 @@ export interface components {
             /** Format: date-time */
             occurredAt: string;
         };
-        /** @description Which events a consumer group gets, and what handles them. */
+        /** @description The events that a consumer group gets, and their handler. */
         SvcSubscription: {
             /** @description Topic pattern. */
             event: string;
@@ -2013,7 +2013,7 @@ export interface components {
                     except: string[];
                 }) | null;
             } | null;
-            /** @description True in answers if a condition names what is no longer there. The grant then gives nothing. */
+            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. The grant then gives nothing. */
             readonly broken?: boolean;
         };
         /** @description A user, as administrators see one. */

@@ -1,4 +1,4 @@
-//! Who calls, and what they may do: credentials and keys, roles, quotas, and whether all that is still so later.
+//! The callers and their rights: credentials and keys, roles, quotas, and checks whether these are still valid later.
 
 pub(crate) mod identity;
 pub(crate) mod makers;

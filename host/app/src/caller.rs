@@ -1,4 +1,4 @@
-//! Who calls an operation, and what they may do.
+//! The caller of an operation, and their rights.
 
 pub(crate) mod client;
 pub(crate) mod identity;
@@ -19,7 +19,7 @@ use blockbase_store::UserRow;
 use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
 use crate::caller::judged::{Held, Judged};
 
-/// What a request presented. Surfaces only take it out of their headers.
+/// The credentials that a request presented. Surfaces only take them out of their headers.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     /// The value of `Authorization: Bearer`.
@@ -28,17 +28,18 @@ pub struct Credentials {
     pub api_key: Option<String>,
     /// The `Cookie` header.
     pub cookies: Option<String>,
-    /// Where the surface learns that the session was extended.
+    /// Tells the surface that the session was extended.
     pub renewal: RenewalSlot,
-    /// Where the surface learns who the caller is, for its log.
+    /// Tells the surface who the caller is, for its log.
     pub principal: PrincipalSlot,
-    /// The role that the caller wants to look at the service as: its id or its name.
+    /// The id of the role as which the caller wants to view the service.
     pub view_as: Option<String>,
-    /// Where the request comes from, as far as its surface knows: guests and callers without a credential share by it.
+    /// The address from which the request comes, if its surface knows it. Guests and callers without a credential share a quota
+    /// by address.
     pub address: Option<IpAddr>,
 }
 
-/// What the variables of conditions stand for if this user calls, by a key or without one. The moment is left open.
+/// The values of variables in conditions if this user calls, with or without a key. `now` is set later.
 pub(crate) fn variables_of(user: &UserRow, roles: Vec<String>, key_id: Option<String>) -> Variables {
     Variables {
         user_id: Some(user.id.clone()),
@@ -54,21 +55,21 @@ pub(crate) fn variables_of(user: &UserRow, roles: Vec<String>, key_id: Option<St
 pub struct Caller {
     pub principal: Principal,
     pub authority: Authority,
-    /// How many handlers' writes led to this call.
+    /// The number of handlers whose writes led to this call.
     pub depth: i64,
     pub(crate) quota_owner: QuotaOwner,
-    /// Bytes that lists may still bring in the request, where several of them make one answer.
+    /// Bytes that further lists of the request may have, if several lists make one answer.
     pub(crate) answer_left: Option<Arc<AtomicUsize>>,
-    /// What the authority was judged by, so that it can be judged again.
+    /// The data by which the authority was checked, so that it can be checked again.
     pub(crate) judged: Judged,
 }
 
-/// Where a caller's rights come from.
+/// The source of a caller's rights.
 #[derive(Clone)]
 pub enum Authority {
     /// Roles.
     Own(Arc<Permissions>),
-    /// A block's consented permissions. Those "as caller" apply only if the invoking caller holds them too.
+    /// A block's consented permissions. Those "as caller" apply only if the invoking caller has them too.
     Block { plain: Arc<Permissions>, as_caller: Arc<Permissions>, caller: Arc<Permissions> },
 }
 
@@ -90,7 +91,7 @@ impl Caller {
         Caller { authority: Authority::Own(Arc::clone(&public.rights)), judged: Judged::as_everybody(public), ..Caller::system() }
     }
 
-    /// Nobody, who may do nothing.
+    /// A caller who may do nothing.
     pub(crate) fn nobody() -> Caller {
         Caller { authority: Authority::Own(Arc::new(Permissions::new(Vec::new(), None))), ..Caller::system() }
     }
@@ -117,7 +118,7 @@ impl Caller {
         &self.quota_owner
     }
 
-    /// The identity that a credential showed, or that a thing's maker has.
+    /// The identity of the credential, or of a thing's maker.
     pub(crate) fn identity(&self) -> Option<&Arc<Identity>> {
         self.judged.identity.as_ref()
     }
@@ -143,7 +144,7 @@ impl Caller {
         self.principal.actor().and_then(Actor::id)
     }
 
-    /// What the variables of a condition stand for. A key has its user's, and its own role alone.
+    /// The values of variables in a condition. A key has the values of its user, but only its own role.
     pub(crate) fn variables(&self, now: i64) -> Variables {
         let actor = self.principal.actor();
         let user_id = actor.and_then(|actor| actor.user_id.clone());
@@ -176,8 +177,8 @@ impl Caller {
         }
     }
 
-    /// The decision on a resource of the platform or of a block, whose existence is no secret here, and the things that it reaches.
-    /// Conditions have no meaning there.
+    /// The access to a resource of the platform or of a block, and the entries that it reaches. The existence of the resource is
+    /// not secret here. Conditions have no effect on it.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
@@ -186,22 +187,23 @@ impl Caller {
         self.decide(resource, action).and_then(Decision::plain).ok_or_else(|| self.denied(resource, action))
     }
 
-    /// The decision on the rows of an object.
+    /// The access to the rows of an object.
     ///
     /// # Errors
-    /// Those of [`Caller::access`].
+    /// The errors of [`Caller::access`].
     pub(crate) fn access_to(&self, ground: &Ground<'_>, object: &str, action: Action) -> Result<Access> {
         let decision = self.decide(object, action).ok_or_else(|| self.denied(object, action))?;
         let known = ground.registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
         Ok(self.on(decision, ground, known, action))
     }
 
-    /// What the caller knows of the objects whose fields they may not all read.
+    /// What the caller knows of the objects of which they may not read every field.
     pub(crate) fn known_objects(&self, ground: &Ground<'_>) -> Arc<KnownObjects> {
         self.known_by(ground, Action::Read)
     }
 
-    /// The fields that the caller may name in a new record, or in a change, of objects whose fields they may not all name.
+    /// The fields that the caller may name in a new record or in a change. It lists only objects of which they may not name every
+    /// field.
     pub(crate) fn writable_objects(&self, ground: &Ground<'_>, action: Action) -> Arc<KnownObjects> {
         self.known_by(ground, action)
     }
@@ -233,8 +235,8 @@ impl Caller {
         [Action::Read, Action::Create, Action::Update].into_iter().any(lists)
     }
 
-    /// What the caller knows of an object by `action`. Descriptions also show what the caller may not do. There they show the fields
-    /// that another action tells.
+    /// What the caller knows of an object by `action`. Descriptions also show actions that the caller may not do. For these they
+    /// show the fields that the caller knows by another action.
     fn known_of(&self, ground: &Ground<'_>, object: &Object, action: Action) -> Option<Known> {
         let mut actions = [action, Action::Read, Action::Create, Action::Update].into_iter();
         let decided = actions.find_map(|action| Some((action, self.decide(object.name(), action)?)));
@@ -245,7 +247,7 @@ impl Caller {
         }
     }
 
-    /// Objects of which a grant lists only some fields.
+    /// Objects with a grant that lists only some of their fields.
     fn resources_with_fields(&self) -> BTreeSet<&str> {
         match &self.authority {
             Authority::Own(permissions) => permissions.resources_with_fields(),
@@ -255,7 +257,7 @@ impl Caller {
         }
     }
 
-    /// Whether grants list fields of some object, so that the caller may know less of it than it has.
+    /// Whether a grant lists only some fields of an object, so that the caller may not know all of its fields.
     pub fn has_fields(&self) -> bool {
         !self.resources_with_fields().is_empty()
     }
@@ -265,21 +267,21 @@ impl Caller {
         self.decide(object, Action::Read)
     }
 
-    /// The decision to read what a relation leads to, which the caller named by its key in this parameter. A refusal names the related
-    /// object only to those who may know of it.
+    /// The access to the records that a relation leads to. The caller named the relation by its key in this parameter. A refusal
+    /// names the related object only to callers who may know of it.
     ///
     /// # Errors
-    /// Those of [`Caller::access`].
+    /// The errors of [`Caller::access`].
     pub(crate) fn access_by(&self, ground: &Ground<'_>, relation: &Relation, parameter: &str) -> Result<Access> {
         self.access_to(ground, &relation.related, Action::Read).map_err(|error| match error.code {
             Code::Forbidden if !self.knows(&relation.related) => {
-                Error::new(Code::Forbidden, format!("You may not read what `{}` of `{parameter}` brings.", relation.key))
+                Error::new(Code::Forbidden, format!("You may not read the records of `{}` in `{parameter}`.", relation.key))
             }
             _ => error,
         })
     }
 
-    /// Demands a right on a resource without rows. A grant for own rows has no effect there.
+    /// Requires a right on a resource without rows. A grant for own rows has no effect there.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
@@ -303,27 +305,28 @@ impl Caller {
         self.rights().named_resources().map(str::to_owned).collect()
     }
 
-    /// Whether the caller has a right on some rows at least.
+    /// Whether the caller has a right on at least some rows.
     pub fn may(&self, resource: impl AsRef<str>, action: Action) -> bool {
         self.decide(resource.as_ref(), action).is_some()
     }
 
-    /// Whether the caller may know of an object: those who may read `objects` know every one, others those that they have a right to.
+    /// Whether the caller may know of an object. Callers who may read `objects` know every object. Others know the objects on
+    /// which they have a right.
     pub(crate) fn knows(&self, object: &str) -> bool {
         let holds_any =
             || [Action::Read, Action::Create, Action::Update, Action::Delete].into_iter().any(|action| self.may(object, action));
         self.holds(Resource::Objects, Action::Read) || holds_any()
     }
 
-    /// Demands that the caller holds every right of `grants`: nobody gives more than they hold.
+    /// Requires that the caller has every right of `grants`. Nobody may give more rights than they have.
     ///
     /// # Errors
-    /// `forbidden`, naming the first that they do not hold.
+    /// `forbidden`, which names the first grant that they do not have.
     pub(crate) fn covers(&self, grants: &[Grant]) -> Result<()> {
         let held = self.rights();
         match grants.iter().find(|grant| !held.covers(grant)) {
             None => Ok(()),
-            // Which rights a role has is for those who may read roles.
+            // Only callers who may read roles may know the rights of a role.
             Some(grant) if self.holds(Resource::Roles, Action::Read) => {
                 let actions: Vec<&str> = grant.actions.iter().map(|action| action.name()).collect();
                 let message = format!("You cannot give what you do not hold: {} on `{}`.", actions.join(", "), grant.resource);
@@ -342,7 +345,7 @@ impl Caller {
             (Authority::Block { as_caller, .. }, true) if as_caller.decide(resource, action).is_some() => needs(),
             (Authority::Block { as_caller, .. }, false) if as_caller.decide(resource, action).is_some() => Error::new(
                 Code::Forbidden,
-                format!("The block may {} `{resource}` as its caller alone, who has no permission to.", action.name()),
+                format!("The block may {} `{resource}` only if its caller may, and this caller may not.", action.name()),
             ),
             (Authority::Block { plain, as_caller, .. }, _)
                 if [plain, as_caller].iter().any(|held| held.is_cut(resource, action)) =>
@@ -350,7 +353,7 @@ impl Caller {
                 Error::new(
                     Code::Forbidden,
                     format!(
-                        "The block may not {} `{resource}` any more: whoever consented to that does not hold it now. Somebody who does \
+                        "The block may no longer {} `{resource}`: its maker has lost this permission. Somebody who has it \
                          can adopt the block.",
                         action.name()
                     ),
@@ -363,8 +366,8 @@ impl Caller {
         }
     }
 
-    /// The object and the decision on it. For a read, the object has the fields that the caller knows. A missing permission answers the same whether the object exists or not, except to
-    /// callers who may read `objects`.
+    /// The object and the access to it. For a read, the object has the fields that the caller knows. Without the permission, the
+    /// error is the same whether the object exists or not, except for callers who may read `objects`.
     pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
         let (object, decision) = self.admit_to(ground.registry, name, action)?;
         let access = self.on(decision, ground, &object, action);
@@ -372,7 +375,7 @@ impl Caller {
         Ok((object, access))
     }
 
-    /// What a decision means for the rows of an object.
+    /// The access that a decision gives to the rows of an object.
     fn on(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
         match &self.authority {
             Authority::Own(permissions) => permissions.decided_on(decision, ground, object, action),
@@ -380,7 +383,7 @@ impl Caller {
         }
     }
 
-    /// The same before conditions are looked at.
+    /// The object and the decision on it, before conditions are looked at.
     pub(crate) fn admit_to(&self, registry: &Registry, name: &str, action: Action) -> Result<(Arc<Object>, Decision)> {
         let object = registry.object(name);
         match (object, self.decide(name, action)) {

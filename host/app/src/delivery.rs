@@ -1,4 +1,4 @@
-//! How events reach their receivers: subscriptions, webhooks, the live feed and streams.
+//! Delivery of events to their receivers: subscriptions, webhooks, the live feed and streams.
 
 pub(crate) mod delivery_check;
 pub(crate) mod feed;

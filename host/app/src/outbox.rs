@@ -1,4 +1,5 @@
-//! The outbox, for the background work: events that any instance committed, hints between instances, and the folding of counts.
+//! Operations on the outbox for the background work: committed events of all instances, hints between instances, and folding of
+//! counts.
 
 pub(crate) mod checks;
 pub(crate) mod platform_event;

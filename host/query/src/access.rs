@@ -33,7 +33,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// All of them, in the order of the documentation.
+    /// All actions, in the order of the documentation.
     pub const ALL: [Action; 5] = [Action::Create, Action::Read, Action::Update, Action::Delete, Action::Manage];
 
     pub fn name(self) -> &'static str {
@@ -52,7 +52,8 @@ impl Action {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum RowPolicy {
-    // Rows that the caller created. (A sentence of one value alone would make the schema a choice of schemas.)
+    // Rows that the caller created. This is no doc comment: with a description on its only variant, the JSON schema would become
+    // a choice of schemas.
     Own,
 }
 
@@ -82,7 +83,8 @@ pub struct Grant {
     /// The fields that can be read and written in these rows. By default they are all fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Fields>,
-    /// True in answers if a condition names what is no longer there. The grant then gives nothing.
+    /// True in answers if a condition or a list of fields names a field or relation that no longer exists. The grant then gives
+    /// nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
     pub broken: bool,
@@ -99,16 +101,16 @@ impl Grant {
         self.rows.is_some() || self.check.is_some() || self.fields.is_some()
     }
 
-    /// What a giver has to hold if somebody else will use the grant. `own` and conditions that depend on the caller mean other rows for
-    /// somebody else, so the giver has to hold the grant without them.
+    /// The grant that a giver needs so that somebody else may use this one. `own` and conditions that depend on the caller mean
+    /// other rows for another user, so the giver needs the grant without them.
     pub fn for_all(self) -> Grant {
         let rows = self.rows.filter(|rows| !rows.names_caller());
-        // Without its check, the grant may leave anything.
+        // The giver needs the grant without its check: `{}` accepts every row that a write leaves.
         let check = self.check.map(|check| if check.names_caller() { Clause::new("{}") } else { check });
         Grant { row_policy: None, rows, check, ..self }
     }
 
-    /// Rows that it reaches, and what it leaves.
+    /// The conditions on the rows that the grant reaches, and the conditions on these rows after a write.
     fn parts(&self) -> (Vec<Part>, Vec<Part>) {
         let of_clause = |clause: &Clause| Part::Clause(Arc::new(Policy::of(clause.clone())));
         let rows: Vec<Part> =
@@ -130,7 +132,7 @@ struct Actions(u8);
 impl Actions {
     fn insert(&mut self, action: Action) {
         self.0 |= match action {
-            // It stands for all of them.
+            // `manage` includes all actions.
             Action::Manage => u8::MAX,
             one => 1_u8 << one as u8,
         };
@@ -145,7 +147,7 @@ impl Actions {
     }
 }
 
-/// What all grants on one resource give together.
+/// The rights that all grants on one resource give together.
 #[derive(Debug, Default, PartialEq)]
 struct Rights {
     /// Actions on every row.
@@ -156,7 +158,7 @@ struct Rights {
     conditional: Vec<Conditional>,
 }
 
-/// What a grant with a condition gives.
+/// The rights of a grant that has a condition or lists fields.
 #[derive(Debug, PartialEq)]
 struct Conditional {
     actions: Actions,
@@ -171,14 +173,14 @@ impl Conditional {
     }
 }
 
-/// Grants by their resource, each right once: a decision is a look-up, whatever the number of grants.
+/// Grants by resource, each right once. A decision is a look-up, regardless of the number of grants.
 #[derive(Debug, Default, PartialEq)]
 struct Grants {
-    /// Of the resource `*`.
+    /// Rights on the resource `*`.
     everywhere: Rights,
-    /// Of the other resources.
+    /// Rights on the other resources, by name.
     named: BTreeMap<String, Rights>,
-    /// Resources of which a grant lists only some fields.
+    /// Resources with a grant that lists only some of their fields.
     with_fields: BTreeSet<String>,
 }
 
@@ -218,15 +220,15 @@ impl Grants {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permissions {
     grants: Arc<Grants>,
-    /// What the variables of conditions stand for.
+    /// The values of variables in conditions.
     subject: Arc<Variables>,
-    /// Whose rows `own` means.
+    /// The id of the caller whose rows `own` means.
     owner: Option<String>,
     /// Enforcement is off, or the service itself acts.
     unrestricted: bool,
-    /// What somebody else has to hold as well: whoever made the key that these rights come from.
+    /// Further rights that have to allow an action too, for example those of the maker of the key that these rights come from.
     limit: Option<Arc<Permissions>>,
-    /// What the conditions of the grants came to.
+    /// The compiled conditions of the grants.
     compiled: Arc<Compiled>,
 }
 
@@ -235,7 +237,7 @@ impl Permissions {
         Permissions::of_subject(grants, Variables { user_id: actor_id, ..Variables::default() })
     }
 
-    /// The rights of a caller of whom more than the id is known.
+    /// The rights of a caller whose other variables are known too, not only the id.
     pub fn of_subject(grants: Vec<Grant>, subject: Variables) -> Permissions {
         Permissions {
             grants: Arc::new(Grants::of(grants)),
@@ -259,7 +261,7 @@ impl Permissions {
         }
     }
 
-    /// The same rights with `own` and the variables of conditions meaning another caller.
+    /// The same rights for another caller: `own` and the variables of conditions mean `subject`.
     pub fn with_subject(mut self, subject: Variables) -> Permissions {
         self.owner = subject.user_id.clone();
         self.subject = Arc::new(subject);
@@ -267,19 +269,19 @@ impl Permissions {
         self
     }
 
-    /// The same rights with `own` meaning the rows of another caller. Variables of conditions keep their values.
+    /// The same rights, with `own` for the rows of another caller. Variables of conditions keep their values.
     pub fn with_owner(mut self, owner: Option<String>) -> Permissions {
         self.owner = owner;
         self.compiled = Arc::default();
         self
     }
 
-    /// Whose rights these are.
+    /// The caller who has these rights.
     pub fn subject(&self) -> &Variables {
         &self.subject
     }
 
-    /// The same rights, cut to those that `limit` holds as well.
+    /// The same rights, limited to those that `limit` has too.
     pub fn limited_to(mut self, limit: Arc<Permissions>) -> Permissions {
         self.limit = Some(limit);
         self.compiled = Arc::default();
@@ -291,8 +293,9 @@ impl Permissions {
         self.unrestricted && self.limit.is_none()
     }
 
-    /// Whether and to which rows `action` on `resource` is allowed. Deny by default; grants add up, and one without a row
-    /// policy beats one with it. Where there is a limit, the answer is what both sides allow.
+    /// Decides whether `action` on `resource` is allowed, and on which rows. `None` denies it, which is the default. Grants add
+    /// up, and a grant without a row policy includes one with a row policy. If there is a limit, the decision is what both sides
+    /// allow.
     pub fn decide(&self, resource: &str, action: Action) -> Option<Decision> {
         let own = self.decide_by_grants(resource, action)?;
         let Some(limit) = &self.limit else { return Some(own) };
@@ -300,14 +303,15 @@ impl Permissions {
         match &shared {
             // One side allows the rows of one actor, the other those of another actor. No row is in both.
             Decision::Rows(Scope::Nothing) if own != Decision::Rows(Scope::Nothing) => None,
-            // A new row belongs to the actor here. The limit's grant for own rows covers rows of somebody else.
+            // A new row belongs to the actor of these rights, but the limit's grant for own rows covers only the rows of another
+            // actor.
             Decision::Rows(Scope::Own(owner)) if action == Action::Create && self.owner.as_ref() != Some(owner) => None,
             _ => Some(shared),
         }
     }
 
-    /// Whether the conditions of these grants mean the same with the values that variables have in `other`: rights of the same
-    /// caller, read later. Variables that no condition names do not matter.
+    /// Whether the conditions of these grants mean the same with the values that variables have in `other`, which are rights of
+    /// the same caller that were read later. Variables that no condition names do not matter.
     pub fn mean_the_same_for(&self, other: &Permissions) -> bool {
         let names = |variable: &str| {
             let rights = std::iter::once(&self.grants.everywhere).chain(self.grants.named.values());
@@ -318,22 +322,24 @@ impl Permissions {
         means_the_same
             && match (&self.limit, &other.limit) {
                 (Some(limit), Some(other)) => limit.mean_the_same_for(other),
-                // Whether a limit came or went is a question of rights.
+                // If only one side has a limit, the rights differ, which is not compared here.
                 _ => true,
             }
     }
 
-    /// What a decision of these rights means for the rows of an object. Conditions are read once for each version of the schema.
+    /// The access that a decision of these rights gives to the rows of an object. Conditions are compiled once for each version
+    /// of the schema, unless they depend on the time of the call.
     pub fn decided_on(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
         self.compiled.access(decision, ground, object, action)
     }
 
-    /// What these rights know of objects whose fields they do not all list, as `make` finds it once for each version of the schema.
+    /// What a caller with these rights knows of objects of which the rights list only some fields. `make` computes it once for
+    /// each version of the schema.
     pub fn known_once(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
         self.compiled.known(version, action, make)
     }
 
-    /// Whether the grants alone would allow what the limit takes away.
+    /// Whether the grants alone allow the action, but the limit does not.
     pub fn is_cut(&self, resource: &str, action: Action) -> bool {
         self.decide_by_grants(resource, action).is_some() && self.decide(resource, action).is_none()
     }
@@ -368,7 +374,7 @@ impl Permissions {
         })
     }
 
-    /// The resources of which a grant lists only some fields, here or in a limit.
+    /// The resources with a grant, here or in a limit, that lists only some of their fields.
     pub fn resources_with_fields(&self) -> BTreeSet<&str> {
         let mut resources = BTreeSet::new();
         let mut side = Some(self);
@@ -379,12 +385,12 @@ impl Permissions {
         resources
     }
 
-    /// The resources that grants name, `*` aside: each once.
+    /// The resources that grants name, each once and without `*`.
     pub fn named_resources(&self) -> impl Iterator<Item = &str> {
         self.grants.named.keys().map(String::as_str)
     }
 
-    /// `*`, and the resources that grants name here or in a limit. Rights are the same on every resource beside these.
+    /// `*`, and the resources that grants name here or in a limit. Rights are the same on all other resources.
     fn resources_that_differ(&self) -> BTreeSet<&str> {
         let mut resources = BTreeSet::from(["*"]);
         let mut side = Some(self);
@@ -395,9 +401,9 @@ impl Permissions {
         resources
     }
 
-    /// All rights as grants, by resource. The grants of a named resource have the rights of `*` in them, so that a reader looks
-    /// for the resource, and for `*` only where it is not named. Actions on every row come before those on own rows, and those on rows
-    /// that meet a condition come last.
+    /// All rights as grants, by resource. The grants of a named resource include the rights of `*`. So a reader looks for the
+    /// resource, and for `*` only if the resource is not named. Actions on every row come first, then actions on own rows, then
+    /// actions on rows that meet a condition.
     pub fn effective(&self) -> Vec<Grant> {
         let mut grants = Vec::new();
         for resource in self.resources_that_differ() {
@@ -433,9 +439,9 @@ impl Permissions {
         grants
     }
 
-    /// Whether every right that `grant` would give is held here: nobody gives more than they hold.
+    /// Whether these rights include every right that `grant` would give. Nobody may give more rights than they have.
     ///
-    /// A held grant covers another one if each conjunct of its conditions is a conjunct of the other's.
+    /// A grant covers another one if each conjunct of its conditions is also a conjunct of the other's.
     pub fn covers(&self, grant: &Grant) -> bool {
         grant.actions.iter().all(|action| self.holds(grant, *action))
     }
@@ -444,7 +450,7 @@ impl Permissions {
         match self.decide(&grant.resource, action) {
             None => false,
             Some(Decision::Rows(Scope::All)) => true,
-            // Whose rows these are makes no difference here: `own` means the rows of whoever uses the grant.
+            // The owner of these rows makes no difference: `own` means the rows of the caller who uses the grant.
             Some(Decision::Rows(_)) if !grant.is_conditional() => grant.row_policy.is_some(),
             Some(decision) => {
                 let (rows, check) = grant.parts();
@@ -454,11 +460,11 @@ impl Permissions {
         }
     }
 
-    /// The first right of `other` that is not held here, as a grant; `None` where all are. Nobody acts on somebody who holds
-    /// more than they do.
+    /// The first right of `other` that these rights lack, as a grant; `None` if they lack none. Nobody may act on a user who has
+    /// more rights.
     ///
-    /// Rights are the same for every resource that no grant names, so the named ones and `*` are all that has to be compared.
-    /// Each of them takes a few look-ups: this runs in the transaction that holds the accounts.
+    /// Rights are the same for every resource that no grant names, so only the named ones and `*` are compared. Each of them
+    /// takes only a few look-ups, because this runs in a transaction that locks the accounts.
     pub fn first_not_held(&self, other: &Permissions) -> Option<Grant> {
         if self.is_unrestricted() {
             return None;

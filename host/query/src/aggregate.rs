@@ -23,13 +23,13 @@ listed! {
 
 impl Function {
     /// # Errors
-    /// `invalid_request` with the names that there are.
+    /// `invalid_request`, which lists the valid names.
     pub fn parse(text: &str) -> Result<Function> {
         Function::ALL
             .iter()
             .find(|function| function.name() == text)
             .copied()
-            .ok_or_else(|| Error::invalid_request(format!("`fn` is {}; it is {text:?}.", enumerated(Function::names(), "or"))))
+            .ok_or_else(|| Error::invalid_request(format!("`fn` takes {}, not {text:?}.", enumerated(Function::names(), "or"))))
     }
 
     /// The names of all functions.
@@ -47,18 +47,18 @@ impl Function {
         }
     }
 
-    /// What it computes, for documents.
+    /// A sentence for documents: what the function computes.
     pub const fn sentence(self) -> &'static str {
         match self {
             Function::Count => "How many records there are; with `field`, how many of them have a value.",
             Function::Sum => "The sum of the field's values.",
-            Function::Avg => "Their mean.",
-            Function::Min => "The least of them.",
-            Function::Max => "The greatest of them.",
+            Function::Avg => "The mean of the field's values.",
+            Function::Min => "The least of the field's values.",
+            Function::Max => "The greatest of the field's values.",
         }
     }
 
-    /// Whether it needs a field, a numeric one.
+    /// Whether it needs a numeric field.
     pub const fn needs_field(self) -> bool {
         match self {
             Function::Count => false,
@@ -78,11 +78,11 @@ pub struct AggregateRequest {
 }
 
 fn missing_function() -> Error {
-    Error::invalid_request(format!("`fn` is missing: {}.", enumerated(Function::names(), "or")))
+    Error::invalid_request(format!("`fn` is missing. Use {}.", enumerated(Function::names(), "or")))
 }
 
 impl AggregateRequest {
-    /// Reads the decoded query parameters of the REST aggregate. Those of sort, page and projection are ignored.
+    /// Reads the decoded query parameters of the REST aggregate. Parameters of sort, page and projection are ignored.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -120,7 +120,7 @@ impl AggregateRequest {
     }
 }
 
-/// An aggregate that the schema has looked at.
+/// An aggregate that was checked against the schema.
 #[derive(Clone, Debug)]
 pub struct AggregatePlan {
     pub object: Arc<Object>,
@@ -158,13 +158,12 @@ impl AggregatePlan {
         Ok(AggregatePlan { object: Arc::clone(object), selection, function, column })
     }
 
-    /// The function's value as JSON, made of what the engines give: how many values there are, and their sum, least or
-    /// greatest as text.
+    /// The function's value as JSON. The engines return the number of values, and their sum, least or greatest value as text.
     ///
     /// Sums are exact until here, whatever the order of the rows, so that both engines give the same bytes.
     ///
     /// # Errors
-    /// `invalid_value` for a sum of doubles that is no double.
+    /// `invalid_value` for a result that is out of the range of a double.
     pub fn value_json(&self, values: i64, text: Option<&str>) -> Result<String> {
         let column = self.column.map(|index| &self.object.columns[index]);
         let divisor = match self.function {
@@ -194,7 +193,7 @@ impl AggregatePlan {
     }
 }
 
-/// Exact digits without zeros at the end of their fraction.
+/// A decimal number without zeros at the end of its fraction.
 fn trimmed(text: &str) -> &str {
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.'),

@@ -1,4 +1,4 @@
-//! Conditions: one tree for what a caller asks of rows, with one meaning in SQL and in memory.
+//! Conditions on rows: one tree, with the same meaning in SQL and in memory.
 //!
 //! **Grammar.** A condition is a JSON object. Its members are ANDed:
 //!
@@ -10,14 +10,14 @@
 //! { "tasks": { "some": c, "none": c, "every": c } } to-many relations, by their relation keys
 //! ```
 //!
-//! **Meaning.** Each test is true or false, also where a value is null ([`Condition::holds`] says how), so `_not` is the exact
-//! complement. Behind a to-one relation whose row is absent or hidden from the caller, every cell is null and every relation
-//! leads nowhere. Over no rows, `some` is false, `none` and `every` are true. `{}` and `_and: []` are true, `_or: []` and
-//! `in: []` are false.
+//! **Meaning.** Each test is true or false, even if a value is null (see [`Condition::holds`]), so `_not` is the exact
+//! complement. If the row of a to-one relation is absent or hidden from the caller, its cells are all null, and its relations
+//! lead to no rows. Over no rows, `some` is false, `none` and `every` are true. `{}` and `_and: []` are true, `_or: []` and `in:
+//! []` are false.
 //!
-//! **Form.** [`read`] checks a condition against the registry and the caller's rights and gives its normal form: `_not` stands
-//! nowhere but at single tests that have no opposite, constants are folded, equal parts stand once, and what is asked of one
-//! related row stands in one place. The filters of a query string are tests of the same tree.
+//! **Form.** [`read`] checks a condition against the registry and the caller's rights and returns its normal form. In that form,
+//! `_not` only applies to single tests that have no opposite, constants are folded, equal parts occur once, and all conditions on
+//! one related row are in one place. The filters of a query string are tests of the same tree.
 //!
 //! **Bounds** (the table in `docs/filter.md` has the same). [`LEAVES_MAX`] tests, [`LEVELS_MAX`] nested objects, [`STEPS_MAX`]
 //! relation keys, [`DEPTH_MAX`] relations inside each other, [`PARTS_MAX`] conditions of one list, and [`OBJECTS_MAX`] objects.
@@ -42,12 +42,12 @@ pub use variables::Variables;
 
 /// Most tests of one condition: one for each field and operator.
 pub const LEAVES_MAX: usize = 100;
-/// Most JSON objects inside each other, the outermost included.
+/// Most nested JSON objects, including the outermost one.
 pub const LEVELS_MAX: usize = 8;
-/// Most JSON objects of one condition, those of operators and of quantifiers included. Empty ones are no tests, so the bound on
-/// tests does not bound them.
+/// Most JSON objects of one condition, including those of operators and quantifiers. Empty objects contain no tests, so the bound
+/// on tests does not bound them.
 pub const OBJECTS_MAX: usize = 1000;
-/// Most relation keys of one condition, wherever they stand.
+/// Most relation keys of one condition, at all depths together.
 pub const STEPS_MAX: usize = 10;
 /// Most tests of the condition of a grant.
 pub const POLICY_LEAVES_MAX: usize = 30;
@@ -55,7 +55,7 @@ pub const POLICY_LEAVES_MAX: usize = 30;
 pub const POLICY_STEPS_MAX: usize = 2;
 /// Most values of the condition of a grant.
 pub const POLICY_VALUES_MAX: usize = 200;
-/// Most relations inside each other.
+/// Most nested relations.
 pub const DEPTH_MAX: usize = 3;
 /// Most conditions of one `_and` or `_or`.
 pub const PARTS_MAX: usize = 100;
@@ -67,18 +67,18 @@ pub enum Condition {
     Test(Predicate),
     /// The complement of a test that has no opposite test.
     Not(Predicate),
-    /// Each of them holds. Without parts it is true.
+    /// All parts are true. Without parts it is true.
     All(Vec<Condition>),
-    /// One of them holds at least. Without parts it is false.
+    /// At least one part is true. Without parts it is false.
     Any(Vec<Condition>),
-    /// What is asked of related rows.
+    /// A condition on related rows.
     Related(Box<Related>),
 }
 
-/// Which of the related rows have to meet the condition.
+/// The related rows that have to meet the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
-    /// The row of a to-one relation. If there is none, a row of nulls.
+    /// The row of a to-one relation. If the row is absent, a row of nulls.
     One,
     /// At least one row of a to-many relation.
     Some,
@@ -86,21 +86,21 @@ pub enum Quantifier {
     None,
 }
 
-/// What is asked of the rows that a relation leads to.
+/// A condition on the rows that a relation leads to.
 #[derive(Clone, Debug)]
 pub struct Related {
     pub key: String,
     pub shape: RelationShape,
     /// The related object.
     pub object: Arc<Object>,
-    /// The related rows that take part.
+    /// The related rows that count. All others are treated as absent.
     pub scope: Scope,
     pub quantifier: Quantifier,
     pub condition: Condition,
 }
 
 impl Related {
-    /// Whether both speak of the same rows.
+    /// Whether both are about the same related rows.
     fn follows(&self, other: &Related) -> bool {
         self.key == other.key && self.object.id == other.object.id && self.scope == other.scope
     }
@@ -124,7 +124,7 @@ impl Condition {
         matches!(self, Condition::Any(parts) if parts.is_empty())
     }
 
-    /// Each of `parts`.
+    /// The conjunction of `parts`.
     pub fn all(parts: Vec<Condition>) -> Condition {
         let mut kept = Vec::with_capacity(parts.len());
         for part in parts {
@@ -139,7 +139,7 @@ impl Condition {
         }
     }
 
-    /// One of `parts` at least.
+    /// The disjunction of `parts`.
     pub fn any(parts: Vec<Condition>) -> Condition {
         let mut kept = Vec::with_capacity(parts.len());
         for part in parts {
@@ -154,7 +154,7 @@ impl Condition {
         }
     }
 
-    /// What is asked of the rows of a relation.
+    /// The condition on the rows of a relation.
     pub fn related(related: Related) -> Condition {
         match related.quantifier {
             Quantifier::One if related.condition.is_true() => Condition::TRUE,
@@ -182,7 +182,7 @@ impl Condition {
         }
     }
 
-    /// Whether it holds where there is no row: every cell is null, and no relation leads anywhere.
+    /// Whether it is true for an absent row, whose cells are all null and whose relations lead to no rows.
     pub fn holds_on_nothing(&self) -> bool {
         match self {
             Condition::Test(predicate) => predicate.test.holds_on_null(),
@@ -197,13 +197,13 @@ impl Condition {
         }
     }
 
-    /// Whether it goes through whole texts, whose length no step of an engine measures.
+    /// Whether it scans whole texts. The steps that an engine counts do not measure their length.
     pub fn reads_texts(&self) -> bool {
         self.predicates().any(|predicate| matches!(predicate.test, Test::Contains { .. }))
             || self.relations().any(|related| related.condition.reads_texts())
     }
 
-    /// How many values its tests bind, related rows' included.
+    /// The number of values that its tests bind, including those on related rows.
     pub(crate) fn values(&self) -> usize {
         let own: usize = self.predicates().map(|predicate| predicate.test.values()).sum();
         own + self.relations().map(|related| related.condition.values()).sum::<usize>()
@@ -217,7 +217,8 @@ impl Condition {
         }
     }
 
-    /// Adds the places of the columns that it looks at in a row itself: those of tests, and the foreign keys that lead to related rows.
+    /// Adds the places of the columns of the row itself that it looks at: tested columns, and foreign keys that lead to related
+    /// rows.
     pub fn columns_into(&self, columns: &mut BTreeSet<usize>) {
         columns.extend(self.predicates().map(|predicate| predicate.column));
         for related in self.relations() {
@@ -227,11 +228,12 @@ impl Condition {
         }
     }
 
-    /// The same where only some columns of a row are known: a test of another one counts as failed, and so does what is asked of
-    /// the row that another one leads to.
+    /// The condition for a row of which only some columns are known. A test of an unknown column counts as false, and so does a
+    /// condition on the row that an unknown foreign key leads to.
     pub fn decided_by(self, is_known: &impl Fn(usize) -> bool) -> Condition {
         match self {
-            // In the normal form nothing around a test turns its meaning round, so what fails never makes the whole hold.
+            // In the normal form nothing around a test negates it, so a test that counts as false never makes the whole condition
+            // true.
             Condition::Test(Predicate { column, .. }) | Condition::Not(Predicate { column, .. }) if !is_known(column) => {
                 Condition::FALSE
             }
@@ -253,13 +255,13 @@ impl Condition {
         }
     }
 
-    /// The many_to_many relations that it looks along from a row itself: their keys and shapes.
+    /// The keys and shapes of the many_to_many relations that it follows from the row itself.
     pub fn links(&self) -> impl Iterator<Item = (&str, RelationShape)> {
         let linked = self.relations().filter(|related| matches!(related.shape, RelationShape::Linked { .. }));
         linked.map(|related| (related.key.as_str(), related.shape))
     }
 
-    /// The relations that lead away from the object.
+    /// The conditions on relations of the object itself.
     pub(crate) fn relations(&self) -> Box<dyn Iterator<Item = &Related> + '_> {
         match self {
             Condition::Test(_) | Condition::Not(_) => Box::new(std::iter::empty()),
@@ -269,14 +271,14 @@ impl Condition {
     }
 }
 
-/// Adds a part of an AND (`is_all`) or an OR, unless it is there or changes nothing.
+/// Adds a part of an AND (`is_all`) or an OR, unless the part is already there or changes nothing.
 fn keep(kept: &mut Vec<Condition>, part: Condition, is_all: bool) {
     let changes_nothing = if is_all { part.is_true() } else { part.is_false() };
     if changes_nothing || kept.contains(&part) {
         return;
     }
     let related = match part {
-        // A to-one relation leads to one row, so what is asked of it is one condition.
+        // A to-one relation leads to one row, so all conditions on that row become one.
         Condition::Related(related) if related.quantifier == Quantifier::One => related,
         part => return kept.push(part),
     };
@@ -294,7 +296,7 @@ fn keep(kept: &mut Vec<Condition>, part: Condition, is_all: bool) {
     }
 }
 
-/// The only part, if there is one alone.
+/// The only part; `Err` with all parts if there is not exactly one.
 fn alone(mut parts: Vec<Condition>) -> Result<Condition, Vec<Condition>> {
     match parts.len() {
         1 => parts.pop().ok_or(parts),
@@ -310,7 +312,7 @@ fn opposite(predicate: &Predicate) -> Option<Predicate> {
         Test::In { values, negated } => Test::In { values: values.clone(), negated: !negated },
         Test::Compare(Comparison::Equal, value) => Test::Compare(Comparison::NotEqual, value.clone()),
         Test::Compare(Comparison::NotEqual, value) => Test::Compare(Comparison::Equal, value.clone()),
-        // The opposite of an order is the other order, or null.
+        // The opposite of an order test is the other order or null, which is not a single test.
         Test::Compare(Comparison::Greater | Comparison::GreaterOrEqual | Comparison::Less | Comparison::LessOrEqual, _)
         | Test::Contains { .. } => return None,
     };

@@ -7,22 +7,22 @@ use blockbase_schema::{Column, ColumnType, Object, OnDelete, Relationship, Value
 
 use crate::dialect::{Dialect, postgres_column_type, quote, sqlite_column_type, sqlite_range_test};
 
-/// The table in which SQLite makes the next version of another.
+/// The name of the table that SQLite builds as the next version of another table.
 const REBUILD_TABLE: &str = "svc_rebuild";
-/// The column that takes converted values until it replaces the one that they come from.
+/// The column for converted values, until they replace the values that they were converted from.
 pub const CONVERTED_COLUMN: &str = "svc_converted";
 
-/// The column that goes up by one with each change of a row. No surface shows it; ETags are made of it.
+/// The column that increases by one with each change of a row. No surface shows it. ETags are made from it.
 pub const VERSION_COLUMN: &str = "svc_version";
 
-/// An index: its name, what it is in catalogue numbers, and the statement that makes it.
+/// An index: its name, its shape in catalogue numbers, and the statement that creates it.
 struct Index {
     name: String,
     shape: String,
     sql: String,
 }
 
-/// The statements that make an object's table with its checks and indexes; the search index is apart.
+/// The statements that create an object's table with its checks and indexes, but without the search index.
 pub fn create_table(dialect: Dialect, object: &Object) -> Vec<String> {
     let mut statements = vec![table(dialect, object, object.name())];
     statements.extend(indexes(dialect, object).into_iter().map(|index| index.sql));
@@ -79,7 +79,7 @@ pub fn create_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
         Dialect::Sqlite => {
             let index = search_table(object);
             vec![
-                // Trigrams alone, without their places: candidates, which each search looks at again.
+                // Only trigrams, without their positions. The index finds candidates, and each search checks them again.
                 format!(
                     "CREATE VIRTUAL TABLE {index} USING fts5(document, content='', contentless_delete=1, detail=none, \
                      tokenize='trigram case_sensitive 1')"
@@ -105,16 +105,17 @@ pub fn drop_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
 pub struct SearchMerge {
     /// Finds a row if the index still contains parts of deleted rows.
     pub leftovers: String,
-    /// Merges as many pages as are bound; with a negative number it begins a merge of the whole index.
+    /// Merges the bound number of pages. A negative number begins a merge of the whole index.
     pub merge: String,
 }
 
-/// Where the marks of deleted rows begin among the pages of an FTS5 table: the format gives the segments of marks numbers from
-/// 65,536, and a page's id has its segment's number above 37 bits.
+/// The first id of a page of an FTS5 table that can contain marks of deleted rows. The format numbers the segments of these marks
+/// from 65,536, and a page's id has the number of its segment above the lowest 37 bits.
 const FIRST_MARK_OF_DELETED: i64 = 65_536 << 37;
 
-/// The statements that merge an object's search index; `None` if there is nothing to merge. FTS5 only marks a deleted row of
-/// such a table, and keeps its trigrams until a merge. Its option `secure-delete` does not reach them: it needs the row's text.
+/// The statements that merge an object's search index; `None` if there is nothing to merge. In a contentless table, FTS5 only
+/// marks a deleted row, and keeps its trigrams until a merge. Its option `secure-delete` cannot remove them, because it needs the
+/// row's text.
 pub fn merge_search_index(dialect: Dialect, object: &Object) -> Option<SearchMerge> {
     if dialect == Dialect::Postgres || !object.is_searchable() {
         return None;
@@ -126,8 +127,8 @@ pub fn merge_search_index(dialect: Dialect, object: &Object) -> Option<SearchMer
     })
 }
 
-/// Drops the search index that held the text in upper case, before the fold was [`blockbase_schema::fold`]. An index has another
-/// name since, so that one that was made for another fold is never asked.
+/// Drops an old search index, which has the text in upper case instead of folded by [`blockbase_schema::fold`]. The present index
+/// has another name, so an index for another fold is never used.
 pub fn drop_upper_case_index(dialect: Dialect, object: &Object) -> String {
     match dialect {
         Dialect::Sqlite => format!("DROP TABLE IF EXISTS svc_fts_{}", object.id),
@@ -143,16 +144,16 @@ pub fn search_index_name(dialect: Dialect, object: &Object) -> String {
     }
 }
 
-/// How an object's table becomes the next version of itself.
+/// The changes that turn an object's table into its next version.
 #[derive(Debug, Default)]
 pub struct Alteration {
     pub statements: Vec<String>,
-    /// Whether the search index has to be made anew.
+    /// Whether the search index has to be rebuilt.
     pub moves_search: bool,
 }
 
-/// The statements that bring the table of `old` to `new`. Where a column's values were converted beforehand, `converted` is
-/// its name in `new`, and they stand in [`CONVERTED_COLUMN`].
+/// The statements that turn the table of `old` into that of `new`. If the values of a column were converted beforehand,
+/// `converted` is its name in `new`, and the values are in [`CONVERTED_COLUMN`].
 pub fn alter_table(dialect: Dialect, old: &Object, new: &Object, converted: Option<&str>) -> Alteration {
     let searched = |object: &Object| -> Vec<String> {
         object.columns.iter().filter(|column| column.is_searchable()).map(Column::catalogue_key).collect()
@@ -174,7 +175,7 @@ fn alter_sqlite(old: &Object, new: &Object, converted: Option<&str>) -> Vec<Stri
                 && checks(dialect, old.id, column, "x") == checks(dialect, new.id, next, "x")
         })
     };
-    // SQLite adds and renames columns; whatever else is a new table.
+    // SQLite can add and rename columns. Every other change needs a new table.
     let is_additive = converted.is_none()
         && old.columns.iter().all(is_kept)
         && new
@@ -233,7 +234,7 @@ fn rebuild(old: &Object, new: &Object, converted: Option<&str>) -> Vec<String> {
     statements
 }
 
-/// A number of SQLite as one of a wider type.
+/// SQL for a stored number of SQLite as a number of another type.
 fn widened(name: &str, from: ColumnType, to: ColumnType) -> String {
     let power = |digits: u8| 10i64.pow(u32::from(digits));
     match (from, to) {
@@ -254,7 +255,8 @@ fn alter_postgres(old: &Object, new: &Object, converted: Option<&str>) -> Vec<St
     let table = quote(new.name());
     let mut statements = dropped_indexes(dialect, old, new);
     for column in old.columns.iter().filter(|column| new.same_column(column).is_none()) {
-        // An index over several columns goes with any of them; those to come were told apart by their shape.
+        // With a column, Postgres also drops every index over it. An index without this column has another shape, so it is
+        // created below.
         statements.push(format!("ALTER TABLE {table} DROP COLUMN {}", quote(&column.name)));
     }
     for column in &new.columns {
@@ -303,7 +305,7 @@ fn alter_postgres(old: &Object, new: &Object, converted: Option<&str>) -> Vec<St
     }
     let converted_key = converted.and_then(|name| new.column(name)).map(Column::catalogue_key);
     for index in indexes(dialect, new) {
-        // Dropping the column that was converted took its indexes along.
+        // Dropping the old column also dropped its indexes.
         let is_lost = converted_key.as_ref().is_some_and(|key| index.shape.split(' ').any(|part| part == key));
         if is_lost || !indexes(dialect, old).iter().any(|before| before.shape == index.shape) {
             statements.push(index.sql);
@@ -336,14 +338,14 @@ fn table(dialect: Dialect, object: &Object, name: &str) -> String {
         // A rowid that VACUUM keeps, for full-text indexes to point at.
         lines.push("svc_rowid INTEGER PRIMARY KEY".to_owned());
     }
-    // The default is that of the tables which were there before the column was.
+    // The default 0 is the value in tables that are older than this column.
     let integer = if dialect == Dialect::Sqlite { "INTEGER" } else { "bigint" };
     lines.push(format!("{VERSION_COLUMN} {integer} NOT NULL DEFAULT 0"));
     lines.extend(object.columns.iter().map(|column| column_line(dialect, object, column)));
     format!("CREATE TABLE {} ({})", quote(name), lines.join(", "))
 }
 
-/// A column with all that constrains it alone.
+/// A column with the constraints on this column alone.
 fn column_line(dialect: Dialect, object: &Object, column: &Column) -> String {
     let name = quote(&column.name);
     let ty = match dialect {
@@ -372,15 +374,17 @@ fn column_line(dialect: Dialect, object: &Object, column: &Column) -> String {
     line
 }
 
-/// The checks beneath the rules: what concurrent atomic operators must not pass. Name and `CHECK (…)`.
+/// The checks of the numeric rules in the database, because concurrent atomic operators must not exceed them. Each has its name
+/// and `CHECK (…)`.
 fn checks(dialect: Dialect, object_id: i64, column: &Column, name: &str) -> Vec<(String, String)> {
     let mut checks = Vec::new();
     if !column.kind.is_numeric() {
         return checks;
     }
-    // Padded, because Postgres tests them in the order of their names and SQLite in that of the columns.
+    // Padded, because Postgres tests checks in the order of their names, and SQLite in the order of the columns.
     let key = format!("{:0>5}", column.catalogue_key());
-    // First, as Postgres' own types are: what cannot be stored at all is told before what may not be.
+    // The range comes first, as with Postgres' own types: a value that cannot be stored is reported before one that a rule
+    // forbids.
     if dialect == Dialect::Sqlite {
         checks.push((format!("svc_ck_{object_id}_{key}_range"), format!("CHECK ({})", sqlite_range_test(column, name))));
     }
@@ -397,7 +401,8 @@ fn checks(dialect: Dialect, object_id: i64, column: &Column, name: &str) -> Vec<
     checks
 }
 
-/// Where in an index the columns stand. SQLite sorts nulls first, so a column that can be null is led by that test.
+/// A column as indexes sort it. SQLite sorts nulls first, so for a column that can be null, the index begins with the test for
+/// null.
 fn sort_column(dialect: Dialect, column: &Column) -> String {
     let name = quote(&column.name);
     match dialect {
@@ -406,7 +411,7 @@ fn sort_column(dialect: Dialect, column: &Column) -> String {
     }
 }
 
-/// Whether a row was changed last by another than who created it, as SQL.
+/// SQL that tests whether the last editor of a row is not its creator.
 pub(crate) fn edited_by_another(dialect: Dialect) -> String {
     format!("\"updated_by\" {} \"created_by\"", dialect.is_distinct())
 }
@@ -457,14 +462,14 @@ fn indexes(dialect: Dialect, object: &Object) -> Vec<Index> {
             index(format!("svc_{prefix}_{id}_g_{}", keys.join("_")), unique, &columns, sql.join(", "));
         }
     }
-    // For the few rows that another than their creator changed last.
+    // An index of the few rows whose last editor is not their creator.
     let name = format!("svc_ix_{id}_editor");
     let sql = format!("CREATE INDEX {name} ON {table} (\"updated_by\") WHERE {}", edited_by_another(dialect));
     indexes.push(Index { shape: name.clone(), sql, name });
     indexes
 }
 
-/// The columns of the unique index `name` of an object; none for one that is not its.
+/// The columns of the unique index `name` of an object; empty if the object has no such index.
 pub fn unique_index_columns(object: &Object, name: &str) -> Vec<String> {
     if name == format!("svc_pk_{}", object.id) {
         return vec!["id".to_owned()];
@@ -480,7 +485,7 @@ pub fn unique_index_columns(object: &Object, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// A value as a literal of the engine. Text holds no NUL, and quotes are doubled.
+/// A value as a literal of the engine. Text contains no NUL, and quotes are doubled.
 fn literal(dialect: Dialect, value: &Value) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let json = || {
@@ -523,7 +528,7 @@ mod bounds {
                 let whole = scale_text(&plain, 0, is_min);
                 Bound { plain: whole.clone(), scaled: whole }
             }
-            // The double that values are compared with before they are written.
+            // The same double that values are compared with before they are written.
             _ => {
                 let double = format!("{:e}", plain.parse::<f64>().unwrap_or(f64::NAN));
                 Bound { plain: double.clone(), scaled: double }
@@ -531,7 +536,7 @@ mod bounds {
         }
     }
 
-    /// `plain * 10^scale` as a whole number; a bound finer than the scale is drawn inwards.
+    /// `plain * 10^scale` as a whole number; a bound that is finer than the scale is rounded inwards.
     fn scale_text(plain: &str, scale: u8, is_min: bool) -> String {
         let (negative, digits) = match plain.strip_prefix('-') {
             Some(digits) => (true, digits),

@@ -1,4 +1,4 @@
-//! What differs between the two engines in the SQL of data operations.
+//! The differences between the two engines in the SQL of data operations.
 
 mod postgres;
 mod sqlite;
@@ -24,7 +24,7 @@ impl Dialect {
         }
     }
 
-    /// Null-safe difference.
+    /// The operator of a null-safe inequality.
     pub(crate) fn is_distinct(self) -> &'static str {
         match self {
             Dialect::Sqlite => "IS NOT",
@@ -56,7 +56,7 @@ impl Dialect {
         }
     }
 
-    /// A sort key with nulls last ascending and first descending.
+    /// A sort key. Nulls come last in ascending order, and first in descending order.
     pub(crate) fn order(self, column: &Column, name: &str, descends: bool) -> String {
         let direction = if descends { "DESC" } else { "ASC" };
         match self {
@@ -66,13 +66,14 @@ impl Dialect {
         }
     }
 
-    /// What has to stand in front of a comparison so that SQLite finds the index of a column that can be null.
+    /// The test that goes before a comparison, so that SQLite finds the index of a column that can be null. `None` if none is
+    /// needed.
     pub(crate) fn index_lead(self, column: &Column, name: &str, is_null: bool) -> Option<String> {
         (self == Dialect::Sqlite && column.is_sorted && !column.required)
             .then(|| format!("({name} IS NULL) = {}", u8::from(is_null)))
     }
 
-    /// Whether a uuid (SQL) is among those of the bound list.
+    /// Tests whether a uuid (SQL) is in the bound list.
     pub(crate) fn among(self, name: &str, placeholder: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{name} IN (SELECT value FROM json_each({placeholder}))"),
@@ -80,7 +81,7 @@ impl Dialect {
         }
     }
 
-    /// All that `search` looks into as one folded text: what the search index holds.
+    /// All texts that `search` looks into, as one folded text. The search index contains this text.
     pub(crate) fn search_document(self, object: &Object) -> String {
         let table = quote(object.name());
         let parts: Vec<String> = object
@@ -111,11 +112,12 @@ impl Dialect {
     }
 }
 
-/// Texts that Postgres' search index joins by an operator each. It keeps the expression of an index in one row of 8 KB, and that of some
-/// 170 texts is longer; as the elements of one array, those of all fields that an object may have are not.
+/// Most texts that the search index of Postgres joins with one operator each. Postgres keeps the expression of an index in one
+/// row of 8 KB, and an expression with operators for some 170 texts is longer. An expression with all texts in one array fits,
+/// even for as many fields as an object may have.
 const CONCATENATED_MAX: usize = 100;
 
-/// An identifier of the catalogue, quoted. Names hold letters, digits and `_` alone.
+/// An identifier of the catalogue, quoted. Names contain only letters, digits and `_`.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{name}\"")
 }

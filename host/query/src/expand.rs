@@ -1,4 +1,4 @@
-//! Which related records come along: relation keys, each with those below it and an access decision of its own.
+//! The related records that a request includes: relation keys, each with the keys below it and its own access decision.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::access::{Access, Scope};
 use crate::limits::{EXPAND_KEYS_MAX, EXPAND_LEVELS_MAX, EXPAND_PATHS_MAX};
 use crate::plan::column_index;
 
-/// Most keys that are none of which a request is told.
+/// Most unknown keys that are reported for one request.
 const UNKNOWN_MAX: usize = 50;
 
-/// A relation key whose records are asked for, with those below it.
+/// A relation key whose records are requested, with the keys below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Related {
     pub key: String,
-    /// What the related records show; `None` for everything.
+    /// The fields that the related records show; `None` for all fields.
     pub select: Option<Vec<String>>,
     pub related: Vec<Related>,
 }
@@ -47,7 +47,7 @@ pub fn expand_paths(text: &str) -> Result<Vec<Related>> {
     Ok(tree)
 }
 
-/// One relation key, with those below it.
+/// The plan of one relation key, with the keys below it.
 #[derive(Clone, Debug)]
 pub struct ExpandPlan {
     pub key: String,
@@ -55,24 +55,24 @@ pub struct ExpandPlan {
     pub object: Arc<Object>,
     pub scope: Scope,
     pub shape: RelationShape,
-    /// For links: the object on this side and its rows whose links can be read, if these are not all.
+    /// For links that cannot be read in every row: the object on this side, and its rows whose links can be read.
     pub near: Option<(Arc<Object>, Scope)>,
-    /// What the related records show.
+    /// The columns that the related records show.
     pub columns: Vec<usize>,
-    /// What is read besides, to put the records where they belong.
+    /// Columns that are read but not shown. They connect the records with the records above and below them.
     pub hidden: Vec<usize>,
     pub children: Vec<ExpandPlan>,
 }
 
-/// What a caller may read by a relation key; `None` where the key is none to them.
+/// What a caller may read by a relation key; `None` if the caller must not know the key.
 pub type Decide<'a> = dyn Fn(&Relation, &Related) -> Result<Option<Access>> + 'a;
 
-/// Finds out what `related` means for the records of `object`. Keys that are none are ignored, also those that are none to the caller;
+/// Plans `related` for the records of `object`. Unknown keys are ignored, also those that the caller must not know.
 /// [`unknown_paths`] lists them.
 ///
 /// # Errors
-/// `invalid_request` for more keys than the bound, `unknown_field`; whatever `decide` says of an object that the caller may not
-/// read.
+/// `invalid_request` for more keys than the bound, `unknown_field`, and the error of `decide` for an object that the caller may
+/// not read.
 pub fn plan(registry: &Registry, object: &str, related: &[Related], decide: &Decide<'_>) -> Result<Vec<ExpandPlan>> {
     let mut keys = 0;
     level(registry, object, related, decide, &mut keys)
@@ -92,7 +92,7 @@ fn level(
         let Some(related) = registry.object(&relation.related) else { continue };
         *keys += 1;
         if *keys > EXPAND_KEYS_MAX {
-            return Err(Error::invalid_request(format!("A request brings {EXPAND_KEYS_MAX} relation keys along at most.")));
+            return Err(Error::invalid_request(format!("A request can expand {EXPAND_KEYS_MAX} relation keys at most.")));
         }
         let children = level(registry, related.name(), &asked.related, decide, keys)?;
         let columns = match &asked.select {
@@ -113,8 +113,9 @@ fn level(
     Ok(plans)
 }
 
-/// The paths of `related` whose last key is no relation of the object that it stands below, with that object; what is below them
-/// is nowhere. `is_shown` tells whether a relation is one to the caller. The first of them, where they are very many.
+/// The paths of `related` whose last key is not a relation of the object before it, each with that object. Keys below an unknown
+/// key are not listed. `is_shown` returns whether the caller may know a relation. If there are too many paths, only the first
+/// ones are returned.
 pub fn unknown_paths(
     registry: &Registry,
     object: &str,
@@ -158,7 +159,7 @@ pub(crate) fn selected(object: &Object, names: &[String]) -> Result<Vec<usize>> 
     Ok(columns)
 }
 
-/// The columns by which related records are found, and those below them, where they are not shown.
+/// The columns by which related records, and the records below them, are found, unless these columns are shown.
 fn hidden(object: &Object, shape: RelationShape, shown: &[usize], children: &[ExpandPlan]) -> Result<Vec<usize>> {
     let own = match shape {
         RelationShape::Reverse { column, .. } => Some(column),

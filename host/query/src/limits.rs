@@ -1,10 +1,10 @@
-//! What a request may ask for at most. The table "Limits of a request" in `docs/data.md` has the same numbers.
+//! The limits of a request. The table "Limits of a request" in `docs/data.md` has the same numbers.
 
-/// Records of a page where the request names no number.
+/// Records of a page if the request does not set a number.
 pub const PAGE_SIZE_DEFAULT: u64 = 25;
-/// Most records of a page; a greater number is cut to it.
+/// Most records of a page; a greater number is reduced to it.
 pub const PAGE_SIZE_MAX: u64 = 100;
-/// Greatest offset: beyond it no list of records reaches, and 64-bit arithmetic stays exact.
+/// Greatest offset. No list of records is longer, and up to here 64-bit arithmetic cannot overflow.
 pub const OFFSET_MAX: u64 = 1 << 50;
 /// Longest search term in characters.
 pub const SEARCH_CHARACTERS_MAX: usize = 1000;
@@ -23,7 +23,7 @@ pub const EXPAND_KEYS_MAX: usize = 50;
 /// Most related records that one key brings, for all records of a page together.
 pub const EXPAND_RECORDS_MAX: usize = 10_000;
 
-/// Most names of related records in one export. Each is a statement more for each row.
+/// Most names of related records in one export. Each is a further subquery for each row.
 pub const NAMES_MAX: usize = 50;
 
 #[cfg(test)]

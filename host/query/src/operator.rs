@@ -1,7 +1,8 @@
 //! The filter operators: the one list of them.
 //!
-//! Parsing takes names and aliases from here. The documents of REST, GraphQL and MCP, the tables in `docs/filter.md` and the console's
-//! filters iterate over [`Operator::ALL`]. Every `match` is total, so the compiler names each place that a new operator has to have.
+//! Parsing takes names and aliases from here. The documents of REST, GraphQL and MCP, the tables in `docs/filter.md` and the
+//! console's filters iterate over [`Operator::ALL`]. Every `match` is exhaustive, so the compiler reports each place where a new
+//! operator has to be added.
 
 use blockbase_schema::{ColumnType, Error, FieldType, Result, enumerated, listed};
 
@@ -25,7 +26,7 @@ listed! {
 }
 
 listed! {
-    /// What an operator takes beside its field.
+    /// The operand that an operator takes besides its field.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Operand {
         /// A value of the column's type. Null has no order.
@@ -42,7 +43,7 @@ listed! {
 }
 
 impl Operand {
-    /// Whether columns of this type can be compared so.
+    /// Whether columns of this type can be compared with this operand.
     pub fn fits(self, ty: ColumnType) -> bool {
         match self {
             Operand::Nothing => true,
@@ -52,7 +53,7 @@ impl Operand {
         }
     }
 
-    /// The field types whose columns can be compared so.
+    /// The field types whose columns can be compared with this operand.
     pub fn field_types(self) -> impl Iterator<Item = FieldType> {
         FieldType::ALL.into_iter().filter(move |kind| self.fits(ColumnType::of(*kind, None)))
     }
@@ -65,7 +66,7 @@ impl Operand {
 }
 
 impl Operator {
-    /// What holds where a filter names no operator.
+    /// The operator of a filter that names none.
     pub const DEFAULT: Operator = Operator::Eq;
 
     /// The names of all operators, without aliases.
@@ -107,7 +108,7 @@ impl Operator {
         }
     }
 
-    /// What it means, for documents.
+    /// A sentence for documents: what the operator means.
     pub const fn sentence(self) -> &'static str {
         match self {
             Operator::Eq => "Equals.",
@@ -143,7 +144,7 @@ impl Operator {
     /// Reads an operator or one of its aliases, in any case.
     ///
     /// # Errors
-    /// `invalid_request` with the names that there are.
+    /// `invalid_request`, which lists the valid names.
     pub fn parse(text: &str) -> Result<Operator> {
         let wanted = text.to_ascii_lowercase();
         let is_named = |operator: &&Operator| operator.name() == wanted || operator.aliases().contains(&wanted.as_str());

@@ -1,4 +1,4 @@
-//! A request that the schema has looked at: columns instead of names, values instead of text.
+//! Requests that were checked against the schema, with columns instead of names, and values instead of text.
 
 mod list;
 mod names;

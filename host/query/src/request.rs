@@ -1,4 +1,4 @@
-//! What a caller asked of the list operation, before the schema has looked at it.
+//! A request of the list operation, before it is checked against the schema.
 
 use blockbase_schema::{Error, Result, json, listed};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::expand::{Related, expand_paths};
 use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use crate::operator::Operator;
 
-/// A filter's value as it came.
+/// A filter's value as it was sent.
 #[derive(Clone, Debug)]
 pub enum FilterValue {
     /// A query parameter: text whose type the column decides.
@@ -83,7 +83,7 @@ impl ListParameter {
         }
     }
 
-    /// The least number that it takes; `None` if it is no number. The numbers cut a window out of the list.
+    /// The least number that it takes; `None` if it does not take a number. All numbers are about the window of the list.
     pub const fn least(self) -> Option<u64> {
         match self {
             ListParameter::Page | ListParameter::PageSize | ListParameter::Limit => Some(1),
@@ -102,12 +102,13 @@ impl ListParameter {
         ListParameter::ALL.iter().copied().find(|parameter| parameter.names().any(|known| known == name))
     }
 
-    /// Its names in REST. No field can be filtered by under one of them without an operator, but for a field called `where`.
+    /// Its names in REST. A field with one of these names can only be filtered with an explicit operator, except a field called
+    /// `where`.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         [self.name()].into_iter().chain(self.alias())
     }
 
-    /// Those that cut a window out of the list.
+    /// The parameters that select the window of the list.
     pub fn of_window() -> impl Iterator<Item = ListParameter> {
         ListParameter::ALL.iter().copied().filter(|parameter| parameter.least().is_some())
     }
@@ -125,17 +126,17 @@ impl Paging {
         self.offset / self.limit + 1
     }
 
-    /// Pages of so many records.
+    /// The number of pages for `total` records.
     pub fn total_pages(self, total: u64) -> u64 {
         total.div_ceil(self.limit)
     }
 
-    /// Whether records lie behind the page, if there are so many in all.
+    /// Whether there are records after the page, if there are `total` records.
     pub fn has_next_page(self, total: u64) -> bool {
         self.offset + self.limit < total
     }
 
-    /// Whether records lie in front of the page.
+    /// Whether there are records before the page.
     pub fn has_previous_page(self) -> bool {
         self.offset > 0
     }
@@ -146,26 +147,26 @@ impl Paging {
 pub struct ListRequest {
     pub search: Option<String>,
     pub filters: Vec<Filter>,
-    /// The condition as it came: one at most, unless they are filters on a field of this name.
+    /// The condition as it was sent. There is one at most, unless they are filters on a field called `where`.
     pub wheres: Vec<Where>,
     /// Field and whether it descends.
     pub sort: Vec<(String, bool)>,
     pub paging: Paging,
     pub select: Option<Vec<String>>,
-    /// The related records that come along.
+    /// The related records to include.
     pub expand: Vec<Related>,
     /// Whether the total is left out.
     pub without_count: bool,
 }
 
-/// What a caller asked of an export: a list whose window has no bound of its own.
+/// A request of an export: a list whose window has no default size and no maximum.
 #[derive(Clone, Debug, Default)]
 pub struct ExportRequest {
-    /// Its paging holds the offset alone.
+    /// Only the offset of its paging counts.
     pub list: ListRequest,
     /// `None` for all rows.
     pub limit: Option<u64>,
-    /// Relation keys whose records are written by a unique field instead of their ids, and that field.
+    /// Relation keys, each with the unique field that is written instead of the related record's id.
     pub names: Vec<(String, String)>,
 }
 
@@ -195,7 +196,7 @@ impl PagingParameters {
     }
 
     /// # Errors
-    /// `invalid_request` for numbers below their minimum, and for a page where no list reaches.
+    /// `invalid_request` for numbers below their minimum, and for a page that begins after the greatest offset.
     pub fn window(self) -> Result<Paging> {
         for parameter in ListParameter::of_window() {
             let least = parameter.least().unwrap_or_default();
@@ -213,7 +214,7 @@ impl PagingParameters {
         };
         match offset <= OFFSET_MAX {
             true => Ok(Paging { limit, offset }),
-            false => Err(Error::invalid_request(format!("The page lies beyond record {OFFSET_MAX}, where no list reaches."))),
+            false => Err(Error::invalid_request(format!("The page begins after record {OFFSET_MAX}, and no list is that long."))),
         }
     }
 }
@@ -257,7 +258,7 @@ impl ListRequest {
     /// Reads the decoded query parameters of the REST list.
     ///
     /// # Errors
-    /// `invalid_request` for an operator or number that is none.
+    /// `invalid_request` for an invalid operator or number.
     pub fn from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ListRequest> {
         let mut request = ListRequest::default();
         let mut paging = PagingParameters::default();
@@ -283,7 +284,7 @@ impl ListRequest {
         request.checked()
     }
 
-    /// Reads the decoded query parameters of an export: those of the list, but for what shapes a page.
+    /// Reads the decoded query parameters of an export: those of the list, except those of pages.
     ///
     /// # Errors
     /// `invalid_request` for `page`, `pageSize` and `expand`, beside those of the list.
@@ -293,7 +294,7 @@ impl ListRequest {
             match ListParameter::named(name) {
                 Some(ListParameter::Page | ListParameter::PageSize) => {
                     let message =
-                        format!("An export has no `{name}`: it has all rows, or those that `limit` and `offset` cut out.");
+                        format!("An export has no `{name}`. It has all rows, or the rows that `limit` and `offset` select.");
                     return Err(Error::invalid_request(message));
                 }
                 Some(ListParameter::Expand) => {
@@ -322,9 +323,9 @@ impl ListRequest {
         Ok(ExportRequest { list, limit, names: named })
     }
 
-    /// Reads the JSON form that `POST …/query`, blocks, GraphQL and MCP use: `{ search?, filters?: [{ field, operator?, value? }],
-    /// where?, sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`,
-    /// `sort`, `select` and `expand` being comma-separated text as in REST.
+    /// Reads the JSON form that `POST …/query`, blocks, GraphQL and MCP use: `{ search?, filters?: [{ field, operator?, value?
+    /// }], where?, sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`, where `sort`, `select` and `expand` are
+    /// comma-separated text as in REST.
     ///
     /// # Errors
     /// `invalid_request` for another form.
@@ -382,10 +383,10 @@ impl ListRequest {
         .checked()
     }
 
-    /// The request within its bounds.
+    /// Checks the bounds of the request, and drops an empty search term.
     ///
     /// # Errors
-    /// `invalid_request` for too many filters, and for a search term that cannot be one.
+    /// `invalid_request` for too many filters, and for an invalid search term.
     pub fn checked(mut self) -> Result<ListRequest> {
         if self.filters.len() + self.wheres.len() > FILTERS_MAX {
             return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));
@@ -405,7 +406,7 @@ fn count_is_left_out(value: &str) -> Result<bool> {
     match value {
         "none" => Ok(true),
         "exact" => Ok(false),
-        _ => Err(Error::invalid_request(format!("`count` is `exact` or `none`; it is {value:?}."))),
+        _ => Err(Error::invalid_request(format!("`count` takes `exact` or `none`, not {value:?}."))),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Topic patterns: dot-separated segments, `*` for exactly one, `#` for any number.
 //!
-//! This is the one place that decides whether a topic matches. SQLite calls it for patterns and has a comparison for what begins alike.
-//! Postgres has an expression for each, and the console has functions of its own. A test compares them with this one on random texts.
+//! This module defines whether a topic matches. SQLite calls it for patterns, and compares prefixes in SQL. Postgres has an SQL
+//! expression for patterns and another for prefixes, and the console has its own functions. A test compares all of them with this
+//! module on random texts.
 
 use blockbase_schema::{Error, Result};
 
@@ -16,21 +17,21 @@ enum Segment {
     Literal(String),
 }
 
-/// Which topics somebody asks for: those that a pattern matches, or all that begin alike.
+/// The requested topics: those that a pattern matches, or those that have a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopicFilter {
     Pattern(TopicPattern),
     Prefix(String),
 }
 
-/// What events a pattern can match.
+/// The kinds of events that a pattern can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// Those of one object's records.
+    /// Events of one object's records.
     Object(&'a str),
-    /// None of records.
+    /// No events of records.
     Platform,
-    /// Those of any object's records, at least.
+    /// At least events of any object's records.
     Everything,
 }
 
@@ -38,7 +39,7 @@ pub enum Reach<'a> {
 pub const DATA: &str = "data";
 /// Longest pattern in bytes.
 const BYTES_MAX: usize = 200;
-/// Most `#` in one pattern; each more multiplies the work of Postgres' regular expression.
+/// Most `#` in one pattern; each further one multiplies the work of Postgres' regular expression.
 const ANY_MAX: usize = 3;
 
 impl TopicPattern {
@@ -79,7 +80,7 @@ impl TopicPattern {
         segments.collect::<Vec<_>>().join(".")
     }
 
-    /// What events the pattern can match.
+    /// The kinds of events that the pattern can match.
     pub fn reach(&self) -> Reach<'_> {
         match self.0.as_slice() {
             [Segment::Literal(first), Segment::Literal(object), ..] if first == DATA => Reach::Object(object),
@@ -89,10 +90,10 @@ impl TopicPattern {
     }
 
     pub fn matches(&self, topic: &str) -> bool {
-        // The words that are left; `None` behind the last.
+        // The words that are left; `None` after the last.
         let mut words = Some(topic);
         let mut place = 0;
-        // Behind the latest `#`: where the pattern goes on, and the words that are left if `#` takes none of them.
+        // After the latest `#`: the next place in the pattern, and the words that are left if `#` takes none of them.
         let mut behind_any = None;
         loop {
             let first = words.map(|words| words.split_once('.').map_or((words, None), |(word, others)| (word, Some(others))));
@@ -102,7 +103,8 @@ impl TopicPattern {
                 (Some(Segment::One), Some((_, others))) => words = others,
                 (Some(Segment::Literal(literal)), Some((word, others))) if literal == word => words = others,
                 (None | Some(Segment::One | Segment::Literal(_)), _) => {
-                    // The latest `#` takes one word more. What an earlier one took need not change: the latest can take the same words.
+                    // Let the latest `#` take one more word. An earlier `#` need not take more, because the latest one can take
+                    // the same words.
                     let Some((next, Some(left))) = behind_any else { return false };
                     words = left.split_once('.').map(|(_, others)| others);
                     behind_any = Some((next, words));
@@ -119,7 +121,7 @@ impl TopicFilter {
     /// Text with `*` or `#` in it is a pattern, other text a prefix.
     ///
     /// # Errors
-    /// `invalid_request` for a pattern that is none.
+    /// `invalid_request` for an invalid pattern.
     pub fn parse(text: &str) -> Result<TopicFilter> {
         match text.contains(['*', '#']) {
             true => TopicPattern::parse(text).map(TopicFilter::Pattern),

@@ -1,4 +1,5 @@
-//! Who presents a credential, and what they may do: kept in memory for a few seconds, so that a checked request costs no query.
+//! Finds the identity and the rights of a credential. They are kept in memory for a few seconds, so that a checked request costs
+//! no query.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,7 +24,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 pub(crate) const SESSION_MS: i64 = 7 * DAY_MS;
 /// How long a session lives with `rememberMe: false`.
 pub(crate) const SHORT_SESSION_MS: i64 = DAY_MS;
-/// A session that was extended longer ago than this is extended by its next use.
+/// The next use of a session extends it if the last extension is longer ago than this.
 const EXTEND_AFTER_MS: i64 = DAY_MS;
 /// How long a request waits for its session to be extended.
 const EXTENSION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,18 +40,18 @@ pub(crate) fn grants(permissions: &str) -> Result<Vec<Grant>> {
     serde_json::from_str(permissions).map_err(Error::internal)
 }
 
-/// What a request presents, told apart.
+/// The credential of a request, by its kind.
 pub(crate) enum Presented {
     Nothing,
     ApiKey(String),
-    /// A session's token; `None` where the signature beside it is not ours.
+    /// A session's token; `None` if its signature is invalid.
     Bearer(Option<String>),
-    /// The token of a cookie whose signature holds.
+    /// The token of a cookie with a valid signature.
     Cookie(String),
 }
 
 impl App {
-    /// Who presents `credentials`.
+    /// The caller who presents `credentials`.
     ///
     /// An invalid cookie counts as no credential, because browsers send cookies by themselves. An invalid bearer value or key is
     /// an error, because the client chose to send it.
@@ -58,7 +59,7 @@ impl App {
     /// A caller who views the service as a role has the rights that both the role and the caller have.
     ///
     /// # Errors
-    /// `unauthorized` and `key_suspended`, under enforcement; those of viewing as a role.
+    /// `unauthorized` if enforcement is on, `key_suspended`, and those of viewing as a role.
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
         let caller = self.authenticate_whole(credentials).await?;
         match &credentials.view_as {
@@ -89,7 +90,7 @@ impl App {
         }
     }
 
-    /// Sorts credentials by kind. A key counts more than a token, a token more than a cookie.
+    /// Chooses the credential that counts. A key takes precedence over a token, and a token over a cookie.
     pub(crate) fn presented(&self, credentials: &Credentials) -> Presented {
         if let Some(key) = &credentials.api_key {
             return Presented::ApiKey(key.clone());
@@ -117,7 +118,8 @@ impl App {
         Ok(identity)
     }
 
-    /// As [`App::change_accounts`] by the service where `forgets`, else a plain write: somebody new changes nothing of what is kept.
+    /// As [`App::change_accounts`] by the service if `forgets` is true. Otherwise it is a plain write, because a new account
+    /// changes no cached identity.
     pub(crate) async fn add_to_accounts<T, F>(&self, forgets: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -126,7 +128,7 @@ impl App {
         if forgets { self.change_accounts(Service, body).await } else { self.store.write_in_reserve(Service, body).await }
     }
 
-    /// [`App::change_accounts`] that a caller asked for: what they may do is judged in the transaction, with the accounts held.
+    /// As [`App::change_accounts`], for a caller. The caller's rights are checked in the transaction, which locks the accounts.
     pub(crate) async fn change_accounts_by<T, F>(&self, caller: Judged, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -208,8 +210,8 @@ impl App {
         });
     }
 
-    /// Whom a key shows, with its role's rights, cut to what its maker has.
-    /// `generation` is the state of the accounts before they were read.
+    /// The identity of a key, with the rights of its role, limited to those of its maker. `generation` is the state of the
+    /// accounts before they were read.
     pub(crate) fn identity_of_key_holder(
         &self,
         holder: KeyHolder,
@@ -235,7 +237,7 @@ impl App {
         Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict, judged, kept_at: now })
     }
 
-    /// A user with the rights of these roles and of the role that everybody has, as if in a session.
+    /// The identity of a user with the rights of these roles and of the role that everybody has, as in a session.
     pub(crate) fn identity_of_user(
         &self,
         user: UserRow,
@@ -293,7 +295,7 @@ impl App {
                     (session.expires_at, session.updated_at) = (now + SESSION_MS, now);
                     renewal.note(Renewed { token: token.to_owned(), by_cookie });
                 }
-                // It was ended at this moment.
+                // The session has just ended.
                 Extension::Gone => return Ok(None),
                 Extension::Later => {}
             }
@@ -308,7 +310,7 @@ impl App {
         let shown = Shown::Session { row: session, pending_claim };
         let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
         let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, judged, kept_at: now };
-        // A session that is still to be extended is not cached: each request looks at it again, until one of them can tell its
+        // A session that is still to be extended is not cached: each request reads it again, until one of them can notify its
         // client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
@@ -316,7 +318,7 @@ impl App {
         }
     }
 
-    /// Stores when a session was used. Nobody waits for it, and the next use tries again where it fails.
+    /// Stores when a session was used. Nobody waits for it. If it fails, the next use tries again.
     fn note_session(&self, id: String, now: i64) {
         let store = self.store.clone();
         tokio::spawn(async move {
@@ -329,7 +331,7 @@ impl App {
         });
     }
 
-    /// Puts a session's end off. A request does not fail or wait long for it.
+    /// Extends a session. A request neither fails nor waits long because of it.
     async fn extend_session(&self, id: &str, now: i64) -> Extension {
         let id = id.to_owned();
         let extend = self.store.write_in_reserve(Service, move |connection| {
@@ -346,14 +348,14 @@ impl App {
         }
     }
 
-    /// What a user may do. Every user has the grants of `public` too, so that signing in takes no right away. It is no role of
-    /// theirs, though: `$user.roles` does not name it.
+    /// The rights of a user. Every user has the grants of `public` too, so that signing in takes no right away. But `public` is
+    /// not one of the user's roles, and `$user.roles` does not contain it.
     fn rights_of_user(&self, user: &UserRow, roles: &[RoleRow], public: Option<&RoleRow>) -> Result<Arc<Permissions>> {
         let names = roles.iter().map(|role| role.name.clone()).collect();
         self.permissions(roles.iter().chain(public), variables_of(user, names, None))
     }
 
-    /// What these roles allow the subject together.
+    /// The rights that these roles together give the subject.
     pub(crate) fn permissions<'a>(
         &self,
         roles: impl IntoIterator<Item = &'a RoleRow>,
@@ -369,7 +371,7 @@ impl App {
         Ok(Arc::new(Permissions::of_subject(all, subject)))
     }
 
-    /// What callers without a credential may do.
+    /// The rights of callers without a credential.
     pub(crate) async fn public_permissions(&self) -> Result<Arc<Held>> {
         let now = self.clock.now();
         if let Some(public) = self.identities.public(now) {
@@ -385,14 +387,14 @@ impl App {
     }
 }
 
-/// How putting off a session's end went.
+/// The result of extending a session.
 enum Extension {
     Done,
     Gone,
     Later,
 }
 
-/// Whether a session outlives the browser. Such a one has a week to live when it begins and each time it is extended.
+/// Whether a session outlives the browser. It then lasts a week from its beginning, and from each extension.
 pub(crate) fn is_remembered(session: &SessionRow) -> bool {
     session.expires_at - session.updated_at > SHORT_SESSION_MS
 }

@@ -1,25 +1,26 @@
-//! Makers: rights are judged when they are used, not when a thing was made.
+//! Makers: the rights of a thing are checked when the thing uses them, not when it is made.
 //!
-//! An API key, webhook, subscription, task or block keeps its [`Maker`]: the principal of the request that made it, a user, with
-//! the API key that they used for it. It never does more than that principal may do now.
+//! An API key, webhook, subscription, task or block is a thing with a [`Maker`]: the principal of the request that made it. This
+//! is a user, and the API key if the request used one. The thing never does more than its maker may do now.
 //!
-//! How a kind of thing uses this:
+//! A kind of thing uses this in five steps:
 //!
-//! 1. **Store.** Its table has the columns `made_by_user`, `made_by_key`, `suspended_reason` and `suspended_at` (a task's maker
-//!    stands in `user_id` and `api_key_id`), and `Made::KEPT` in `store` lists the kind. From then on the list of things that
-//!    keeps a user from being deleted, handing over, a guest's upgrade and the suspensions that follow from the maker work for it.
-//! 2. **Make.** [`Caller::maker`] is what to store; [`keep_maker`] goes first in the transaction that stores it, so that the
-//!    maker is not deleted or banned between the check and the commit.
-//!    A request without a credential has the rights of the role `public`, and what it makes keeps those.
-//! 3. **Use.** [`App::rights_of_maker`] at every use. It is kept in memory like identities are, and forgotten by each change of
-//!    accounts, so that it costs no query a delivery. [`MakerRights::Unlimited`]: nobody is recorded, the thing keeps its rights.
-//!    [`MakerRights::Held`]: do nothing that [`MakerRights::caller`] may not do; where a thing has rights of its own, cut them with
-//!    `Permissions::limited_to(caller.rights())`. [`MakerRights::Suspended`]: do nothing at all.
+//! 1. **Store.** Its table has the columns `made_by_user`, `made_by_key`, `suspended_reason` and `suspended_at` (a task has its
+//!    maker in `user_id` and `api_key_id`), and `Made::KEPT` in `store` lists the kind. Then four features work for it: its
+//!    things keep their maker from being deleted, they can be handed over, a guest's upgrade takes them along, and they are
+//!    suspended if their maker is.
+//! 2. **Make.** [`Caller::maker`] is the maker to store. [`keep_maker`] comes first in the transaction that stores it, so that
+//!    the maker is not deleted or banned between the check and the commit. A request without a credential has the rights of the
+//!    role `public`, and so has everything that it makes.
+//! 3. **Use.** Call [`App::rights_of_maker`] at every use. Its result is cached like identities until accounts change, so that a
+//!    delivery costs no query. [`MakerRights::Unlimited`]: no maker is recorded, and the thing keeps its rights.
+//!    [`MakerRights::Held`]: do nothing that [`MakerRights::caller`] may not do. If a thing has rights of its own, limit them
+//!    with `Permissions::limited_to(caller.rights())`. [`MakerRights::Suspended`]: do nothing at all.
 //! 4. **Stop.** If a maker is deleted or banned, the same transaction suspends the thing ([`settle`]), with its event. If a maker
 //!    lacks a right that the thing needs, the code that notices this calls [`suspend`] with `SuspensionReason::RightsLost`. It
 //!    calls [`Connection::end_suspension`] when the maker has the right again. `SuspensionAnswer` shows it.
-//! 5. **Adopt.** [`App::require_carried`] demands that a caller holds the rights that the thing carries. Then
-//!    `Connection::set_maker` takes it over, which ends its suspension.
+//! 5. **Adopt.** [`App::require_carried`] requires that a caller has the rights that the thing needs. Then
+//!    `Connection::set_maker` makes the caller its maker, which ends its suspension.
 //!
 //! For 4 and 5 each kind implements [`ActsLater`](crate::state::acts_later::ActsLater) in its own file.
 
@@ -41,7 +42,7 @@ use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Authority, Caller};
 use crate::outbox::platform_event::Announcer;
 
-/// Keys that may stand between a thing and the user whose rights it has in the end: a key makes a key, which makes a key.
+/// Most keys between a thing and the user whose rights it has in the end: a key can make a key, which makes a further key.
 pub(crate) const CHAIN_MAX: usize = 8;
 /// Longer chains than this give no rights. Adopting a key can make the chains of what it made longer than [`CHAIN_MAX`].
 const CHAIN_READ_MAX: usize = 32;
@@ -50,7 +51,7 @@ const EXPIRED_AT_ONCE: i64 = 100;
 /// Things that an error lists.
 const LISTED_MAX: usize = 100;
 
-/// The reason as a part of a sentence about the thing.
+/// The reason as a clause for a sentence about the thing.
 pub(crate) fn explain(reason: SuspensionReason) -> &'static str {
     match reason {
         SuspensionReason::MakerGone => "the user who made it was deleted",
@@ -63,7 +64,7 @@ pub(crate) fn explain(reason: SuspensionReason) -> &'static str {
 }
 
 impl Caller {
-    /// Who is recorded as the maker of what this caller makes; nobody, where no permission is checked at all.
+    /// The maker to record for things that this caller makes; nobody if no permission is checked at all.
     pub(crate) fn maker(&self) -> Maker {
         match self.principal.actor() {
             Some(actor) => Maker { user_id: actor.user_id.clone(), api_key_id: actor.api_key_id.clone() },
@@ -72,7 +73,7 @@ impl Caller {
         }
     }
 
-    /// What the caller holds for themselves; a block, what it was granted for itself.
+    /// The caller's own rights. For a block, the rights that it was granted for itself.
     pub(crate) fn rights(&self) -> &Arc<Permissions> {
         match &self.authority {
             Authority::Own(permissions) => permissions,
@@ -81,9 +82,9 @@ impl Caller {
     }
 }
 
-/// What the database says of a maker.
+/// The state of a maker in the database.
 enum Found {
-    /// The keys from the thing upwards, and who stands at the end.
+    /// The keys from the thing upwards, and the end of the chain.
     Held(Vec<KeyHolder>, Box<Root>),
     Suspended(SuspensionReason),
 }
@@ -94,7 +95,7 @@ enum Root {
     Nobody,
     /// A request without a credential: the role that everybody has.
     Public(Option<RoleRow>),
-    /// With their roles, and the role that everybody has.
+    /// A user with their roles, and the role that everybody has.
     User(UserRow, Vec<RoleRow>, Option<RoleRow>),
 }
 
@@ -133,8 +134,8 @@ async fn find(connection: &mut Connection, maker: &Maker, now: i64) -> Result<Fo
 }
 
 impl App {
-    /// What a maker may do now. A user has their roles' rights, a key its role's, cut to what its own maker has, and so on up to a
-    /// user, or to a key without a maker.
+    /// The rights of a maker now. A user has the rights of their roles. A key has the rights of its role, limited to those of its
+    /// own maker, and so on up to a user, or to a key without a maker.
     pub(crate) async fn rights_of_maker(&self, maker: &Maker) -> Result<MakerRights> {
         self.kept_rights_of_maker(maker).await.map(|(rights, _)| rights)
     }
@@ -159,7 +160,7 @@ impl App {
         Ok((rights, now))
     }
 
-    /// As [`App::rights_of_maker`], in a transaction, and as it sees the accounts.
+    /// As [`App::rights_of_maker`], by the accounts as the transaction of `connection` sees them.
     pub(crate) async fn rights_of_maker_in(&self, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
         let (now, generation) = (self.clock.now(), self.identities.generation());
         if maker.is_nobody() {
@@ -227,7 +228,7 @@ pub(crate) fn carried_by_role(role: &RoleRow, is_own: bool) -> Result<Vec<Grant>
     })
 }
 
-/// The keys between a thing and the user, or the key without a maker, whose rights it has in the end: the nearest first.
+/// The keys between a thing and the end of its chain of makers, the nearest first. The end is a user, or a key without a maker.
 pub(crate) async fn chain_of(connection: &mut Connection, maker: &Maker) -> Result<Vec<String>> {
     let (mut chain, mut next) = (Vec::new(), maker.api_key_id.clone());
     while let Some(id) = next.filter(|_| chain.len() <= CHAIN_READ_MAX) {
@@ -237,10 +238,10 @@ pub(crate) async fn chain_of(connection: &mut Connection, maker: &Maker) -> Resu
     Ok(chain)
 }
 
-/// Raises the versions of what every instance keeps in memory of these things, because their makers change.
+/// Raises the versions of the data about these things that every instance keeps in memory, because their makers change.
 ///
-/// Call it before any of the things is held: every other change of them raises the version first, and so no two changes wait for
-/// each other.
+/// Call it before any of the things is locked. Every other change of them raises the version first, so that no two changes wait
+/// for each other.
 pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thing]) -> Result<()> {
     if things.iter().any(|thing| thing.kind == Made::Block) {
         connection.raise_version("blocks").await?;
@@ -251,10 +252,10 @@ pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thi
     Ok(())
 }
 
-/// Makes sure that a maker is there and not banned, until the transaction ends.
+/// Checks that a maker exists and is not banned. This stays so until the transaction ends.
 ///
 /// # Errors
-/// `unauthorized` if they went away since the request began; `key_suspended`.
+/// `unauthorized` if the maker was deleted or banned since the request began; `key_suspended`.
 pub(crate) async fn keep_maker(connection: &mut Connection, maker: &Maker) -> Result<()> {
     let gone = || Error::new(Code::Unauthorized, "The account or the API key of this request was deleted or banned meanwhile.");
     if let Some(id) = maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC) {
@@ -275,15 +276,15 @@ pub(crate) async fn keep_maker(connection: &mut Connection, maker: &Maker) -> Re
     Ok(())
 }
 
-/// The answer to a request with a suspended key.
+/// The error for a request with a suspended key.
 pub(crate) fn key_suspended(reason: SuspensionReason) -> Error {
     Error::new(Code::KeySuspended, format!("This API key is suspended: {}.", explain(reason))).with_hint(Hint::AdoptKey)
 }
 
-/// Brings the stored suspensions of what `part` made in line with its state, and of what those keys made, and so on. Each thing
-/// that loses its power has its event.
+/// Updates the stored suspensions of the things that `part` made to the state of `part`. Does the same for the things that its
+/// keys made, and so on. Each thing that is suspended by this has its event.
 ///
-/// It belongs into each transaction that deletes, bans or admits a user, or that deletes or adopts a key.
+/// Each transaction that deletes, bans or unbans a user, or that deletes or adopts a key, has to call it.
 pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, part: MakerPart, now: i64) -> Result<()> {
     let mut parts = vec![part];
     while let Some(part) = parts.pop() {
@@ -309,8 +310,8 @@ pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, p
     Ok(())
 }
 
-/// Suspends a thing and emits the event, once, in the call that suspends it first. A thing that is suspended already gets the new
-/// reason.
+/// Suspends a thing and emits the event if the thing was not suspended before. A thing that is already suspended only gets the
+/// new reason.
 pub(crate) async fn suspend(
     connection: &mut Connection,
     announcer: &Announcer,
@@ -324,14 +325,14 @@ pub(crate) async fn suspend(
     Ok(())
 }
 
-/// Refuses to adopt what a block declared by itself.
+/// Refuses to adopt a thing that a block declared. It is adopted together with the block.
 ///
 /// # Errors
 /// `conflict`.
 pub(crate) fn declared_by_none(source: Option<&String>) -> Result<()> {
     match source {
         None => Ok(()),
-        Some(_) => Err(Error::new(Code::Conflict, "A block declared this. Adopt the block, and it comes along.")),
+        Some(_) => Err(Error::new(Code::Conflict, "A block declared this. Adopt the block to adopt this too.")),
     }
 }
 

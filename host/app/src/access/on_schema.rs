@@ -1,4 +1,4 @@
-//! Operations that begin again if the schema moved under them, or another transaction was in their way.
+//! Operations that start again if the schema changed meanwhile, or if another transaction conflicted with them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl App {
         answer
     }
 
-    /// Runs a transaction that no schema bears on; again where another one was in its way.
+    /// Runs a transaction that does not depend on the schema. Runs it again if another transaction conflicted with it.
     pub(crate) async fn until_uncontended<T, F>(&self, transaction: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,

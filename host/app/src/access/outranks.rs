@@ -1,7 +1,7 @@
-//! Nobody acts on who or what is stronger than they are: who changes, bans, deletes or takes something away from a user, a role or
-//! an API key has to hold every right that it carries.
+//! Nobody may act on a user, a role or an API key that has more rights than they have. A caller who changes, bans or deletes it,
+//! or takes something away from it, needs every right that it has.
 //!
-//! These checks run in the transaction of the change, on what it sees and holds.
+//! These checks run in the transaction of the change, on the accounts that this transaction sees and locks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::access::identity::grants;
 use crate::caller::Caller;
 use crate::caller::maker_rights::MakerRights;
 
-/// The rights of somebody with these grants. Nobody in particular has no own rows.
+/// The rights of any user with these grants. The id stands for no real user, so it has no own rows.
 fn of_somebody(grants: Vec<Grant>) -> Permissions {
     Permissions::of_subject(grants, Variables::of_somebody(0))
 }
 
 impl Caller {
-    /// Demands every right that somebody or something has.
+    /// Requires every right in `rights`, which are those of a user, a role or a key.
     ///
     /// # Errors
     /// `forbidden`.
@@ -30,10 +30,10 @@ impl Caller {
         let message = match self.holds(Resource::Roles, Action::Read) {
             true => {
                 let action = missing.actions.first().map_or("", |action| action.name());
-                format!("{as_what} holds more than you do: {action} on `{}`.", missing.resource)
+                format!("{as_what} has a right that you do not have: {action} on `{}`.", missing.resource)
             }
-            // Which rights somebody has is for those who may read roles.
-            false => format!("{as_what} holds more than you do."),
+            // Only callers who may read roles may know which rights another account has.
+            false => format!("{as_what} has rights that you do not have."),
         };
         Err(Error::new(Code::Forbidden, message))
     }
@@ -51,7 +51,8 @@ impl Caller {
 }
 
 impl App {
-    /// Demands what a user holds by their roles, and by the API keys that act as them. Users act on themselves in any case.
+    /// Requires the rights that a user has by their roles, and by the API keys that act as the user. Users may always act on
+    /// themselves.
     pub(crate) async fn require_strength_over_user(
         &self,
         connection: &mut Connection,
@@ -75,7 +76,8 @@ impl App {
         Ok(())
     }
 
-    /// Demands what a role gives, and what those hold who have it: changing it takes from them or gives to them.
+    /// Requires the rights that a role gives, and the other rights of the users who have the role, because a change of the role
+    /// changes their rights.
     pub(crate) async fn require_strength_over_role(
         &self,
         connection: &mut Connection,
@@ -94,7 +96,7 @@ impl App {
         caller.require_as_strong("A user who has this role", &of_somebody(held))
     }
 
-    /// Demands what a key may do now. A user's session may always end a key that acts as them.
+    /// Requires the present rights of a key. A user's session may always act on a key that acts as that user.
     pub(crate) async fn require_strength_over_key(
         &self,
         connection: &mut Connection,
@@ -107,7 +109,7 @@ impl App {
         caller.require_as_strong("This API key", &self.rights_of_key(connection, holder).await?)
     }
 
-    /// What a key may do now; a suspended one, what it may do once somebody has adopted it.
+    /// The present rights of a key. For a suspended key, the rights that it can have once somebody has adopted it.
     async fn rights_of_key(&self, connection: &mut Connection, holder: &KeyHolder) -> Result<Permissions> {
         let role = Permissions::new(grants(&holder.role.permissions)?, Some(holder.user.id.clone()));
         Ok(match self.rights_of_maker_in(connection, &holder.key.maker).await? {

@@ -29,7 +29,7 @@ const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Bytes of the waiting responses of one owner.
 const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
 
-/// The permission to run a scan, until this is dropped. The service itself needs no place.
+/// The permit to run a scan, until this is dropped. The service itself needs no place.
 pub(crate) struct ScanPermit(#[expect(dead_code, reason = "it is held")] Option<Place>);
 
 /// Writes of the service for a caller, in the caller's turn. They are not checked against the caller's rights.

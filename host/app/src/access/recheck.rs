@@ -1,10 +1,10 @@
 //! A request may act long after its caller was checked: its body may arrive slowly, its handler may run for minutes, and its
 //! export for an hour. Rights are therefore checked again when they are used.
 //!
-//! So a [`Caller`] keeps what it was judged by ([`Judged`]): its identity, and the state of the accounts at that time
+//! So a [`Caller`] keeps the data by which it was checked ([`Judged`]): its identity, and the state of the accounts at that time
 //! ([`Stamp`]). Every write of the store names its [`Writer`], and [`App::by`] makes the one for a caller. If accounts have
-//! changed or are changing, the caller is judged again in that transaction, before anything else of it runs. On Postgres it is
-//! judged once more before the commit, because its statements may have waited for others. Code that reads, answers, or acts
+//! changed or are changing, the caller is checked again in that transaction, before anything else of it runs. On Postgres it is
+//! checked once more before the commit, because its statements may have waited for others. Code that reads, answers, or acts
 //! outside of the database calls [`App::recheck`].
 //!
 //! A caller who has lost a right is refused, whether or not the request needs that right. Long operations name the rights that
@@ -40,16 +40,16 @@ fn ended(message: &str) -> Error {
     Error::new(Code::Unauthorized, message)
 }
 
-/// Whether it belongs to this state of the accounts. If other instances can change accounts too, it is trusted only as long
-/// as a cached identity, because this instance may not hear of their changes.
+/// Whether the stamp belongs to this state of the accounts. If other instances can change accounts too, it is trusted only as
+/// long as a cached identity, because this instance may not hear of their changes.
 fn is_of(stamp: &Stamp, generation: u64, app: &App) -> bool {
     let is_young = || !app.is_shared() || app.now() - stamp.at.load(Ordering::Acquire) < KEPT_MS;
     stamp.generation.load(Ordering::Acquire) == generation && is_young()
 }
 
 impl Judged {
-    /// Whether nothing happened that could have changed the caller: no sign-out, no ban, no other role, and no end of their session or
-    /// key; and nothing of it is under way.
+    /// Whether nothing happened that could have changed the caller, such as a sign-out, a ban, another role, or the end of their
+    /// session or key, and no change of accounts is under way.
     fn is_current(&self, app: &App) -> bool {
         if app.identities.are_changing() {
             return false;
@@ -64,10 +64,10 @@ impl Judged {
             && self.consent.as_ref().is_none_or(|consent| is_of(&consent.stamp, generation, app))
     }
 
-    /// Judges again, by what the connection sees.
+    /// Checks the caller again, by the accounts that the connection sees.
     ///
     /// # Errors
-    /// `unauthorized` if the credential does not hold any more, `key_suspended`, and `forbidden` if a right is lost.
+    /// `unauthorized` if the credential is no longer valid, `key_suspended`, and `forbidden` if a right is lost.
     async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
         // Read before the check, so that the next check notices a change during this one.
         let (generation, now) = (app.identities.generation(), app.now());
@@ -93,14 +93,14 @@ impl Judged {
                     };
                     if cut.iter().zip(&consent.cut).any(is_less) {
                         let message =
-                            "Whoever consented to the block no longer holds all that it may do. Somebody who does can adopt it.";
+                            "The block's maker no longer has all rights that the block uses. Somebody who has them can adopt it.";
                         return Err(Error::new(Code::Forbidden, message));
                     }
                 }
                 MakerRights::Suspended(_) => {
                     return Err(Error::new(
                         Code::Forbidden,
-                        "The block is suspended: whoever consented to it is gone or banned.",
+                        "The block is suspended: its maker, or the API key that made it, is no longer valid.",
                     ));
                 }
             }
@@ -123,7 +123,7 @@ impl Judged {
         }
     }
 
-    /// Refuses somebody who had `before` and has `found` now.
+    /// Refuses a caller who had the rights `before`, has the rights `found` now, and has lost a right that counts.
     fn still_has(&self, before: &Permissions, found: &Permissions, stamp: &Stamp, (generation, now): (u64, i64)) -> Result<()> {
         // A condition with another value of a variable reaches other rows.
         let means_the_same = before.mean_the_same_for(found);
@@ -151,8 +151,8 @@ pub(crate) struct By {
     app: Weak<App>,
     owner: QuotaOwner,
     judged: Judged,
-    /// Whether the transaction changes accounts. One such transaction runs at a time, and its caller is always judged in it: then no
-    /// other can have taken their rights since.
+    /// Whether the transaction changes accounts. Only one such transaction runs at a time, and its caller is always checked in
+    /// it. So no other transaction can have taken their rights since that check.
     changes_accounts: bool,
 }
 
@@ -168,8 +168,8 @@ impl By {
         })
     }
 
-    /// Whether nothing can have changed. Without enforcement everybody may do everything, so a change of the caller does not
-    /// matter.
+    /// Whether the caller cannot have changed. Without enforcement everybody may do everything, so a change of the caller does
+    /// not matter.
     fn is_current(&self) -> bool {
         let holds = |app: Arc<App>| !app.settings.require_auth || self.judged.is_current(&app);
         self.judged.is_service() || (!self.changes_accounts && self.app.upgrade().is_some_and(holds))
@@ -182,7 +182,7 @@ impl Reader for By {
     }
 
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
-        // It may have waited for long, and what it answers with may be large.
+        // The read may have waited long, and its answer may be large.
         if let Some(app) = self.app.upgrade()
             && let Err(error) = app.check_response_room(&self.owner)
         {
@@ -207,15 +207,16 @@ impl App {
         By { app: self.weak(), owner: caller.quota_owner().clone(), judged: caller.judged.clone(), changes_accounts: false }
     }
 
-    /// The same of a change of accounts, which never waits behind callers' writes: it may be what ends their rights.
+    /// The same for a change of accounts. It never waits behind the writes of callers, because it may be the change that ends
+    /// their rights.
     pub(crate) fn accounts_by(&self, judged: Judged) -> By {
         By { app: self.weak(), owner: QuotaOwner::Service, judged, changes_accounts: true }
     }
 
-    /// Makes sure that the caller's identity and rights still hold, if they may have changed since the last check.
+    /// Checks that the caller's identity and rights are still valid, if they may have changed since the last check.
     ///
     /// # Errors
-    /// As those of a request that begins now; `forbidden` if a right is lost.
+    /// The same as for a request that begins now; `forbidden` if a right is lost.
     pub async fn recheck(&self, caller: &Caller) -> Result<()> {
         if !self.settings.require_auth || caller.judged.is_service() || caller.judged.is_current(self) {
             return Ok(());
@@ -228,7 +229,7 @@ impl App {
             .await
     }
 
-    /// Resolves where the caller has lost what they had, to the reason.
+    /// Resolves when the caller has lost a right or their identity. The result is the reason.
     pub(crate) async fn lost(&self, caller: &Caller) -> Error {
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -241,7 +242,7 @@ impl App {
         }
     }
 
-    /// The identity that the same credential shows now.
+    /// The identity that the same credential has now.
     async fn identity_again(&self, connection: &mut Connection, identity: &Identity) -> Result<Identity> {
         let (now, generation) = (self.clock.now(), self.identities.generation());
         match &identity.shown {

@@ -1,4 +1,4 @@
-//! A caller who has something open: whether they are still who they were when it was opened.
+//! Checks a caller again for as long as they have a stream open.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use crate::App;
 use crate::caller::identity::RenewalSlot;
 use crate::caller::{Caller, Credentials};
 
-/// A caller with what they presented, looked at again whenever accounts may have changed.
+/// A caller with their credentials. They are checked again whenever accounts may have changed.
 pub struct SessionRecheck {
     app: Arc<App>,
     credentials: Credentials,
     caller: Caller,
-    /// The state of the accounts that `caller` was found in; unknown for one that a surface brings.
+    /// The state of the accounts in which `caller` was found. `None` for a caller that a surface passes in.
     generation: Option<u64>,
 }
 
@@ -26,24 +26,24 @@ impl SessionRecheck {
         }
     }
 
-    /// The caller as they were when they were last looked at.
+    /// The caller as of the last check.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Whether nothing happened on this instance since then that could have changed the caller: no sign-out, no ban, no other
-    /// role, and no end of their session or key.
+    /// Whether nothing happened on this instance since the last check that could have changed the caller, such as a sign-out, a
+    /// ban, another role, or the end of their session or key.
     pub fn is_current(&self) -> bool {
         self.generation == Some(self.app.identities.generation())
             && self.caller.identity().is_none_or(|identity| identity.holds_until > self.app.now())
     }
 
-    /// Looks at the caller again. `None` if what they presented does not hold any more.
+    /// Checks the caller again. `None` if the credentials are no longer valid.
     pub async fn renew(&mut self) -> Option<()> {
         // Read before the check, so that the next check notices a change during this one.
         let generation = self.app.identities.generation();
         let caller = self.app.authenticate(&self.credentials).await.ok()?;
-        // A cookie that does not hold any more shows nobody; they were somebody.
+        // With a cookie that is no longer valid, a known caller becomes an anonymous one.
         if caller.is_known() != self.caller.is_known() {
             return None;
         }

@@ -13,12 +13,13 @@ use crate::caller::Caller;
 /// Most grants with conditions or fields on one object, in one list.
 const CONDITIONAL_GRANTS_MAX: usize = 20;
 
-/// Grants as they are stored. `list` names the list in messages. `known` is the registry without fields that the caller may not know: a
-/// condition reveals something of the values that it tests, and its author may use the grant.
+/// Grants as they are stored. `list` names the list in messages. `known` is the registry without the fields that the caller may
+/// not know. A condition must not test these fields, because it reveals something of the values that it tests, and its author may
+/// use the grant.
 ///
 /// # Errors
-/// What is wrong with a condition or a list of fields, with its place; `forbidden` for a condition through an object of which the caller
-/// may not read every record.
+/// The error in a condition or in a list of fields, with its place; `forbidden` for a condition on related records of an object
+/// of which the caller may not read every record.
 pub(crate) fn stored_grants(
     caller: &Caller,
     ground: &Ground<'_>,
@@ -47,7 +48,7 @@ pub(crate) fn stored_grants(
         if *number > CONDITIONAL_GRANTS_MAX {
             let resource = &grant.resource;
             let message = format!(
-                "`{list}` has more than {CONDITIONAL_GRANTS_MAX} grants with conditions or fields on `{resource}`, the most that there may be."
+                "`{list}` can have at most {CONDITIONAL_GRANTS_MAX} grants with conditions or lists of fields on `{resource}`."
             );
             return Err(Error::invalid_request(message));
         }
@@ -55,7 +56,7 @@ pub(crate) fn stored_grants(
     grants.into_iter().enumerate().map(stored).collect()
 }
 
-/// The object whose records a condition chooses, or whose fields a grant lists.
+/// The object whose records a condition selects, or whose fields a grant lists.
 fn object_of<'r>(registry: &'r Registry, resource: &str) -> Result<&'r Arc<Object>> {
     let missing = || {
         Error::invalid_request(format!(
@@ -73,7 +74,7 @@ fn stored_clause(caller: &Caller, ground: &Ground<'_>, known: &Registry, resourc
         let access = caller.access_to(ground, &relation.related, Action::Read)?;
         match *access.scope() == Scope::All {
             true => Ok(access),
-            // The condition looks at related rows without anybody's rights.
+            // The condition is evaluated on related rows without a check of rights.
             false => Err(Error::new(
                 Code::Forbidden,
                 format!("A condition through `{}` needs the permission to read every record that it leads to.", relation.key),
@@ -93,7 +94,7 @@ fn stored_clause(caller: &Caller, ground: &Ground<'_>, known: &Registry, resourc
     clause.numbered(registry, object).ok_or_else(|| Error::internal("a condition that was read could not be stored"))
 }
 
-/// A field or relation that a condition tests, and that its author may not read in each row.
+/// A field or relation that a condition tests, and that its author may not read in every row.
 fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
     let mut columns = BTreeSet::new();
     condition.columns_into(&mut columns);
@@ -102,8 +103,8 @@ fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
     name.or_else(|| condition.links().find(|(_, shape)| seen.readable_links(*shape).is_some()).map(|(key, _)| key.to_owned()))
 }
 
-/// Grants as answers show them: with names instead of numbers of the catalogue. A condition or a list of fields that names what is gone
-/// is shown as it is stored, and its grant is marked as broken.
+/// Grants as answers show them: with names instead of numbers of the catalogue. A condition or a list of fields with a name that
+/// no longer exists is shown as it is stored, and its grant is marked as broken.
 pub(crate) fn shown_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
     let shown = |mut grant: Grant| {
         for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {

@@ -21,7 +21,7 @@ use crate::state::identity_cache::KEPT_MS;
 /// How often suspensions are updated although no account changed here: another instance may have ended before it updated them.
 const SETTLED_ANYWAY_MS: i64 = 60_000;
 
-/// Why a thing stops, given the rights of its maker; `None` if it does not stop.
+/// The reason why a thing stops, given the rights of its maker; `None` if it does not stop.
 pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result<()>) -> Option<SuspensionReason> {
     match rights {
         MakerRights::Unlimited => None,
@@ -102,7 +102,7 @@ impl App {
         if self.rights_are_settled(age_max) {
             return Ok(());
         }
-        // Only now: those who wait for the turn must not hold places of their own.
+        // The permit is only taken now, because callers who wait for the turn must not occupy places for scans.
         let _permit = self.scan_permit(caller).await?;
         // Read before the check, so that the next check notices a change during this one.
         let (generation, blocks, at) = (self.identities.generation(), *self.blocks_version.lock(), self.clock.now());
@@ -156,12 +156,12 @@ impl App {
         Ok(holds_until)
     }
 
-    /// Makes the caller the maker of a webhook, a subscription, a task or a block, and with that answerable for what it does. A
-    /// block's webhooks and subscriptions come with it.
+    /// Makes the caller the maker of a webhook, a subscription, a task or a block, so that it acts with the caller's rights. A
+    /// block's webhooks and subscriptions are adopted with it.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` if it carries more than the caller holds, and nothing changes then; `conflict` if a block
-    /// declared it, or it is a task of the service.
+    /// `not_found`; `forbidden` if it needs a right that the caller lacks, and then nothing changes; `conflict` if a block
+    /// declared it, or if it is a task of the service.
     pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
         let thing = Thing { kind, id: id.to_owned(), name: None };
@@ -193,7 +193,7 @@ impl App {
     }
 }
 
-/// Stores why a thing stops, or that it goes on.
+/// Stores the reason why a thing stops, or that it continues.
 async fn settle_thing(
     connection: &mut Connection,
     announcer: &Announcer,

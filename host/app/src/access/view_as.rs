@@ -1,7 +1,8 @@
-//! A caller who looks at the service as a role would see it.
+//! Lets a caller view the service as a role would see it.
 //!
-//! It shows what the rights of a role open, and never more than what the caller may see anyway. So the rights of the role are cut to
-//! those of the caller. The cut is a part of the [`Caller`], so every operation and every surface has it without knowing of it.
+//! It shows what the rights of a role allow to see, but never more than what the caller may see anyway. So the rights of the role
+//! are limited to those of the caller. The limited rights are a part of the [`Caller`], so they apply to every operation and
+//! every surface.
 
 use std::sync::Arc;
 
@@ -13,15 +14,15 @@ use crate::access::identity::public_role;
 use crate::caller::{Authority, Caller, variables_of};
 
 impl App {
-    /// The caller with the rights that a session with the role of the id `role` alone would have, as far as the caller has them. `own` means the
-    /// rows of the caller.
+    /// The caller with the rights of a session that has only one role, as far as the caller has these rights. `role` is the id of
+    /// the role. `own` means the rows of the caller.
     ///
     /// # Errors
-    /// `invalid_request` without enforcement, where no role has a meaning; `unauthorized` and `forbidden` without read on `roles`;
-    /// `not_found` for an unknown id.
+    /// `invalid_request` without enforcement, because roles then have no effect; `unauthorized` and `forbidden` without read on
+    /// `roles`; `not_found` for an unknown id.
     pub(crate) async fn viewed_as(&self, caller: Caller, role: &str) -> Result<Caller> {
         if !self.settings.require_auth {
-            let message = "Looking as a role needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything.";
+            let message = "Viewing as a role needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything.";
             return Err(Error::invalid_request(message).with_hint(Hint::OwnView));
         }
         caller.require(Resource::Roles, Action::Read)?;
@@ -40,11 +41,11 @@ impl App {
                 Box::pin(async move { Ok((connection.role(&sought).await?, public_role(connection).await?)) })
             })
             .await?;
-        // The store also finds a role by its name, which is not meant: a name can be given to another role.
+        // The store also finds a role by its name. That is not allowed here, because a name can be given to another role.
         let found = found.filter(|found| found.id == role).ok_or_else(|| Error::not_found("role"))?;
-        // A session with the role alone: `$user.roles` names it, and all else is the caller's.
+        // As in a session with only this role: `$user.roles` contains it, and all other variables are the caller's.
         let subject = caller.identity().map(|identity| variables_of(&identity.user, vec![found.name.clone()], None));
-        // Every session has what `public` may do.
+        // Every session has the rights of `public`.
         let of_role = self.permissions([&found].into_iter().chain(&public), subject.unwrap_or_default())?;
         let cut = Permissions::clone(&of_role).limited_to(Arc::clone(caller.rights()));
         Ok(self.identities.keep_view(role, caller.rights(), cut, now, generation))

@@ -1,20 +1,20 @@
-//! Who asks for a session, and why they get none.
+//! The client that requests a session, and the reasons why it gets none.
 
 use blockbase_auth::PasswordProblem;
 use blockbase_schema::Error;
 
 use crate::caller::Credentials;
 
-/// Where a session comes from, and whether the client keeps it.
+/// The origin of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
-    /// What the request presented: a guest's session is carried over.
+    /// The credentials of the request. If they are a guest's session, the guest's data is carried over.
     pub credentials: Credentials,
 }
 
-/// Why an authentication request was refused; the surface has the protocol's own codes for these.
+/// The reason why an authentication request was refused. The surface has the protocol's own codes for these.
 #[derive(Debug)]
 pub enum AuthProblem {
     UserExists,
@@ -27,9 +27,9 @@ pub enum AuthProblem {
     Validation(String),
     SignUpDisabled,
     InvalidEmailOrPassword,
-    /// There is no session, and one is needed.
+    /// The request needs a session and has none.
     NoSession,
-    /// The current password is another.
+    /// The given current password is wrong.
     InvalidPassword,
     /// A guest has no password to change.
     NoCredential,

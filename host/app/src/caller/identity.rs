@@ -1,4 +1,4 @@
-//! Who a credential, or the maker of a thing, was found to be, with their rights.
+//! The identity of a credential, or of the maker of a thing, with its rights.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -10,31 +10,31 @@ use blockbase_store::{ApiKeyRow, SessionRow, SuspensionReason, UserRow};
 
 use crate::caller::judged::Stamp;
 
-/// The credential that showed an identity.
+/// The credential of an identity.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown {
     Session {
         row: SessionRow,
-        /// Whether it began with the bootstrap password, and the account still waits for its claim.
+        /// Whether the session began with the bootstrap password, and the account is not claimed yet.
         pending_claim: bool,
     },
     ApiKey(ApiKeyRow),
 }
 
-/// A user with what they may do here.
+/// A user with the rights that they have with one credential.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) user: UserRow,
     pub(crate) shown: Shown,
     pub(crate) roles: Vec<String>,
     pub(crate) permissions: Arc<Permissions>,
-    /// Why the key that showed them has no power, if that is so.
+    /// The reason why the key is suspended, if it is.
     pub(crate) suspended: Option<SuspensionReason>,
-    /// When the session or key ends, or a key that it was made with.
+    /// When the session or key ends, or a key in the key's chain of makers, whichever is first.
     pub(crate) holds_until: i64,
     /// The answer of `/api/v1/me`, once somebody asked for it.
     pub(crate) verdict: OnceLock<Arc<str>>,
-    /// When the rights were found, or found to be still there.
+    /// When the rights were last checked.
     pub(crate) judged: Arc<Stamp>,
     pub(crate) kept_at: i64,
 }
@@ -73,11 +73,11 @@ impl Identity {
     }
 }
 
-/// A session that was extended by a request, which the client should know of.
+/// A session that a request extended. The client has to be notified.
 #[derive(Clone, Debug)]
 pub struct Renewed {
     pub token: String,
-    /// Whether it came in a cookie, which lives on then.
+    /// Whether it came in a cookie, which then has to be extended too.
     pub by_cookie: bool,
 }
 
@@ -87,12 +87,12 @@ pub struct Renewed {
 pub struct RenewalSlot(pub(crate) Option<Arc<OnceLock<Renewed>>>);
 
 impl RenewalSlot {
-    /// One that extends sessions.
+    /// A slot that lets sessions be extended.
     pub fn listening() -> RenewalSlot {
         RenewalSlot(Some(Arc::default()))
     }
 
-    /// What was extended.
+    /// The extended session.
     pub fn renewed(&self) -> Option<&Renewed> {
         self.0.as_ref().and_then(|slot| slot.get())
     }
@@ -104,17 +104,17 @@ impl RenewalSlot {
     }
 }
 
-/// Where a request learns who its caller is.
+/// A slot through which a request learns who its caller is.
 #[derive(Clone, Debug, Default)]
 pub struct PrincipalSlot(Option<Arc<OnceLock<String>>>);
 
 impl PrincipalSlot {
-    /// One that is filled.
+    /// A slot that takes the caller.
     pub fn listening() -> PrincipalSlot {
         PrincipalSlot(Some(Arc::default()))
     }
 
-    /// `user:<id>`, `key:<id>`, or `none` if no credential was found to hold.
+    /// `user:<id>`, `key:<id>`, or `none` if there was no valid credential.
     pub fn shown(&self) -> &str {
         self.0.as_ref().and_then(|slot| slot.get()).map_or("none", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! What a caller was judged by, so that they can be judged again.
+//! The data by which a caller was checked, so that they can be checked again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -8,7 +8,8 @@ use blockbase_store::Maker;
 
 use crate::caller::identity::Identity;
 
-/// When a caller was judged last: the state of the accounts, and the time. Judging again renews it for all who share it.
+/// When a caller was last checked: the state of the accounts, and the time. Another check renews it for everything that shares
+/// it.
 #[derive(Debug)]
 pub(crate) struct Stamp {
     pub(crate) generation: AtomicU64,
@@ -27,10 +28,10 @@ impl Stamp {
     }
 }
 
-/// The data by which a caller was judged. All parts are empty for the service itself.
+/// The data by which a caller was checked. All parts are empty for the service itself.
 #[derive(Clone, Default)]
 pub(crate) struct Judged {
-    /// The identity that a credential showed, or the maker of a thing.
+    /// The identity of a credential, or of the maker of a thing.
     pub(crate) identity: Option<Arc<Identity>>,
     /// The rights of everybody, for a caller without a credential.
     pub(crate) public: Option<Arc<Held>>,
@@ -40,7 +41,7 @@ pub(crate) struct Judged {
     pub(crate) needs: Option<Arc<Needs>>,
 }
 
-/// Rights, and when they were judged.
+/// Rights, and when they were last checked.
 pub(crate) struct Held {
     pub(crate) rights: Arc<Permissions>,
     pub(crate) stamp: Stamp,
@@ -52,12 +53,12 @@ impl Held {
     }
 }
 
-/// What a block may do by its maker's consent.
+/// The rights that a block has by its maker's consent.
 pub(crate) struct Consent {
     pub(crate) maker: Maker,
-    /// For itself, and as its caller: what its manifest asks for.
+    /// The rights that the manifest asks for: first those for the block itself, then those as its caller.
     pub(crate) asked: [Arc<Permissions>; 2],
-    /// The same, cut to what the maker held.
+    /// The same rights, limited to those that the maker had.
     pub(crate) cut: [Arc<Permissions>; 2],
     /// The caller of the block, whose rows `own` means.
     pub(crate) subject: Variables,
@@ -77,15 +78,16 @@ impl Consent {
         Consent { maker, asked, cut, subject, stamp: Stamp::new(generation, now) }
     }
 
-    /// What the block may do for itself, and as its caller.
+    /// The rights of the block for itself, and as its caller.
     pub(crate) fn rights(&self) -> [Arc<Permissions>; 2] {
         self.cut.clone()
     }
 
     pub(crate) fn cut(asked: &[Arc<Permissions>; 2], rights: &Arc<Permissions>, subject: &Variables) -> [Arc<Permissions>; 2] {
         let limited = |asked: &Permissions, limit: Arc<Permissions>| Arc::new(asked.clone().limited_to(limit));
-        // Consent to the caller's own rows needs no more than a right to own rows, so there `own` means the caller's. Conditions of the
-        // maker's grants are about the maker: the block reaches no row for its caller that the maker does not reach.
+        // To consent to access to the caller's own rows, a right to own rows is enough, so here `own` means the rows of the
+        // caller. But variables in conditions of the maker's grants mean the maker, so by these the block reaches no row for its
+        // caller that the maker does not reach.
         let of_caller = Arc::new(rights.as_ref().clone().with_owner(subject.user_id.clone()));
         [limited(&asked[0], Arc::clone(rights)), limited(&asked[1], of_caller)]
     }
@@ -98,24 +100,24 @@ pub(crate) struct Needs {
 }
 
 impl Judged {
-    /// Judged by a session.
+    /// Checked by an identity.
     pub(crate) fn of(identity: &Arc<Identity>) -> Judged {
         Judged { identity: Some(Arc::clone(identity)), ..Judged::default() }
     }
 
-    /// Judged by what everybody may do.
+    /// Checked by the rights that everybody has.
     pub(crate) fn as_everybody(public: Arc<Held>) -> Judged {
         Judged { public: Some(public), ..Judged::default() }
     }
 
-    /// The same for something that runs for long and needs only these rights.
+    /// The same for a long operation that needs only these rights.
     pub(crate) fn that_needs(mut self, rights: Vec<(String, Action)>) -> Judged {
-        // Of no state at all: the first look judges.
+        // The stamp belongs to no state of the accounts, so the first use is checked.
         self.needs = Some(Arc::new(Needs { rights, stamp: Stamp::new(u64::MAX, 0) }));
         self
     }
 
-    /// Whether it is the service itself, whose rights nobody can take.
+    /// Whether it is the service itself, whose rights cannot be lost.
     pub(crate) fn is_service(&self) -> bool {
         self.identity.is_none() && self.public.is_none() && self.consent.is_none()
     }

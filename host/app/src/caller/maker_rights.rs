@@ -1,4 +1,4 @@
-//! What the maker of a thing may do now.
+//! The present rights of the maker of a thing.
 
 use blockbase_store::SuspensionReason;
 
@@ -7,7 +7,7 @@ use crate::caller::Caller;
 /// The current rights of a thing's maker.
 #[derive(Clone)]
 pub(crate) enum MakerRights {
-    /// There is no maker: the thing keeps its rights.
+    /// There is no maker, so the thing keeps its rights.
     Unlimited,
     /// The maker as a caller.
     Held(Caller),
@@ -15,7 +15,7 @@ pub(crate) enum MakerRights {
 }
 
 impl MakerRights {
-    /// The maker as a caller; `None` without a maker, or if the maker may do nothing.
+    /// The maker as a caller; `None` if there is no maker, or if the thing is suspended.
     pub(crate) fn caller(&self) -> Option<Caller> {
         match self {
             MakerRights::Held(caller) => Some(caller.clone()),
@@ -23,7 +23,7 @@ impl MakerRights {
         }
     }
 
-    /// Until when it can be kept at most: a key of the maker expires.
+    /// The time until which these rights can be cached: when the first key of the maker expires.
     pub(crate) fn holds_until(&self) -> i64 {
         match self {
             MakerRights::Held(caller) => caller.identity().map_or(i64::MAX, |identity| identity.holds_until),

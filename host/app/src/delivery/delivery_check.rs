@@ -15,10 +15,11 @@ use crate::delivery::shown::{EventView, Shown};
 use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
 
 const OTHER_TOPIC: &str = "Skipped: the group does not subscribe to this topic any more.";
-const NOT_VISIBLE: &str = "Skipped: whoever made the group may not read this event.";
+const NOT_VISIBLE: &str = "Skipped: the maker of the group may not read this event.";
 const NO_TOPICS: &str = "The topics of this group cannot be read by this version of the server.";
 
-/// What a consumer group gets at this moment: its topics, cut to its maker's rights. Every kind of target uses this check.
+/// The events that a consumer group gets at this moment: those of its topics, limited by its maker's rights. Every kind of target
+/// uses this check.
 pub struct DeliveryCheck {
     subscription: Arc<Subscription>,
     rights: MakerRights,
@@ -47,7 +48,8 @@ impl App {
 }
 
 impl App {
-    /// The event as a group gets it, or why it is not for the group: its delivery is then settled without being handed over.
+    /// The event as a group gets it, or the reason why the group does not get it. In that case its delivery is settled without
+    /// being handed over.
     ///
     /// # Errors
     /// The database does not answer.

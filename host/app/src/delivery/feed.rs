@@ -218,7 +218,8 @@ const JUDGED_MAX: usize = 2_000;
 /// Events that one statement looks at.
 const HEADS_AT_ONCE: i64 = 2_000;
 
-/// What is known of an event before its payload is read. Events of links list what can be read of them.
+/// The decision on an event before its payload is read. Events of links only list the targets that can be read, so their payload
+/// decides too.
 fn glance_at(caller: &Caller, head: &EventHead) -> Glance {
     match glance(caller, head.object.as_deref(), head.owner.as_deref()) {
         Glance::Whole if is_of_links(&head.topic) && !caller.holds("*", Action::Read) => Glance::Unknown,
@@ -304,7 +305,7 @@ impl App {
                     Some(head) if self.shows(caller, &permit, &head).await? => Some(head),
                     _ => None,
                 };
-                let missing = "The outbox does not hold the event from which to go back, or you may not see it.";
+                let missing = "The outbox does not have the event before which the list begins, or you may not see it.";
                 head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))?
             }
             None => i64::MAX,

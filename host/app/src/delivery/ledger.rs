@@ -26,8 +26,8 @@ use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
 pub const ATTEMPTS_MAX: i64 = 5;
 /// The longest pause between two attempts, as a multiple of the base pause.
 const BACKOFF_CAP: i64 = 60;
-/// How often the server may end during one delivery before the delivery is given up. The first two times it runs beside others. After
-/// that, it runs as often as there are attempts, without another suspect beside it.
+/// How often the server may end during one delivery before the delivery is given up. Two times the delivery still runs together
+/// with others. After that, it runs as often as there are attempts, but never together with another suspect.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// Bytes of payloads claimed at once. The first event is claimed even if it is larger.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
@@ -35,7 +35,7 @@ const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 pub const RESETS_MAX: u64 = 1_000_000;
 /// Dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
-/// Entries that one list looks at if what an event says decides whether its entries are shown.
+/// Entries that one list looks at if the payload of an event decides whether its entries are shown.
 const JUDGED_MAX: i64 = 500;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
@@ -259,7 +259,7 @@ pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (Attempted, Outcome) 
     (attempted, outcome)
 }
 
-/// What becomes of events whose payload has to be read to know whether they are shown.
+/// The treatment of events whose payload decides whether they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
     Included,
@@ -370,13 +370,14 @@ impl App {
         Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
-    /// The same for a caller whose rights depend on what events say. It looks at the newest entries, and the total counts these.
+    /// The same for a caller whose rights depend on the payloads of events. It looks only at the newest entries, and the total
+    /// counts those of them that are shown.
     async fn list_judged(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
         let (rows, _) = self
             .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, JUDGED_MAX, 0).await?) }))
             .await?;
         let mut shown: Vec<DeliveryAnswer> = Vec::new();
-        // The entries of an event stand together.
+        // The entries of one event follow each other.
         let mut judged: Option<(String, bool)> = None;
         for row in rows {
             let is_shown = match judged.take().filter(|(event_id, _)| *event_id == row.event_id) {
@@ -434,7 +435,7 @@ impl App {
     fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {
         let LedgerRequest { status, consumer, is_dead, event_id, topic, since, until } = request;
         if let Some(status) = status.as_ref().filter(|status| !DELIVERY_STATUSES.contains(&status.as_str())) {
-            let message = format!("`status` is pending, delivered or failed; it is {status:?}.");
+            let message = format!("`status` takes pending, delivered or failed, not {status:?}.");
             return Err(Error::invalid_request(message));
         }
         Ok(LedgerFilter {
@@ -462,7 +463,7 @@ impl App {
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
-    /// What [`glance`] says of every event, as a condition on stored ones; `None` if the caller sees all.
+    /// The decision of [`glance`] as a condition on stored events; `None` if the caller sees all events.
     pub(crate) fn visible_events(&self, caller: &Caller, unknown: Unknown) -> Option<VisibleEvents> {
         if caller.holds("*", Action::Read) {
             return None;
@@ -493,7 +494,7 @@ impl App {
         caller.require(Resource::Events, Action::Update)?;
         // The response shows the entry, so the caller also needs to read it.
         caller.require(Resource::Events, Action::Read)?;
-        let missing = || Error::new(Code::NotFound, "There is no such delivery, or its consumer group is no more.");
+        let missing = || Error::new(Code::NotFound, "This delivery does not exist, or its consumer group was deleted.");
         if !self.settings.events_enabled {
             return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
         }
@@ -501,7 +502,7 @@ impl App {
             Some(subscription) => self.why_stopped(&subscription).await?,
             None => None,
         };
-        // An event does not change, so that it is judged before the write.
+        // An event does not change, so the check can run before the write.
         let is_shown = self.delivery(caller, event_id, consumer).await?.is_some();
         let (event_id, consumer, caller) = (event_id.to_owned(), consumer.to_owned(), caller.clone());
         self.store
@@ -516,7 +517,7 @@ impl App {
                     let entry = entry.filter(is_seen).ok_or_else(missing)?;
                     may_act_on_group(connection, &caller, &consumer).await?;
                     if entry.status != "failed" {
-                        let message = format!("This delivery is {}; only one that failed is tried again.", entry.status);
+                        let message = format!("This delivery is {}. Only a failed delivery can be retried.", entry.status);
                         return Err(Error::new(Code::Conflict, message));
                     }
                     if !may_retry_group(connection, &caller, &consumer, why_stopped).await? {

@@ -1,8 +1,10 @@
-//! What somebody is shown of an event. Streams, `GET /events`, the ledger, webhooks, subscriptions and blocks all ask here.
+//! Decides which parts of an event a caller is shown. Streams, `GET /events`, the ledger, webhooks, subscriptions and blocks all
+//! use it.
 //!
-//! Grants without conditions decide by the object and by who created its record, which every event carries. With conditions, the
-//! images in the payload decide: their columns are those of the event, while rights and related rows are those of now. An image that
-//! the reader may not see is null, and then the difference is null too. A part of a condition that cannot be decided counts as failed.
+//! Grants without conditions decide by the object and by the creator of its record, which every event has. With conditions, the
+//! images in the payload decide: their columns and values are from the time of the event, but rights and related rows are those
+//! of the present. An image that the reader may not see is null, and then the difference is null too. A part of a condition that
+//! cannot be decided counts as false.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use crate::base::topic::RecordOp;
 use crate::caller::Caller;
 use crate::records::read::record_id;
 
-/// What is known before a payload is read.
+/// The decision before a payload is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Glance {
     Whole,
@@ -30,7 +32,7 @@ pub(crate) enum Glance {
     Unknown,
 }
 
-/// What of an event is shown.
+/// The parts of an event that are shown.
 #[derive(Debug)]
 pub(crate) enum Shown {
     Whole,
@@ -64,14 +66,14 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// Whether an event says that links were made or removed.
+/// Whether an event reports that links were made or removed.
 pub(crate) fn is_of_links(topic: &str) -> bool {
     topic.starts_with("data.")
         && [RecordOp::Linked, RecordOp::Unlinked].iter().any(|op| topic.rsplit('.').next() == Some(op.name()))
 }
 
-/// What `caller` may see of an event, as far as its object and the creator of its record tell. `data.<object>.…` needs read on the
-/// object, and all else needs read on `events`.
+/// The decision on an event for `caller`, by its object and the creator of its record alone. `data.<object>.…` needs read on the
+/// object, and all other topics need read on `events`.
 pub(crate) fn glance(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> Glance {
     let Some(object) = object else {
         return if caller.holds(Resource::Events, Action::Read) { Glance::Whole } else { Glance::Nothing };
@@ -85,14 +87,14 @@ pub(crate) fn glance(caller: &Caller, object: Option<&str>, owner: Option<&str>)
     }
 }
 
-/// Whether an event is shown whole to `caller`, as far as can be told without its payload.
+/// Whether an event is shown whole to `caller`, as far as that is known without its payload.
 pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
     glance(caller, event.object.as_deref(), event.owner.as_deref()) == Glance::Whole
         && (!is_of_links(&event.topic) || caller.holds("*", Action::Read))
 }
 
 impl App {
-    /// What `caller` is shown of an event.
+    /// The parts of an event that `caller` is shown.
     ///
     /// # Errors
     /// The database does not answer.
@@ -100,8 +102,8 @@ impl App {
         Onlooker { app: self, caller, permit: None }.shown_of(event).await
     }
 
-    /// The committed event as `caller` is shown it; `None` for nothing. Looks at rows take no further place for scans where the caller
-    /// has a permit.
+    /// The committed event as `caller` is shown it; `None` if nothing of it is shown. If the caller has a permit, reads of rows
+    /// take no further place for scans.
     ///
     /// # Errors
     /// The database does not answer.
@@ -124,11 +126,11 @@ impl App {
     }
 }
 
-/// Somebody who looks at events.
+/// A caller who looks at events.
 struct Onlooker<'a> {
     app: &'a App,
     caller: &'a Caller,
-    /// Held while they look.
+    /// The caller's permit for scans, if they already have one.
     permit: Option<&'a ScanPermit>,
 }
 
@@ -176,7 +178,7 @@ impl Onlooker<'_> {
         payload: &Members,
     ) -> Result<Shown> {
         if *scope == Scope::All {
-            // The record may be gone.
+            // The record may have been deleted, so it is not looked up.
             return self.shown_targets(registry, payload).await;
         }
         let id: Option<String> = member(payload, "id");
@@ -277,13 +279,13 @@ impl Onlooker<'_> {
         Ok(cells)
     }
 
-    /// Whether a record's image meets a condition. A test of a column that the image lacks counts as failed, and so does what is asked
-    /// of related rows if the row that leads to them is gone.
+    /// Whether a record's image meets a condition. A test of a column that the image lacks counts as false, and so does a
+    /// condition on related rows if the row that leads to them no longer exists.
     async fn meets(&self, registry: &Registry, object: &Arc<Object>, condition: &Condition, raw: &str) -> Result<bool> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
         let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);
         let condition = condition.clone().decided_by(&is_there);
-        // A value of another type than the column has now.
+        // The image has a value of another type than the column has now.
         let Ok(image) = image(object, &members) else { return Ok(false) };
         let mut related = Vec::new();
         condition.objects_into(&mut related);
@@ -306,7 +308,7 @@ impl Onlooker<'_> {
     }
 }
 
-/// For conditions without relations.
+/// The related rows for conditions without relations. It is never called.
 struct NoRelatedRows;
 
 impl RelatedRows for NoRelatedRows {
@@ -315,7 +317,7 @@ impl RelatedRows for NoRelatedRows {
     }
 }
 
-/// The place of a column that the caller knows. An image may have names of earlier columns, which they do not know.
+/// The place of a column that the caller knows. An image may have names of earlier columns, which the caller does not know.
 fn known_place(seen: &Seen, name: &str) -> Option<usize> {
     seen.object.column_index(name)
 }

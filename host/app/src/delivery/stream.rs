@@ -26,7 +26,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 const STREAMS_MAX: usize = 10_000;
 /// How often the caller is checked again, so that an ended session ends its streams.
 const RECHECK: Duration = Duration::from_secs(1);
-/// Pause before an event is looked at again that could not be decided.
+/// Pause before an event is checked again, if the first check could not decide.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Frames that are prepared before the client has taken them.
 const FRAMES_AHEAD: usize = 16;
@@ -137,7 +137,7 @@ impl App {
         }
         let since = match request.since {
             Some(since) if since.contains('\0') => {
-                return Err(Error::invalid_request("The id of the event to go on after holds a NUL character."));
+                return Err(Error::invalid_request("The id of the event after which to continue has a NUL character."));
             }
             Some(since) => Some(self.event_seq(&caller, &since).await?),
             None if self.feed().has_started() => None,
@@ -186,9 +186,9 @@ struct OpenStream {
     recheck: Interval,
     draining: watch::Receiver<bool>,
     form: StreamForm,
-    /// The event that the stream is about to show, until it is known what of it.
+    /// The event that the stream is about to show, until its visible parts are known.
     judging: Option<Judging>,
-    /// The number of the event for which the caller was looked at again.
+    /// The number of the last event for which the caller was checked again.
     renewed_for: i64,
     _place: StreamPlace,
 }
@@ -256,7 +256,7 @@ impl OpenStream {
                     match shown {
                         Ok(Some(shown)) => return Some((self.form.frame)(&shown)),
                         Ok(None) => {}
-                        // The caller's rights changed meanwhile, or too much is under way. The event is looked at again.
+                        // The caller's rights changed meanwhile, or the server is busy. The event is checked again.
                         Err(error) if matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Unavailable) => {
                             tokio::time::sleep(LOOK_PAUSE).await;
                             Box::pin(self.look_again()).await?;
@@ -278,8 +278,8 @@ impl OpenStream {
     }
 }
 
-/// What a stream is about to show: an event, and the look at what of it its reader may see. The look goes on while the stream does
-/// something else.
+/// The event that a stream is about to show, and the check of which parts its reader may see. The check continues while the
+/// stream does something else.
 struct Judging {
     event: Arc<CommittedEvent>,
     look: JoinHandle<Result<Option<Arc<CommittedEvent>>>>,
@@ -298,8 +298,8 @@ impl Drop for Judging {
     }
 }
 
-/// The next event of which `caller` may be shown something, and what is shown of it. What is looked at stays in `judging` until the
-/// look has ended, so that nothing is lost if the future is dropped. `None` ends the stream.
+/// The next event of which `caller` may be shown something, and the event as it is shown. The event stays in `judging` until its
+/// check has ended, so that nothing is lost if the future is dropped. `None` ends the stream.
 async fn next_shown(
     reader: &mut FeedReader,
     judging: &mut Option<Judging>,
@@ -320,7 +320,7 @@ async fn next_shown(
     judging.take().map(|ended| (Arc::clone(&ended.event), shown))
 }
 
-/// Waits until the server drains, or is gone.
+/// Waits until the server drains or has ended.
 async fn drained(draining: &mut watch::Receiver<bool>) {
     // A closed channel means that the server has ended.
     let _ = draining.wait_for(|draining| *draining).await;

@@ -47,7 +47,7 @@ pub struct Answered<T> {
     pub warnings: Vec<String>,
 }
 
-/// Which events a consumer group gets, and what handles them.
+/// The events that a consumer group gets, and their handler.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcSubscription", deny_unknown_fields)]
@@ -96,8 +96,8 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
     Err(refused(
         "consumer",
         format!(
-            "`consumer` names a group: it begins with a small letter, holds small letters, digits, `_`, `-`, `.` and `:`, \
-             {CONSUMER_BYTES_MAX} at most, and does not begin with `{WEBHOOK_CONSUMER}`."
+            "`consumer` has to begin with a lowercase letter. It takes lowercase letters, digits, `_`, `-`, `.` and `:`, \
+             {CONSUMER_BYTES_MAX} characters at most, and must not begin with `{WEBHOOK_CONSUMER}`."
         ),
     ))
 }
@@ -135,7 +135,7 @@ impl StoredThing for SubscriptionRow {
         self.suspension
     }
 
-    /// Its maker needs it, or somebody who is about to be its maker.
+    /// The rights that its maker needs, or a caller who is about to become its maker.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &SubscriptionRow { maker: caller.maker(), ..self.clone() })
     }
@@ -297,7 +297,7 @@ impl App {
                     may_change_stored(&caller, &row.topic, &row.maker)?;
                     match connection.delete_subscription(&consumer).await? {
                         true => Ok(()),
-                        false => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),
+                        false => Err(Error::new(Code::Conflict, "This subscription is deleted with the block that declared it.")),
                     }
                 })
             })

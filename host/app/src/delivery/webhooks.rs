@@ -112,7 +112,7 @@ fn check_name(name: Option<&String>) -> Result<()> {
 
 fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
     if topics.is_empty() || topics.len() > TOPICS_MAX {
-        return Err(refused("topics", format!("`topics` holds 1 to {TOPICS_MAX} patterns.")));
+        return Err(refused("topics", format!("`topics` takes 1 to {TOPICS_MAX} patterns.")));
     }
     for topic in topics {
         let pattern = TopicPattern::parse(topic).map_err(|error| refused("topics", error.message))?;
@@ -160,7 +160,7 @@ impl StoredThing for WebhookRow {
         self.suspension
     }
 
-    /// Its maker needs it, or somebody who is about to be its maker.
+    /// The rights that its maker needs, or a caller who is about to become its maker.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &WebhookRow { maker: caller.maker(), ..self.clone() })
     }
@@ -198,15 +198,15 @@ impl ActsLater for MadeWebhooks {
 
 impl App {
     fn check_url(&self, text: &str) -> Result<()> {
-        let url = Url::parse(text).map_err(|error| refused("url", format!("`url` is no absolute URL: {error}.")))?;
+        let url = Url::parse(text).map_err(|error| refused("url", format!("`url` is not an absolute URL: {error}.")))?;
         if text.contains(|character: char| character.is_whitespace() || character.is_control()) {
-            return Err(refused("url", "`url` holds a blank or a control character; percent-encode it."));
+            return Err(refused("url", "`url` has whitespace or a control character. Percent-encode it."));
         }
         if text.len() > URL_BYTES_MAX {
             return Err(refused("url", format!("`url` is longer than {URL_BYTES_MAX} bytes.")));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused("url", "`url` holds a user or a password. Send an `authorization` header instead."));
+            return Err(refused("url", "`url` has a user name or a password. Send an `authorization` header instead."));
         }
         self.settings
             .addresses
@@ -215,7 +215,7 @@ impl App {
         // The URL parser repairs what browsers repair: `http:a.b`, backslashes. So the text itself is checked too.
         match is_url(text) {
             true => Ok(()),
-            false => Err(refused("url", "`url` is no absolute URL as it stands: it begins with http:// or https:// and a host.")),
+            false => Err(refused("url", "`url` is not an absolute URL. It has to begin with http:// or https:// and a host.")),
         }
     }
 
@@ -342,7 +342,7 @@ impl App {
                     let WebhookChanges { name, url, topics, headers, enabled } = changes;
                     let is_only_switched = name.is_none() && url.is_none() && topics.is_none() && headers.is_none();
                     if row.source.is_some() && !is_only_switched {
-                        let message = "A block declared this webhook: it can be enabled and disabled, and goes with the block.";
+                        let message = "You can only enable or disable a webhook of a block. It is deleted with the block.";
                         return Err(Error::new(Code::Conflict, message));
                     }
                     let known = Headers::read(&row.headers)?;
@@ -392,7 +392,7 @@ impl App {
                     let row = held(connection, &id).await?;
                     may_change(&caller, &row)?;
                     if row.source.is_some() {
-                        return Err(Error::new(Code::Conflict, "A block declared this webhook; it goes with the block."));
+                        return Err(Error::new(Code::Conflict, "This webhook is deleted with the block that declared it."));
                     }
                     connection.delete_webhook(&id).await?;
                     Ok(())

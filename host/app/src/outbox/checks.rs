@@ -1,7 +1,7 @@
-//! What written rows have to meet at the end of the call that wrote them: the `check` of grants.
+//! Checks at the end of a call that each row which it wrote meets the `check` of a grant.
 //!
-//! A row may be written by several grants. It has to meet the check of one that reached it before the change, so the rows that are
-//! about to be changed are looked at first. New rows are within reach of every grant.
+//! Several grants may allow to write a row. The row has to meet the check of a grant that reached it before the change, so rows
+//! are looked at before they are changed. New rows are within reach of every grant.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,10 +21,11 @@ pub(crate) struct Pending {
 }
 
 impl WriteContext {
-    /// Holds an object that is about to be written, and the objects whose rows decide about it, in one order for all writers.
+    /// Locks an object that is about to be written, and the objects whose rows decide about it. All writers lock in the same
+    /// order.
     ///
     /// # Errors
-    /// Those of [`WriteContext::hold`].
+    /// The errors of [`WriteContext::hold`].
     pub(crate) async fn hold_with(
         &mut self,
         connection: &mut Connection,
@@ -50,7 +51,8 @@ impl WriteContext {
     /// Notes that rows are about to be changed.
     ///
     /// # Errors
-    /// `forbidden` with `field` if a field may not be written or read in one of them; those of the statements that look at the rows.
+    /// `forbidden` with `field` if a field may not be written or read in one of them; the errors of the statements that read the
+    /// rows.
     pub(crate) async fn changes(
         &mut self,
         connection: &mut Connection,
@@ -60,11 +62,11 @@ impl WriteContext {
     ) -> Result<()> {
         check_reads(connection, object, access, ids).await?;
         let Some(checks) = access.checks() else { return Ok(()) };
-        // Which of the checks each row may meet.
+        // For each row, the checks of the grants that reach it.
         let mut grants: BTreeMap<Uuid, Vec<usize>> = BTreeMap::new();
         for (number, check) in checks.iter().enumerate() {
             let reached = match (checks.len(), access.contested()) {
-                // The rows were found by this scope.
+                // The rows were found within this scope.
                 (1, None) => ids.to_vec(),
                 _ => within(connection, object, &check.reached, ids.to_vec()).await?.into_iter().collect(),
             };
@@ -82,7 +84,7 @@ impl WriteContext {
         Ok(())
     }
 
-    /// Makes sure, at the end of a call, that all rows that it wrote and that are still there meet what they have to.
+    /// Checks, at the end of a call, that all rows that it wrote and that still exist meet their conditions.
     ///
     /// # Errors
     /// `forbidden`.
@@ -101,8 +103,8 @@ impl WriteContext {
     }
 }
 
-/// Makes sure that each of the rows is within reach of a grant that allows all fields which a write names, and that the values which it
-/// reads can be read.
+/// Checks that each of the rows is within reach of a grant that allows all fields that a write names, and that the caller may
+/// read the values that the write reads.
 ///
 /// # Errors
 /// `forbidden` with `field`.
@@ -118,7 +120,7 @@ pub(crate) async fn check_fields(connection: &mut Connection, object: &Object, a
     Ok(())
 }
 
-/// Makes sure that the values which a write reads can be read in each of the rows.
+/// Checks that the caller may read the values that a write reads, in each of the rows.
 async fn check_reads(connection: &mut Connection, object: &Object, access: &Access, ids: &[Uuid]) -> Result<()> {
     for (field, readable) in access.reads() {
         if within(connection, object, readable, ids.to_vec()).await?.len() < ids.len() {
@@ -128,7 +130,7 @@ async fn check_reads(connection: &mut Connection, object: &Object, access: &Acce
     Ok(())
 }
 
-/// Those of the rows that are there and within a scope.
+/// Those of the rows that exist and are within a scope.
 pub(crate) async fn within(connection: &mut Connection, object: &Object, scope: &Scope, ids: Vec<Uuid>) -> Result<HashSet<Uuid>> {
     let statement = sql::visible(connection.dialect(), object, scope, ids);
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;

@@ -39,7 +39,7 @@ pub(crate) struct WriteContext {
     depth: i64,
     subscriptions: Arc<Subscriptions>,
     held: Vec<i64>,
-    /// What the written rows have to meet at the end.
+    /// The conditions that written rows have to meet at the end of the call.
     pub(crate) checks: Vec<Pending>,
     /// The guest who writes, until it is checked that the guest still exists.
     guest: Option<String>,
@@ -83,13 +83,13 @@ impl App {
 }
 
 impl WriteContext {
-    /// What conditions of grants are read by.
+    /// The context in which conditions of grants are read.
     pub(crate) fn ground(&self) -> Ground<'_> {
         Ground { registry: &self.registry, now: self.now, shapes: &self.shapes }
     }
 
-    /// Holds an object, so that it is neither dropped nor altered before the transaction ends. Also checks that the object is as planned
-    /// and that the subscriptions are current.
+    /// Locks an object, so that it is neither dropped nor altered before the transaction ends. Also checks that the object is as
+    /// planned and that the subscriptions are current.
     ///
     /// # Errors
     /// An error to retry if the object changed. `unauthorized` for a guest who signed up meanwhile, so that no row keeps the stamp of a

@@ -70,7 +70,8 @@ impl App {
         Ok(deleted)
     }
 
-    /// Deletes settled events that happened before an instant, the oldest first, until so many bytes are free. Returns their number.
+    /// Deletes settled events that happened before an instant, the oldest first. If `bytes` is given, it stops when so many bytes
+    /// are free. Returns their number.
     async fn purge_before(&self, before: i64, mut bytes: Option<i64>) -> Result<u64> {
         let (mut after, mut deleted) = (0, 0);
         loop {

@@ -89,9 +89,9 @@ pub(crate) fn too_large() -> Error {
     Error::new(
         Code::AnswerTooLarge,
         format!(
-            "The records that this call changes or deletes, with those that go along, have more than {} MiB together, or more than \
-             {BEYOND_MAX} records or {LINKS_BEYOND_MAX} links go along. Name fewer of them in one call, or first delete, in parts, what refers \
-             to them or is linked with them.",
+            "This call is too large. The records that it changes or deletes, together with their dependent records, have more than \
+             {} MiB, or there are more than {BEYOND_MAX} dependent records or {LINKS_BEYOND_MAX} links. Name fewer records in one \
+             call, or first delete, in parts, the records that refer to them or are linked with them.",
             TOUCHED_BYTES_MAX / 1024 / 1024
         ),
     )

@@ -1,7 +1,7 @@
-//! Records deleted, with what their relationships say of the records that refer to them.
+//! Deletes records, and applies their relationships to the records that refer to them.
 //!
-//! The engine deletes and clears what refers to a deleted record; here is found out beforehand what that will be, so that
-//! each of those changes has its event and its stamps too.
+//! The engine deletes the records that refer to a deleted record, or sets their references to null. This module finds these
+//! records beforehand, so that each of these changes has its event and its stamps too.
 
 mod steps;
 
@@ -22,24 +22,25 @@ use crate::records::versions::{Condition, check_condition, precondition_failed};
 use crate::records::writes::record_change;
 pub(crate) use steps::{RECORDS_AT_ONCE, Step, StepSize, delete_some, in_steps};
 
-/// Levels that the engine is left to delete by itself. SQLite goes a thousand deep, and both are slow before that.
+/// Levels of referring records that the engine deletes by itself. SQLite allows a thousand levels, and both engines are slow with
+/// fewer.
 const ENGINE_LEVELS_MAX: usize = 300;
 
-/// What refers to the records that go: by deletion it goes too, by change it is cleared.
+/// The records that refer to the deleted records: `deleted` ones are deleted too, `cleared` ones lose their reference.
 #[derive(Default)]
 struct Beyond {
     deleted: Vec<(Arc<Object>, Uuid, Record)>,
-    /// By level: the object and the records of it that go.
+    /// The level, the object, and its records that are deleted.
     levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
     seen: HashSet<(i64, Uuid)>,
     cleared: Vec<(Arc<Object>, usize, Uuid)>,
 }
 
-/// Deletes those of `ids` that are there and within `scope`. The object is held already.
+/// Deletes those of `ids` that exist and are within `scope`. The caller of this function has locked the object.
 ///
 /// # Errors
-/// `precondition_failed` if one of them is in another state than `condition` says; `foreign_key_violation`; `answer_too_large`
-/// where they are too large, with what goes along.
+/// `precondition_failed` if one of them is in another state than `condition` says; `foreign_key_violation`; `answer_too_large` if
+/// they are too large, together with the records that are deleted or changed with them.
 pub(crate) async fn delete_records(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -71,7 +72,8 @@ pub(crate) async fn delete_records(
     let gone = along.chain(roots.iter().map(|(id, record)| (object, *id, record)));
     let gone = gone.map(|(object, id, record)| Gone { object: object.as_ref(), id, owner: owner(object, record) });
     take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
-    // In one statement, so that the engine sees what refers to what at its end; deep chains from their ends.
+    // In one statement, because the engine checks references at the end of a statement. Deep chains are deleted level by level,
+    // from their ends.
     let mut parts = vec![(0, Arc::clone(object), ids.clone())];
     if beyond.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
         parts.append(&mut beyond.levels);
@@ -81,7 +83,7 @@ pub(crate) async fn delete_records(
         let version = version.filter(|_| level == 0);
         let delete = sql::delete_many(dialect, &object, ids, version);
         let deleted = connection.execute(delete).await.map_err(|error| match error {
-            // What refers to it came in after the look at it.
+            // A record that refers to it was written after the check.
             DbError::ForeignKey { .. } => still_referenced(""),
             error => error.on(&object),
         })?;
@@ -91,7 +93,7 @@ pub(crate) async fn delete_records(
     }
     let (mut events, mut event_bytes) = (Vec::new(), 0);
     let mut counts: HashMap<i64, i64> = HashMap::new();
-    // What went along is told first, the records that were named last.
+    // The events of dependent records come first, those of the requested records last.
     let beyond = beyond.deleted.into_iter().rev();
     for (object, id, record) in beyond.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
         // Users are counted by the database itself.
@@ -117,7 +119,7 @@ pub(crate) async fn delete_records(
     Ok(ids.into_iter().collect())
 }
 
-/// Finds, level by level, what refers to records that go.
+/// Finds the records that refer to deleted records, level by level.
 async fn collect(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -134,7 +136,7 @@ async fn collect(
                 continue;
             }
             context.hold(connection, holder).await?;
-            // Their ids first: of those that are known already, which lead in a circle, nothing more is read.
+            // Only the ids are read first. Records that are already known lead in a circle, and nothing more of them is read.
             let room = BEYOND_MAX - (beyond.deleted.len() + beyond.cleared.len()).min(BEYOND_MAX);
             let others = referring_unseen(connection, holder, *column, &ids, &beyond.seen, room + 1).await?;
             if others.len() > room {
@@ -166,7 +168,7 @@ async fn collect(
     Ok(())
 }
 
-/// Ids of records of `holder` that refer to `ids` and are not `seen`, `most` of them at most.
+/// The ids of at most `most` records of `holder` that refer to `ids` and are not in `seen`.
 async fn referring_unseen(
     connection: &mut Connection,
     holder: &Object,
@@ -175,7 +177,7 @@ async fn referring_unseen(
     seen: &HashSet<(i64, Uuid)>,
     most: usize,
 ) -> Result<Vec<Uuid>> {
-    // As many as were seen may refer to them too.
+    // All records in `seen` may refer to them too, so the limit is larger by their number.
     let limit = most + seen.iter().filter(|(object_id, _)| *object_id == holder.id).count();
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let select = sql::referring_ids(connection.dialect(), holder, column, ids.to_vec(), limit);
@@ -194,7 +196,7 @@ async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Bey
     Ok(())
 }
 
-/// Sets one reference to null: the bytes of the record that it is in.
+/// Sets one reference to null. Returns the bytes of the record that has the reference.
 async fn clear_one(
     connection: &mut Connection,
     context: &WriteContext,
@@ -218,8 +220,8 @@ async fn clear_one(
     Ok(before.bytes())
 }
 
-/// Refuses to delete what something refers to that stays, told by the first such relationship. The engines would refuse too,
-/// each by another relationship first.
+/// Refuses to delete records that a remaining record refers to. The error names the first such relationship. The engines would
+/// refuse too, but each might name another relationship.
 async fn check_restrictions(
     connection: &mut Connection,
     context: &WriteContext,
@@ -243,7 +245,7 @@ async fn check_restrictions(
                 let Some(column) = holder.column_index(&format!("{}_id", known.name)).filter(|_| !targets.is_empty()) else {
                     continue;
                 };
-                // As many as go themselves may refer to what goes.
+                // All deleted records of the holder may refer to them too. One more is a record that stays.
                 let most = i64::try_from(gone(holder.name()).len()).unwrap_or(i64::MAX - 1) + 1;
                 let rows = connection.fetch_rows(sql::referring_ids(dialect, holder, column, targets, most)).await;
                 let rows = rows.map_err(|error| error.on(holder))?;
@@ -264,7 +266,7 @@ async fn check_restrictions(
             }
         };
         if found {
-            // Who refers to it is told to those who may know of that object.
+            // The error names the referring object only to callers who may know of it.
             let caller = &context.caller;
             let knows_field = || match context.registry.object(holder) {
                 Some(object) => caller.may_name(&context.ground(), object, &format!("{}_id", known.name)),

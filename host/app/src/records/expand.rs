@@ -1,4 +1,4 @@
-//! Related records, fetched once a relation and level, and put into the records that they belong to.
+//! Fetches related records, once for each relation and level, and puts them into the records that they belong to.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use uuid::Uuid;
 /// `id` is the first column of every object.
 const ID_COLUMN: usize = 0;
 
-/// Bytes that one request may still read, and show: a record that several refer to is read once and shown with each.
+/// Bytes that one request may still read and show. A record to which several records refer is read once and shown with each of
+/// them.
 pub(crate) struct Budget {
     read: usize,
     shown: usize,
@@ -25,10 +26,10 @@ impl Budget {
         Budget { read: bytes_max, shown: bytes_max }
     }
 
-    /// Reads records within what is left.
+    /// Reads records within the bytes that are left.
     ///
     /// # Errors
-    /// `answer_too_large` if it is spent; else the statement's own.
+    /// `answer_too_large` if they are more than the bytes that are left; otherwise those of the statement.
     pub(crate) async fn fetch(
         &mut self,
         connection: &mut Connection,
@@ -42,20 +43,20 @@ impl Budget {
     }
 
     /// # Errors
-    /// `answer_too_large` if it is spent.
+    /// `answer_too_large` if fewer bytes are left.
     fn show(&mut self, bytes: usize) -> Result<()> {
         self.shown = self.shown.checked_sub(bytes).ok_or_else(Error::answer_too_large)?;
         Ok(())
     }
 }
 
-/// What one relation key brings: by the id of the record that is expanded, or by its foreign key, the JSON of the related
-/// records, separated by commas.
+/// The related records of one relation key: their JSON, separated by commas, by the id of the expanded record or by its foreign
+/// key.
 type Related = HashMap<Uuid, Vec<u8>>;
 
-/// A record's JSON with the related records that `plans` ask for, for each of `records`.
+/// The JSON of each of `records`, with the related records of `plans`.
 ///
-/// `place_of` tells where the cell of a column of the expanded object is.
+/// `place_of` returns the place of a column of the expanded object among the cells.
 pub(crate) async fn expanded(
     connection: &mut Connection,
     plans: &[ExpandPlan],
@@ -82,7 +83,7 @@ pub(crate) async fn expanded(
                 json::write_string(&mut json, &plan.key);
                 json.push(b':');
                 let found = key.and_then(|key| related.get(&key));
-                // A record that several refer to is shown with each of them.
+                // A record to which several records refer is shown with each of them.
                 budget.show(found.map_or(0, Vec::len))?;
                 match (plan.shape.is_single(), found) {
                     (true, found) => json.extend_from_slice(found.map_or(b"null", Vec::as_slice)),
@@ -125,7 +126,7 @@ fn fetch<'a>(
         let place_of = |column| read().position(|index| index == column);
         let mut columns: Vec<&Column> = read().map(|index| &object.columns[index]).collect();
         let is_linked = matches!(plan.shape, RelationShape::Linked { .. });
-        // A link's near side comes behind the columns and is not shown.
+        // A link's near side comes after the columns and is not shown.
         columns.extend(is_linked.then_some(id));
         let statement = sql::related(connection.dialect(), plan, keys);
         let hidden = plan.hidden.len() + usize::from(is_linked);

@@ -1,7 +1,7 @@
 //! Export: all rows of a list from one snapshot, as a file.
 //!
-//! The snapshot is held as long as the database needs, not as long as the client does: rows that the client has not taken yet wait
-//! in a spool. So a slow client delays no checkpoint of SQLite's log and keeps no connection of Postgres.
+//! The snapshot is open as long as the database needs it, not as long as the client does: rows that the client has not read yet
+//! wait in a spool. So a slow client delays no checkpoint of SQLite's log and occupies no connection of Postgres.
 
 mod csv;
 
@@ -19,13 +19,13 @@ use crate::App;
 use crate::caller::Caller;
 use crate::records::read::{bytes_of, with_reading};
 
-/// How long an export may hold its snapshot.
+/// The longest time that an export may keep its snapshot.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(600);
-/// How long a client may take nothing of what is there for it.
+/// The longest time without the client reading any of the waiting rows.
 const STALLED_MAX: Duration = Duration::from_secs(30);
-/// How long a client may take in all.
+/// The longest time that a client may take in total.
 const OPEN_TIME_MAX: Duration = Duration::from_secs(3600);
-/// How often both are looked at.
+/// How often these two times are checked.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a response waits for the first rows, so that an early failure has a status of its own.
 const FIRST_ROWS_WAIT: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const FIRST_ROWS_WAIT: Duration = Duration::from_secs(1);
 pub enum ExportForm {
     /// RFC 4180 with a header. Null is an empty cell, an empty text is `""`.
     Csv,
-    /// One record a line, in the bytes of the list.
+    /// One record on each line, with the same bytes as in the list.
     Ndjson,
 }
 
@@ -43,12 +43,12 @@ impl ExportForm {
     pub const NAMES: [&str; 2] = ["csv", "ndjson"];
 
     /// # Errors
-    /// `invalid_request`, naming the forms that there are.
+    /// `invalid_request`, which lists the valid forms.
     pub fn parse(name: &str) -> Result<ExportForm> {
         match name {
             "csv" => Ok(ExportForm::Csv),
             "ndjson" => Ok(ExportForm::Ndjson),
-            _ => Err(Error::invalid_request(format!("`format` is {}; it is {name:?}.", Self::NAMES.join(" or ")))),
+            _ => Err(Error::invalid_request(format!("`format` takes {}, not {name:?}.", Self::NAMES.join(" or ")))),
         }
     }
 
@@ -74,18 +74,19 @@ impl ExportForm {
     }
 }
 
-/// What stands under one name in each row.
+/// One named value of each row.
 struct Member<'p> {
     name: &'p str,
     column: &'p Column,
-    /// The place of the column in what the statement answers.
+    /// The place of the column in the result of the statement.
     place: usize,
-    /// Where a unique field stands for the id: that field, and its place.
+    /// If a unique field is written instead of the id: this field, and its place.
     named: Option<(&'p Column, usize)>,
 }
 
 impl<'p> Member<'p> {
-    /// The columns of the list, and in place of a foreign key the names of its records, which the statement answers behind them.
+    /// The columns of the list. A foreign key is replaced by the names of its records, which follow after the columns in the
+    /// result.
     fn all(list: &'p ListPlan, names: &'p [NamePlan]) -> Vec<Member<'p>> {
         let mut members = Vec::with_capacity(list.columns.len() + names.len());
         for (place, index) in list.columns.iter().enumerate() {
@@ -102,14 +103,14 @@ impl<'p> Member<'p> {
         members
     }
 
-    /// The column whose value stands in the row of `record`, and the value as JSON. Where there is no name, the id stays.
+    /// The column whose value the row of `record` has, and the value as JSON. If there is no name, it is the id.
     fn cell<'r>(&self, record: &'r Record) -> (&'p Column, &'r [u8]) {
         let named = self.named.map(|(column, place)| (column, record.cell(place)));
         named.filter(|(_, json)| *json != b"null").unwrap_or_else(|| (self.column, record.cell(self.place)))
     }
 }
 
-/// One record a line: in the bytes of the list, but for names of related records.
+/// Writes one record as a line, with the same bytes as in the list, except names of related records.
 fn ndjson_row(members: &[Member<'_>], record: &Record, out: &mut Vec<u8>) {
     if members.iter().all(|member| member.named.is_none()) {
         out.extend_from_slice(record.json());
@@ -127,13 +128,13 @@ fn ndjson_row(members: &[Member<'_>], record: &Record, out: &mut Vec<u8>) {
 
 /// An export that has begun.
 pub struct Export {
-    /// Its rows. A client that does not get them to their good end must learn that they are not all.
+    /// Its rows. If they end early, the client must be able to notice that some are missing.
     pub rows: SpoolReader,
     /// `<object>-<time>.<form>`, in characters that need no quoting.
     pub file_name: String,
 }
 
-/// What is exported, and how.
+/// The contents and the form of an export.
 struct Plan {
     list: ListPlan,
     names: Vec<NamePlan>,
@@ -156,10 +157,10 @@ impl Plan {
 }
 
 impl App {
-    /// Makes sure that an export could begin, without beginning it: the name that its file would have.
+    /// Checks that an export could begin, without beginning it. Returns the name that its file would have.
     ///
     /// # Errors
-    /// As [`App::export`], but for those of a server that is busy.
+    /// As [`App::export`], except the errors of a busy server.
     pub async fn check_export(&self, caller: &Caller, object: &str, request: &ExportRequest, form: ExportForm) -> Result<String> {
         let check =
             move |registry: Arc<Registry>| async move { self.export_plan(caller, &registry, object, request, form).map(drop) };
@@ -170,7 +171,8 @@ impl App {
     /// Begins an export: the rows of a list, with its permission and its row policy, from one snapshot.
     ///
     /// # Errors
-    /// Those of the list; `rate_limited` if the caller has as many exports as one may have, `unavailable` if the server has.
+    /// The errors of the list; `rate_limited` if the caller has the maximum of exports of one caller, `unavailable` if the server
+    /// has the maximum of all.
     pub async fn export(
         self: &Arc<Self>,
         caller: &Caller,
@@ -217,7 +219,8 @@ impl App {
         let (fail, mut failed) = oneshot::channel();
         tokio::spawn(Arc::clone(self).run_export(caller.clone(), schema, plan, spool, Signals { start, fail }, place));
         let begun = async {
-            // The rows, or a while in which none came. Whoever exports a few of very many rows sees at once that it goes on.
+            // Waits for the first rows, but only for a while. So the response of an export that takes long to find its first rows
+            // begins early.
             started.await.is_ok() && !matches!(tokio::time::timeout(FIRST_ROWS_WAIT, rows.first()).await, Ok(Err(Incomplete)))
         };
         let has_begun = tokio::select! {
@@ -231,15 +234,15 @@ impl App {
         }
     }
 
-    /// Runs an export until its client has everything, or is gone.
+    /// Runs an export until its client has everything or has left.
     async fn run_export(self: Arc<Self>, caller: Caller, schema: i64, plan: Plan, spool: Spool, signals: Signals, place: Place) {
         let Signals { start, fail } = signals;
-        // Another right that is lost meanwhile is no reason to break off.
+        // The loss of any other right does not end the export.
         let needs = plan.objects().into_iter().map(|object| (object, Action::Read)).collect();
         let caller = Caller { judged: caller.judged.clone().that_needs(needs), ..caller };
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
-            // The turn first: an export that waits for another one must hold no place of its owner's scans.
+            // The turn comes first: an export that waits for another one must not occupy one of its owner's places for scans.
             let turn = self.exports.turn(place.owner()).await?;
             let turns = (self.scan_permit(&caller).await?, turn);
             let snapshot =
@@ -260,7 +263,7 @@ impl App {
         match read {
             Ok(()) => spool.end(Ok(())),
             Err(error) => {
-                // The place first: whoever learns of the failure may start another export at once.
+                // The place is freed first, because a client that gets the error may start another export at once.
                 drop(place);
                 if let Err(error) = fail.send(error) {
                     tracing::warn!(error.code = error.code.as_str(), error.cause = %error, "an export is cut off");
@@ -269,22 +272,22 @@ impl App {
                 return;
             }
         }
-        // What the client has not taken yet is not for somebody who has lost the right to it.
+        // A client that loses the right to the rows must not get the rows that it has not read yet.
         tokio::select! {
             () = client_is_gone(&spool) => {}
             error = self.lost(&caller) => tracing::warn!(error.code = error.code.as_str(), "an export is cut off"),
         }
-        // Of no effect where the client has everything.
+        // This has no effect if the client has everything.
         spool.end(Err(Incomplete));
         drop(place);
     }
 }
 
-/// How whoever began an export learns what became of it.
+/// The channels through which an export reports to the call that began it.
 struct Signals {
     /// The snapshot is taken.
     start: oneshot::Sender<()>,
-    /// It failed before the response began.
+    /// The export failed before the response began.
     fail: oneshot::Sender<Error>,
 }
 

@@ -1,4 +1,4 @@
-//! Links: pairs of records of a many_to_many relationship, made and removed.
+//! Makes and removes links, which are pairs of records of a many_to_many relationship.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::outbox::touched::{LINKS_BEYOND_MAX, too_large};
 use crate::records::read::record_id;
 use crate::records::writes::parse_ids;
 
-/// What becomes of the links.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkChange {
     Add,
@@ -49,13 +49,14 @@ impl App {
         Ok(Linkable { object, access, relation, target_access })
     }
 
-    /// Links a record with others, or unlinks it: how many links changed; `None` if there is no such record.
+    /// Links a record with others, or unlinks it. Returns how many links changed; `None` if the record does not exist.
     ///
-    /// Needs update on the object and read on the other side's, whose hidden rows count as not there.
+    /// Needs update on the object and read on the object of the other side. Rows that the caller may not read there count as
+    /// missing.
     ///
     /// # Errors
-    /// `not_found` for a relation key that is not many_to_many, `foreign_key_violation` for an id to link that is not there:
-    /// then nothing is linked.
+    /// `not_found` for a relation key that is not many_to_many, `foreign_key_violation` for an id to link that does not exist.
+    /// Then nothing is linked.
     pub async fn change_links(
         &self,
         caller: &Caller,
@@ -119,7 +120,7 @@ async fn run(
                 return Err(missing(id));
             }
         }
-        // Links to rows that the caller does not see stay.
+        // Links to rows that the caller does not see are kept.
         LinkChange::Remove => plan.target_ids.retain(|id| visible.contains(id)),
     }
     context.changes(connection, object, access, &[plan.record.id]).await?;
@@ -127,7 +128,7 @@ async fn run(
         .ok_or_else(|| Error::internal("a link of a relation that has none"))?;
     let changed = match connection.fetch_rows(statement).await {
         Ok(rows) => ids(rows)?,
-        // One of the records went between the look at it and the link.
+        // One of the records was deleted between the check and the link.
         Err(DbError::ForeignKey { .. }) => {
             return Err(Error::new(Code::ForeignKeyViolation, "One of the records was deleted meanwhile."));
         }
@@ -145,7 +146,7 @@ async fn run(
     Ok(Some(changed.len()))
 }
 
-/// What the payloads of `linked` and `unlinked` have beside the others.
+/// The members that only the payloads of `linked` and `unlinked` have.
 fn event_body(relation: &str, target: &str, target_ids: &[Uuid]) -> Vec<u8> {
     let mut body = b"\"relationship\":".to_vec();
     json::write_string(&mut body, relation);
@@ -161,22 +162,23 @@ fn event_body(relation: &str, target: &str, target_ids: &[Uuid]) -> Vec<u8> {
     body
 }
 
-/// Target ids of one `unlinked` event of a deletion.
+/// Most target ids in one `unlinked` event of a deletion.
 const EVENT_TARGETS_MAX: usize = 1000;
 
-/// Removes the links of records that are about to be deleted, and emits `unlinked` for them. The engines' foreign keys would remove
-/// them too, unseen.
+/// Removes the links of records that are about to be deleted, and emits `unlinked` for them. The engines' foreign keys would
+/// remove them too, but without events.
 ///
-/// Each link is in one event: of the deleted record; of the link's source where both records go; and of the source that stays
-/// where the relation shows on the source's side only, because it is between an object and itself.
+/// Each link is in exactly one event. If the link's source is deleted, it is an event of the source. If only the target is
+/// deleted, it is an event of the target. But if the relation is only on the source's side, it is an event of the source that
+/// stays. That is so for a relationship between an object and itself, and if the target is a user.
 ///
 /// # Errors
-/// `answer_too_large` for more links than one deletion may take along.
+/// `answer_too_large` for more links than one deletion may remove.
 pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
     take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await.map(|_| ())
 }
 
-/// The same for some of the links, `most` or a few more: how many.
+/// The same for some of the links: about `most`. Returns how many were removed.
 pub(crate) async fn take_some_links(
     connection: &mut Connection,
     context: &WriteContext,
@@ -224,10 +226,10 @@ async fn take(
                 links.push((row.uuid(0)?, row.uuid(1)?));
             }
             links.sort_unstable();
-            // By the object and the record that the event is of, the source's side first.
+            // By the side and the record of the event, the source's side first.
             let mut unlinked: BTreeMap<(bool, Uuid), Vec<Uuid>> = BTreeMap::new();
             for (from, to) in links {
-                // Users have no events of records.
+                // Users have no events of records, so the event is the source's.
                 let has_two_sides = source.id != target.id && !target.is_users();
                 let is_of_target = has_two_sides && !owners.contains_key(&(source.id, from));
                 let (near, far) = if is_of_target { (to, from) } else { (from, to) };
@@ -269,7 +271,7 @@ pub(crate) struct Gone<'a> {
     pub(crate) owner: Option<String>,
 }
 
-/// Who the records belong to.
+/// The owners of the records.
 async fn owners_of(connection: &mut Connection, object: &Object, ids: Vec<Uuid>) -> Result<HashMap<Uuid, Option<String>>> {
     if ids.is_empty() {
         return Ok(HashMap::new());

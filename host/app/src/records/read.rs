@@ -1,4 +1,4 @@
-//! Records read: list, get, aggregate, with their related records.
+//! Reads records: list, get and aggregate, with their related records.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -32,7 +32,7 @@ use crate::records::versions::{RecordAnswer, version_of};
 pub struct ListAnswer {
     /// The records' JSON, separated by commas.
     pub rows: Vec<u8>,
-    /// All that match; `None` where the caller left it out.
+    /// The number of all matching records; `None` if the caller did not request it.
     pub total: Option<u64>,
     pub has_next_page: bool,
     pub paging: Paging,
@@ -75,7 +75,7 @@ pub struct PaginationAnswer {
 }
 
 impl PaginationAnswer {
-    /// What it has, as every surface names and orders it.
+    /// Its members, as every surface names and orders them.
     pub const MEMBERS: [&str; 6] = ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"];
 
     fn new(paging: Paging, total: Option<u64>, has_next_page: bool) -> PaginationAnswer {
@@ -90,7 +90,7 @@ impl PaginationAnswer {
     }
 }
 
-/// Appends `,"warnings":[ … ]` to the members of an answer, where there are any.
+/// Appends `,"warnings":[ … ]` to the members of an answer, if there are any warnings.
 pub fn write_warnings(json: &mut Vec<u8>, warnings: &[String]) {
     for (index, warning) in warnings.iter().enumerate() {
         json.extend_from_slice(if index > 0 { b"," } else { b",\"warnings\":[" });
@@ -101,7 +101,7 @@ pub fn write_warnings(json: &mut Vec<u8>, warnings: &[String]) {
     }
 }
 
-/// The page of a list of the service's own things: `{ data, pagination }`, with what SQL counted in all.
+/// A page of a list of the service's own tables, as `{ data, pagination }`. `total` is the count of all entries from SQL.
 pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> String {
     let data = text_of(data);
     let total = u64::try_from(total).unwrap_or(0);
@@ -110,7 +110,7 @@ pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> 
 }
 
 impl App {
-    /// What conditions of grants are read by.
+    /// The context in which conditions of grants are read.
     pub(crate) fn ground<'r>(&'r self, registry: &'r Registry) -> Ground<'r> {
         Ground { registry, now: self.clock.now(), shapes: &self.shapes }
     }
@@ -120,7 +120,8 @@ impl App {
         self.shapes.registry(registry, &caller.known_objects(&self.ground(registry)))
     }
 
-    /// Those of the records that are there now and within a scope of the caller's. `permit` is one that the caller has already.
+    /// Those of the records that exist now and are within a scope of the caller. `permit` is a permit that the caller already
+    /// has.
     pub(crate) async fn seen(
         &self,
         caller: &Caller,
@@ -174,7 +175,7 @@ impl App {
         .await
     }
 
-    /// The record with the related records that are asked for, or `None`.
+    /// The record with the requested related records, or `None`.
     pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<RecordAnswer>> {
         self.on_schema(caller, move |registry| async move {
             let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
@@ -211,10 +212,10 @@ impl App {
         .await
     }
 
-    /// Lets a caller who is about to write a record have it answered with its related records.
+    /// Checks that a caller who is about to write a record may get it back with its related records.
     ///
     /// # Errors
-    /// What a read of them would be refused with.
+    /// The errors of a read of them.
     pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
             let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
@@ -224,8 +225,8 @@ impl App {
         .await
     }
 
-    /// A record that was written, read again with the related records that are asked for. It stays as it was answered where it
-    /// cannot be read by now: it is written, and an error would say that it is not.
+    /// Reads a written record again, with the requested related records. If it cannot be read now, it is returned as the write
+    /// returned it: the record is written, and an error would say that it is not.
     pub async fn with_related(&self, caller: &Caller, object: &str, written: RecordAnswer, related: &[Related]) -> RecordAnswer {
         if related.is_empty() {
             return written;
@@ -260,7 +261,7 @@ impl App {
         .await
     }
 
-    /// Warnings about keys in `expand` that name no relation, for a caller who was given the record.
+    /// Warnings about keys in `expand` that name no relation, for a caller who got the record.
     pub fn warnings_of_expand(&self, caller: &Caller, object: &str, related: &[Related]) -> Vec<String> {
         if related.is_empty() {
             return Vec::new();
@@ -268,7 +269,7 @@ impl App {
         warnings_of_expand(caller, &self.known_to(caller, &self.registry()), object, related)
     }
 
-    /// What relation keys mean to the caller.
+    /// The plan of relation keys for the caller.
     fn expand_plan(
         &self,
         caller: &Caller,
@@ -283,7 +284,7 @@ impl App {
         let mut plans = expand::plan(known, object, related, &|relation, asked| {
             match caller.access_by(ground, relation, "expand") {
                 Ok(access) => Ok(Some(access)),
-                // GraphQL names its columns, and its schema has no such field for those who may not know of it.
+                // GraphQL names the columns, and its schema does not have the field for callers who may not know of the relation.
                 Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
                 Err(error) => Err(error),
             }
@@ -293,7 +294,7 @@ impl App {
     }
 }
 
-/// Leaves out links of rows whose links the caller may not read.
+/// Leaves out links of rows in which the caller may not read the links.
 fn leave_out_links(caller: &Caller, ground: &Ground<'_>, owner: &str, plans: &mut [ExpandPlan]) {
     let reads = caller.access_to(ground, owner, Action::Read).ok();
     let seen = reads.as_ref().and_then(Access::seen);
@@ -305,8 +306,8 @@ fn leave_out_links(caller: &Caller, ground: &Ground<'_>, owner: &str, plans: &mu
     }
 }
 
-/// Whether a relation is one to the caller. A record shows its own references, whatever they refer to; that others refer to it, or are
-/// linked with it, tells that there are others.
+/// Whether the caller may know of a relation. A record shows its own foreign keys in any case. A relation from other records, or
+/// through links, would reveal that the other object exists.
 fn is_shown(caller: &Caller, relation: &Relation) -> bool {
     matches!(relation.shape, RelationShape::Forward { .. }) || caller.knows(&relation.related)
 }
@@ -327,7 +328,7 @@ pub(crate) fn cost(selection: &Selection) -> Cost {
     if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
 }
 
-/// The same for records that are found by their ids, within what a caller reaches. `None` if that takes a few rows by index.
+/// The same for records that are found by their ids within a scope. `None` if that reads only a few rows by an index.
 pub(crate) fn cost_of(scope: &Scope) -> Option<Cost> {
     let mut related = Vec::new();
     scope.objects_into(&mut related);
@@ -338,7 +339,8 @@ pub(crate) fn cost_of(scope: &Scope) -> Option<Cost> {
     }
 }
 
-/// Lets a plan read conditions, of so many bytes, by the caller's rights and variables, on the registry as the caller knows it.
+/// Makes a plan that reads conditions with the caller's rights and variables, on the registry as the caller knows it. `bytes` is
+/// the size of the conditions.
 pub(crate) fn with_reading<T>(
     caller: &Caller,
     ground: &Ground<'_>,
@@ -368,7 +370,7 @@ fn tables_of_list(plan: &ListPlan) -> Vec<String> {
     names
 }
 
-/// The tables of an object's records and of those that are related to them.
+/// The tables of an object's records and of their related records.
 fn tables(object: &Object, expand: &[ExpandPlan]) -> Vec<String> {
     let mut names = vec![object.name().to_owned()];
     names.extend(expand.iter().flat_map(|plan| tables(&plan.object, &plan.children)));
@@ -394,22 +396,22 @@ async fn run_get(
     Ok(json.map(|json| RecordAnswer { json, version }))
 }
 
-/// Rows that the search index of SQLite may find before it is quicker to go through the list in its order: each candidate is
-/// read and sorted, while a list that many rows match is soon full.
+/// Most rows that the search index of SQLite may find. With more rows, it is quicker to go through the list in its order: each
+/// candidate is read and sorted, while a page that many rows match is soon full.
 const CANDIDATES_MAX: i64 = 5000;
 
 async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize) -> Result<ListAnswer> {
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
     let paging = plan.paging;
-    // Copied only where the search index has a say.
+    // Copied only if the search index is used.
     let mut counted = Cow::Borrowed(&plan.selection);
     let mut plan = Cow::Borrowed(plan);
     if let Some(candidates) = sql::candidates(connection.dialect(), object, &counted, CANDIDATES_MAX + 1) {
         let rows = connection.fetch_rows(candidates).await.map_err(on)?;
         let found = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
         if rows.len() > CANDIDATES_MAX as usize {
-            // The total takes the index all the same: it has to meet every match.
+            // The total uses the index in any case, because it has to count every match.
             plan.to_mut().selection.search_by = SearchBy::Order;
         } else {
             counted.to_mut().search_by = SearchBy::Rows(found.clone());
@@ -446,7 +448,7 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize
     } else if counted.is_everything() {
         u64::try_from(connection.kept_count(object.id).await?).unwrap_or(0)
     } else if count < rows_max && (count > 0 || paging.offset == 0) {
-        // The page ends before it is full, so it tells how many there are.
+        // The page ends before it is full, so the total is known.
         paging.offset + count as u64
     } else {
         let statement = sql::count(connection.dialect(), object, &counted);

@@ -1,19 +1,20 @@
-//! The stamps of records: who created them, and who changed them last. They move with a guest's upgrade and go with an erasure, some records
-//! in each transaction.
+//! The stamps of records: who created them, and who changed them last. A guest's upgrade moves them to another user, and an
+//! erasure removes them. Each transaction handles some records.
 
 use blockbase_query::sql;
 use blockbase_schema::{Object, Result};
 use blockbase_store::Connection;
 
-/// What one transaction did with the stamps of one object's records.
+/// The result of one transaction on the stamps of one object's records.
 pub(crate) struct Restamped {
     pub(crate) changed: u64,
-    /// Whether records with such stamps are left. The number of changed ones does not tell: on Postgres a step waits for deletions, and
-    /// then changes none of the records that those took.
+    /// Whether there are more records with these stamps. The number of changed records does not show this: on Postgres a step
+    /// waits for deletions, and then finds that some of its records are deleted.
     pub(crate) has_rest: bool,
 }
 
-/// Puts `to`, or nobody, in the place of `from` in the stamps of at most `limit` records.
+/// Replaces `from` by `to`, or by nobody, in the stamps of some records: at most `limit` that `from` created, and at most `limit`
+/// others that `from` changed last.
 pub(crate) async fn restamp(
     connection: &mut Connection,
     object: &Object,

@@ -1,4 +1,4 @@
-//! Versions of records: what an ETag is made of, and writes that name the state which they are meant for.
+//! Versions of records, from which ETags are made, and writes that require a state of the record.
 
 use blockbase_auth::{EtagKey, RecordVersion};
 use blockbase_schema::{Code, Error, Object, Result};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::App;
 
-/// One record as JSON, and which state of it that is.
+/// One record as JSON, and its version.
 #[derive(Debug)]
 pub struct RecordAnswer {
     pub json: Vec<u8>,
@@ -17,9 +17,9 @@ pub struct RecordAnswer {
 /// The state that a record has to be in for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Any at all.
+    /// Any state.
     Exists,
-    /// The one that this ETag is of, with its quotes.
+    /// The state with this ETag, which includes its quotes.
     Etag(String),
 }
 
@@ -31,7 +31,7 @@ impl App {
 }
 
 impl RecordAnswer {
-    /// A record as a statement answered with it.
+    /// The answer with a record that a statement returned.
     pub(crate) fn new(object: &Object, id: Uuid, record: Record) -> Result<RecordAnswer> {
         let version = version_of(object, id, record.version()?);
         Ok(RecordAnswer { json: record.into_json(), version })
@@ -42,8 +42,8 @@ pub(crate) fn version_of(object: &Object, id: Uuid, version: i64) -> RecordVersi
     RecordVersion { object: (object.id, object.revision), id: id.into_bytes(), version }
 }
 
-/// Makes sure that a record is in the state which a write is meant for. The transaction holds the record. Answers the version
-/// for the statement to compare once more, where there is a condition.
+/// Checks that a record is in the state that a write requires. The transaction has locked the record. If the condition is an
+/// ETag, returns the version, which the statement compares once more.
 ///
 /// # Errors
 /// `precondition_failed`.
@@ -65,6 +65,6 @@ pub(crate) fn check_condition(
 pub(crate) fn precondition_failed() -> Error {
     Error::new(
         Code::PreconditionFailed,
-        "The record is no longer what the ETag says: it was changed meanwhile. Read it again, and send its new ETag with your change.",
+        "The record was changed meanwhile, so the ETag no longer matches. Read the record again, and send its new ETag with your change.",
     )
 }

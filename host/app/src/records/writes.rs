@@ -1,6 +1,6 @@
-//! Records written: create, update, upsert, delete, one or many, all or none.
+//! Writes records: create, update, upsert and delete, one record or many, all or none.
 //!
-//! A write is validated and rendered before it waits for its turn; in the transaction stand only the statements.
+//! A write is validated and rendered before it waits for its turn. The transaction only runs the statements.
 
 mod bulk;
 mod change;
@@ -38,7 +38,7 @@ use chosen::Found;
 pub(crate) use steps::create;
 use steps::{run_step, upsert};
 
-/// One write, as the caller asks for it.
+/// One write, as the caller requests it.
 #[derive(Debug)]
 pub enum WriteRequest {
     Create { object: String, values: Members },
@@ -47,7 +47,7 @@ pub enum WriteRequest {
 }
 
 impl WriteRequest {
-    /// Bytes of the values that it brings.
+    /// Bytes of the values that it contains.
     fn bytes(&self) -> usize {
         match self {
             WriteRequest::Create { values, .. } => values.bytes(),
@@ -57,7 +57,7 @@ impl WriteRequest {
     }
 }
 
-/// What one write did.
+/// The result of one write.
 #[derive(Debug)]
 pub enum WriteAnswer {
     /// The new record.
@@ -65,7 +65,7 @@ pub enum WriteAnswer {
     /// The record as it is now.
     Updated(RecordAnswer),
     Deleted,
-    /// There is no such record within the caller's reach.
+    /// No record with this id is within the caller's reach.
     Missing,
 }
 
@@ -110,7 +110,7 @@ impl Serialize for Ids<'_> {
     }
 }
 
-/// What an upsert did: the record, and whether it is new.
+/// The result of an upsert: the record, and whether it is new.
 #[derive(Debug)]
 pub struct Upserted {
     pub record: RecordAnswer,
@@ -122,7 +122,7 @@ enum Step {
     Create(CreatePlan, Access),
     Update(UpdatePlan, Option<Condition>, Access),
     Delete(RecordPlan, Option<Condition>, Access),
-    /// The id has no form that an id can have.
+    /// The text is not a valid id.
     Missing,
 }
 
@@ -135,10 +135,10 @@ impl App {
         }
     }
 
-    /// The record as it is afterwards; `None` if no record was written.
+    /// Changes a record and returns it as it is afterwards; `None` if no record was written.
     ///
     /// # Errors
-    /// `precondition_failed` if the record is in another state than `condition` says; else as [`App::create`].
+    /// `precondition_failed` if the record is not in the state that `condition` requires; otherwise as [`App::create`].
     pub async fn update(
         &self,
         caller: &Caller,
@@ -154,11 +154,11 @@ impl App {
         }
     }
 
-    /// Whether there was one to delete.
+    /// Deletes a record. Returns whether there was a record to delete.
     ///
     /// # Errors
-    /// `precondition_failed` if the record is in another state than `condition` says; `foreign_key_violation` if something
-    /// refers to it; `answer_too_large` if too much goes along.
+    /// `precondition_failed` if the record is not in the state that `condition` requires; `foreign_key_violation` if a record
+    /// that stays refers to it; `answer_too_large` if too many records or links would be deleted or changed with it.
     pub async fn delete(&self, caller: &Caller, object: &str, id: &str, condition: Option<Condition>) -> Result<bool> {
         let request = WriteRequest::Delete { object: object.to_owned(), id: id.to_owned(), condition };
         Ok(matches!(self.write_one(caller, &request).await?, WriteAnswer::Deleted))
@@ -175,10 +175,10 @@ impl App {
         .await
     }
 
-    /// Several writes, all or none, answered in their order.
+    /// Runs several writes, all or none. The answers have the order of the writes.
     ///
     /// # Errors
-    /// The first failure, its message naming the place of the failing write; `answer_too_large` if the records that are changed
+    /// The first failure, with the place of the failing write in its message; `answer_too_large` if the records that are changed
     /// or deleted are too large together.
     pub async fn write_all(&self, caller: &Caller, requests: Vec<WriteRequest>) -> Result<Vec<WriteAnswer>> {
         self.check_bulk_size(requests.len())?;
@@ -201,10 +201,10 @@ impl App {
         .await
     }
 
-    /// Several new records of one object, all or none: their ids, in order.
+    /// Creates several records of one object, all or none. Returns their ids, in order.
     ///
     /// # Errors
-    /// The first failure, its message naming the place of the failing record.
+    /// The first failure, with the place of the failing record in its message.
     pub async fn create_many(&self, caller: &Caller, object: &str, records: Vec<Members>) -> Result<BulkAnswer> {
         let records = &records;
         self.on_schema(caller, move |registry| async move {
@@ -228,7 +228,7 @@ impl App {
                         context.hold_with(connection, &object, &[&access]).await?;
                         let (plans, accesses): (Vec<CreatePlan>, Vec<Access>) = plans.into_iter().unzip();
                         let ids = insert_many(connection, &context, &object, plans).await?;
-                        // Records that the same grants allow are judged together.
+                        // Records that the same grants allow are checked together.
                         let mut made: BTreeMap<Option<&[usize]>, (&Access, Vec<Uuid>)> = BTreeMap::new();
                         for (id, access) in ids.iter().zip(&accesses) {
                             made.entry(access.allowed_by()).or_insert((access, Vec::new())).1.push(*id);
@@ -243,11 +243,12 @@ impl App {
         .await
     }
 
-    /// Deletes those of the chosen records that are there and within the caller's reach: their ids, in the caller's order.
+    /// Deletes those of the chosen records that exist and are within the caller's reach. Returns their ids, in the caller's
+    /// order.
     ///
     /// # Errors
-    /// Those of [`App::find_chosen`]; `foreign_key_violation` if one is still referenced; `answer_too_large` if the
-    /// records are too large, with those that go along: then none is deleted.
+    /// The errors of [`App::find_chosen`]; `foreign_key_violation` if one is still referenced; `answer_too_large` if the records
+    /// are too large, together with the records that are deleted or changed with them. After an error, no record is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
@@ -268,12 +269,12 @@ impl App {
         .await
     }
 
-    /// Changes those of the chosen records that are there and within the caller's reach, all in the same way: their ids, in the
-    /// caller's order.
+    /// Makes the same change to those of the chosen records that exist and are within the caller's reach. Returns their ids, in
+    /// the caller's order.
     ///
     /// # Errors
-    /// Those of [`App::find_chosen`]; `answer_too_large` if the records are too large together; else what the change
-    /// of one of them is refused with: then none is changed.
+    /// The errors of [`App::find_chosen`]; `answer_too_large` if the records are too large together; otherwise the error of the
+    /// change of one of them. After an error, no record is changed.
     pub async fn update_many(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
@@ -297,11 +298,11 @@ impl App {
         .await
     }
 
-    /// What [`App::update_many`] would change, without changing it: values are checked against their fields, and not against other
-    /// records.
+    /// Returns the ids of the records that [`App::update_many`] would change, without changing them. Values are checked against
+    /// their fields, but not against other records.
     ///
     /// # Errors
-    /// As [`App::update_many`], but for what only the change itself meets.
+    /// As [`App::update_many`], except errors that only the change itself can find.
     pub async fn update_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
@@ -315,10 +316,11 @@ impl App {
         .await
     }
 
-    /// What [`App::delete_many`] would delete by itself, without deleting it.
+    /// Returns the ids of the chosen records that [`App::delete_many`] would delete, without deleting them. Dependent records are
+    /// not listed.
     ///
     /// # Errors
-    /// As [`App::delete_many`], but for what only the deletion itself meets.
+    /// As [`App::delete_many`], except errors that only the deletion itself can find.
     pub async fn delete_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
@@ -328,7 +330,7 @@ impl App {
         .await
     }
 
-    /// Those of the records found that are there and within the caller's reach.
+    /// Those of the found records that exist and are within the caller's reach.
     async fn reached(
         &self,
         caller: &Caller,
@@ -354,8 +356,7 @@ impl App {
     /// Inserts a record, or updates the one that has the same values of the unique target `target`.
     ///
     /// # Errors
-    /// `invalid_upsert_target`; `forbidden` if the record that conflicts is out of the caller's reach; else as
-    /// [`App::create`].
+    /// `invalid_upsert_target`; `forbidden` if the existing record is out of the caller's reach; otherwise as [`App::create`].
     pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
         let values = &values;
         self.on_schema(caller, move |registry| async move {
@@ -425,7 +426,7 @@ impl App {
         })
     }
 
-    /// What the caller may see of an answer.
+    /// The answer as the caller may see it.
     async fn shown(
         &self,
         caller: &Caller,
@@ -445,8 +446,8 @@ impl App {
         }
     }
 
-    /// A written record as its writer may read it: whole, or, where the right to read it is missing, its id and what they sent
-    /// themselves. Whoever makes a record sees all of it, unless a condition decides which records they may read.
+    /// A written record as its writer may see it. A writer who may not read it gets only its id and the values that they sent. A
+    /// writer sees all of a new record, unless a condition or a list of fields limits what they may read.
     async fn readable(
         &self,
         caller: &Caller,
@@ -461,7 +462,7 @@ impl App {
             Some(Scope::All) => true,
             Some(Scope::Seen(_)) => {
                 let id = Uuid::from_bytes(answer.version.id).to_string();
-                // The record is written, so the call succeeds even if this look at it fails.
+                // The record is written, so the call succeeds even if this read fails.
                 return match self.get(caller, object.name(), &id, &[]).await {
                     Ok(Some(read)) => Ok(read),
                     Ok(None) | Err(_) => sent_only(object, sent, answer),
@@ -470,12 +471,12 @@ impl App {
             Some(Scope::Where(_)) => {
                 let scope = reads.as_ref().map_or(Scope::Nothing, |reads| reads.scope().clone());
                 let seen = self.seen(caller, None, registry, object, &scope, vec![Uuid::from_bytes(answer.version.id)]);
-                // The record is written, so the call succeeds even if this look at it fails.
+                // The record is written, so the call succeeds even if this read fails.
                 seen.await.is_ok_and(|seen| !seen.is_empty())
             }
-            // Of the callers without read, those see their new record whose read no condition could have allowed.
+            // If the caller's grants have conditions and allow no rows, the caller does not see even a new record.
             Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
-            // Nor do those see it whole who may not know its fields.
+            // A caller who may not know every field does not see the whole record either.
             _ if is_new && self.knows_less(caller, registry, object) => false,
             _ if is_new => true,
             Some(Scope::Own(actor)) => owner_of(&answer.json)?.as_ref() == Some(actor),
@@ -484,7 +485,7 @@ impl App {
         if is_seen { Ok(answer) } else { sent_only(object, sent, answer) }
     }
 
-    /// Whether the caller does not know each field of an object.
+    /// Whether there are fields of an object that the caller does not know.
     fn knows_less(&self, caller: &Caller, registry: &Registry, object: &Object) -> bool {
         let ground = self.ground(registry);
         let known = [caller.known_objects(&ground), caller.writable_objects(&ground, Action::Create)];
@@ -492,7 +493,7 @@ impl App {
     }
 
     async fn run_steps(&self, mut context: WriteContext, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
-        // Deletions go on while there is too little room.
+        // Deletions continue even if the disk is nearly full.
         if !steps.iter().all(|step| matches!(step, Step::Delete(..) | Step::Missing)) {
             self.store.check_room()?;
         }
@@ -518,7 +519,7 @@ fn names(values: &Members) -> impl Iterator<Item = &str> {
     values.0.iter().map(|(name, _)| name.as_str())
 }
 
-/// The decision on a change: by the fields that it names, and those that it adds to.
+/// The access for a change, by the fields that it names and the fields that it adds to.
 ///
 /// # Errors
 /// `forbidden` with `field`.
@@ -531,7 +532,7 @@ fn to_change(caller: &Caller, ground: &Ground<'_>, object: &Object, access: Acce
     reading(caller, ground, object, access, added)
 }
 
-/// The decision on a write that reads the values of columns.
+/// The access for a write that reads the values of columns.
 fn reading<'c>(
     caller: &Caller,
     ground: &Ground<'_>,
@@ -542,14 +543,14 @@ fn reading<'c>(
     let mut columns = columns.into_iter();
     match (caller.reads(object.name()), caller.access_to(ground, object.name(), Action::Read)) {
         (Some(Decision::Rules(_)), Ok(reader)) => access.reading(&reader, columns),
-        // Grants without conditions and fields decide by the write alone.
+        // If the grants to read have no conditions and list no fields, the right to write is enough.
         (Some(Decision::Rows(_)), _) => Ok(access),
         _ if !caller.known_objects(ground).contains_key(&object.id) => Ok(access),
         _ => columns.next().map_or(Ok(access), |name| Err(not_readable(name))),
     }
 }
 
-/// The refusal of a new record. If it names a field that the caller does not know, another one takes its place, which names no field.
+/// The error of a new record. If it names a field that the caller does not know, it is replaced by an error that names no field.
 fn without_unknown(caller: &Caller, ground: &Ground<'_>, object: &Object, error: Error) -> Error {
     let is_unknown = |field: &str| object.column(field).is_some() && !caller.may_name(ground, object, field);
     let names_unknown = |issue: &Issue| matches!(issue, Issue::Field { field, .. } if is_unknown(field));
@@ -559,7 +560,7 @@ fn without_unknown(caller: &Caller, ground: &Ground<'_>, object: &Object, error:
     }
 }
 
-/// What the caller sent of a record, and its id. The result of an atomic operator is nothing that they sent.
+/// Only the id of a record and the values that the caller sent. The result of an atomic operator does not count as sent.
 fn sent_only(object: &Object, sent: &Members, answer: RecordAnswer) -> Result<RecordAnswer> {
     let record: Members = serde_json::from_slice(&answer.json).map_err(Error::internal)?;
     let is_sent = |name: &str| {
@@ -596,16 +597,16 @@ fn stamp(context: &WriteContext) -> Stamp {
     Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts }
 }
 
-/// Ids of a body, each once.
+/// The ids in a body, each once.
 ///
 /// # Errors
-/// `invalid_value` for one that is no uuid.
+/// `invalid_value` for a text that is not a UUID.
 pub(crate) fn parse_ids(texts: &[String]) -> Result<Vec<Uuid>> {
     let mut seen = HashSet::with_capacity(texts.len());
     let mut ids = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
         let id = text.parse().map_err(|_| {
-            Error::new(Code::InvalidValue, format!("`ids` at index {index}: {text:?} is no UUID.")).with_field("ids")
+            Error::new(Code::InvalidValue, format!("`ids` at index {index}: {text:?} is not a UUID.")).with_field("ids")
         })?;
         if seen.insert(id) {
             ids.push(id);

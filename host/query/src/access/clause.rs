@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::operator::Operator;
 
-/// A condition as JSON text. `where` and `check` of a grant are such.
+/// A condition as JSON text: the `where` or the `check` of a grant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clause(Arc<str>);
 
@@ -47,7 +47,7 @@ impl JsonSchema for Clause {
     }
 }
 
-/// Which way names are replaced.
+/// The direction in which names and numbers are replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     ToNumbers,
@@ -63,18 +63,20 @@ impl Clause {
         &self.0
     }
 
-    /// The same with numbers of the catalogue instead of names; `None` if it names what `object` does not have.
+    /// The condition with numbers of the catalogue instead of names; `None` if it names a field or relation that `object` does
+    /// not have.
     pub fn numbered(&self, registry: &Registry, object: &Object) -> Option<Clause> {
         translated(registry, object, &self.0, Direction::ToNumbers).map(|text| Clause(text.into()))
     }
 
-    /// Whether it tests the column, as a condition of an object that has it or through relations. Only for stored conditions.
+    /// Whether the condition tests the column, either directly or through relations. Only for stored conditions.
     pub fn tests(&self, object: &Object, column: &Column) -> bool {
         let number = number_of_column(object, column);
         !column.is_system && [format!("\"{number}\""), format!(".{number}\"")].iter().any(|key| self.0.contains(key))
     }
 
-    /// The same with names instead of numbers of the catalogue; `None` if what they stood for is gone.
+    /// The condition with names instead of numbers of the catalogue; `None` if a number stands for something that no longer
+    /// exists.
     pub fn named(&self, registry: &Registry, object: &Object) -> Option<Clause> {
         translated(registry, object, &self.0, Direction::ToNames).map(|text| Clause(text.into()))
     }
@@ -85,19 +87,19 @@ impl Clause {
         let mut found = BTreeSet::new();
         match conjuncts_into(&mut found, "", &self.0) {
             Some(()) => found,
-            // Nothing is known of it, so that it is equal to nothing but itself.
+            // The text cannot be read as a condition, so it is equal only to itself.
             None => BTreeSet::from([self.0.to_string()]),
         }
     }
 
     /// Whether it depends on who the caller is.
     pub(super) fn names_caller(&self) -> bool {
-        // A text may be written with escapes, which the conjuncts do not have.
+        // The text may contain JSON escapes, and the conjuncts do not.
         let names = |conjunct: &String| ["\"$user.", "\"$key."].iter().any(|variable| conjunct.contains(variable));
         self.conjuncts().iter().any(names)
     }
 
-    /// Each of them; `None` without any.
+    /// The conjunction of `clauses`; `None` if there are none.
     pub(super) fn all(clauses: Vec<Clause>) -> Option<Clause> {
         match clauses.as_slice() {
             [] => None,
@@ -140,7 +142,7 @@ fn translated(registry: &Registry, object: &Object, text: &str, direction: Direc
     String::from_utf8(out).ok()
 }
 
-/// What stands under the name of a field or a relation, or under a path of relations.
+/// Translates a member whose key is a field, a relation or a path of relations, with its value.
 fn translated_part(
     registry: &Registry,
     object: &Object,
@@ -203,8 +205,8 @@ pub(super) fn number_of(relation: &Relation) -> String {
     format!("@{}{side}", relation.relationship_id)
 }
 
-/// Adds the conjuncts of a stored condition, each below `path`. What is asked of the row of a to-one relation is as many conjuncts as
-/// there are parts.
+/// Adds the conjuncts of a stored condition, each below `path`. The condition on the row of a to-one relation adds its own
+/// conjuncts, one for each part.
 fn conjuncts_into(found: &mut BTreeSet<String>, path: &str, text: &str) -> Option<()> {
     for (key, raw) in members(text)?.0 {
         let raw = raw.get().trim();
@@ -212,7 +214,7 @@ fn conjuncts_into(found: &mut BTreeSet<String>, path: &str, text: &str) -> Optio
             "_and" => items(raw)?.iter().try_for_each(|part| conjuncts_into(found, path, part.get()))?,
             "_or" => {
                 let parts = items(raw)?.iter().map(|part| canonical(part.get())).collect::<Option<BTreeSet<String>>>()?;
-                // In parentheses, since a part that every row meets has no text.
+                // In parentheses, because the text of a part that every row meets is empty.
                 let parts: Vec<String> = parts.into_iter().map(|part| format!("({part})")).collect();
                 found.insert(format!("{path}or({})", parts.join("|")));
             }
@@ -251,7 +253,8 @@ fn canonical(text: &str) -> Option<String> {
     Some(found.into_iter().collect::<Vec<_>>().join("&"))
 }
 
-/// A value whose text has one form. Numbers keep their digits.
+/// A value as canonical text: equal strings have equal texts, and so have lists with the same items in another order. Numbers
+/// keep their digits.
 fn canonical_value(raw: &str) -> Option<String> {
     let raw = raw.trim();
     match raw.as_bytes().first()? {

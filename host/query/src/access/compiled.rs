@@ -1,4 +1,4 @@
-//! Conditions of grants that were read before, for the requests to come of the same caller.
+//! A cache of the compiled grant conditions of one caller, for later requests of the same caller.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::{Access, Action, Decision, Ground, KnownObjects};
 
-/// What was made from one version of the schema.
+/// Values that were made from one version of the schema.
 #[derive(Debug, Default)]
 pub(super) struct OfVersion<T> {
     version: i64,
@@ -16,7 +16,8 @@ pub(super) struct OfVersion<T> {
 }
 
 impl<T: Default> OfVersion<T> {
-    /// What was made from this version; `None` if there is already something from a newer one. What belongs to an older one is dropped.
+    /// The values that were made from `version`. Values of an older version are dropped. `None` if there are already values of a
+    /// newer version.
     pub(super) fn of(&mut self, version: i64) -> Option<&mut T> {
         if self.version < version {
             *self = OfVersion { version, kept: T::default() };
@@ -25,27 +26,27 @@ impl<T: Default> OfVersion<T> {
     }
 }
 
-/// What the conditions of one caller's grants came to, on one version of the schema.
+/// The compiled conditions of one caller's grants, for one version of the schema.
 #[derive(Debug, Default)]
 pub(super) struct Compiled(Mutex<OfVersion<Made>>);
 
 #[derive(Debug, Default)]
 struct Made {
-    /// By object and action. There are no more than the grants name.
+    /// By object number and action. There are at most as many as the grants allow.
     accesses: HashMap<(i64, Action), Access>,
-    /// What the caller knows of the objects whose fields their grants do not all list, by action.
+    /// What the caller knows of objects of which their grants list only some fields, by action.
     known: HashMap<Action, Arc<KnownObjects>>,
 }
 
 impl PartialEq for Compiled {
-    /// It holds nothing that the grants do not say.
+    /// The cache follows from the grants, so it makes no difference to equality.
     fn eq(&self, _: &Compiled) -> bool {
         true
     }
 }
 
 impl Compiled {
-    /// The decision on the rows of `object`, as [`Decision::on`] gives it.
+    /// The access that [`Decision::on`] gives, from the cache if the decision can be cached.
     pub(super) fn access(&self, decision: Decision, ground: &Ground<'_>, object: &Arc<Object>, action: Action) -> Access {
         if !decision.is_kept() {
             return decision.on(ground, object);
@@ -62,7 +63,7 @@ impl Compiled {
         access
     }
 
-    /// What `make` finds, once for each version of the schema.
+    /// The result of `make`, computed once for each version of the schema.
     pub(super) fn known(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
         if let Some(known) = self.0.lock().of(version).and_then(|made| made.known.get(&action)) {
             return Arc::clone(known);

@@ -1,8 +1,9 @@
-//! The fields that a grant lists, and what somebody knows of an object who reads only some of its fields.
+//! The fields that a grant lists, and the view of an object for callers who may read only some of its fields.
 //!
-//! Each grant keeps its rows and its fields together: a cell can be read if one grant reaches its row and lists its field. A field that no
-//! grant lists is not known at all. So a reader has their own version of the object, without the unknown columns, and in its rows a cell
-//! is null where no grant that lists its field reaches the row ([`Seen`]). Reads, filters, sorts and searches all run on that version.
+//! A grant ties its fields to its rows: a cell can be read if one grant both reaches its row and lists its field. A field that no
+//! grant lists is not known at all. So a reader has their own version of the object ([`Seen`]), without the unknown columns. In
+//! that version, a cell is null unless a grant that lists its field reaches the row. Reads, filters, sorts and searches all run
+//! on that version.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +24,7 @@ use crate::condition::Condition;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldList {
     Only(BTreeSet<String>),
-    /// Of nothing, it is all of them.
+    /// All fields except these. If the set is empty, all fields.
     Except(BTreeSet<String>),
 }
 
@@ -57,7 +58,7 @@ impl FieldList {
         }
     }
 
-    /// Whether it lists every field that `other` lists, also of those that an object gets later.
+    /// Whether it lists every field that `other` lists, including fields that the object gets later.
     pub(super) fn covers(&self, other: &FieldList) -> bool {
         use FieldList::{Except, Only};
         match (self, other) {
@@ -177,7 +178,7 @@ impl Fields {
         [&self.read, &self.write].into_iter().flatten().all(FieldList::is_all)
     }
 
-    /// Numbers of the catalogue instead of names.
+    /// The same lists with numbers of the catalogue instead of names.
     ///
     /// # Errors
     /// `invalid_request` for a name that is neither a column of `object` nor the key of a many_to_many relation.
@@ -194,7 +195,7 @@ impl Fields {
         Ok(Fields { read: self.read.as_ref().map(numbered).transpose()?, write: self.write.as_ref().map(numbered).transpose()? })
     }
 
-    /// Names instead of numbers of the catalogue; `None` if one of the fields is gone.
+    /// The same lists with names instead of numbers of the catalogue; `None` if one of the fields no longer exists.
     pub fn named(&self, registry: &Registry, object: &Object) -> Option<Fields> {
         let numbers = Numbers::of(registry, object);
         let name = |number: &str| numbers.of_fields(object).find(|(_, known)| *known == number).map(|(name, _)| name.to_owned());
@@ -202,7 +203,7 @@ impl Fields {
         Some(Fields { read: named(&self.read)?, write: named(&self.write)? })
     }
 
-    /// The same without names of fields that are not listed: each list has the names of those that are.
+    /// The same fields without `except`: each list has the names of the fields that it lists, and no names of other fields.
     pub fn without_exceptions(&self, registry: &Registry, object: &Object) -> Fields {
         let numbers = Numbers::of(registry, object);
         let only = |list: &Option<FieldList>| {
@@ -213,14 +214,14 @@ impl Fields {
         Fields { read: only(&self.read), write: only(&self.write) }
     }
 
-    /// Whether a list has the column. Only for stored ones.
+    /// Whether one of the lists names the column. Only for stored lists.
     pub fn name(&self, object: &Object, column: &Column) -> bool {
         let token = number_of_column(object, column);
         !column.is_system && [&self.read, &self.write].into_iter().flatten().any(|list| list.names().contains(&token))
     }
 }
 
-/// Lists of which each has to list a field: those of several grants that somebody needs at once. Without any it is all fields.
+/// The intersection of several lists, from grants that all have to allow a field. Without any list it is all fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Lists(Vec<Arc<FieldList>>);
 
@@ -245,7 +246,7 @@ impl Lists {
         Lists(lists)
     }
 
-    /// As one list; `None` for all fields.
+    /// The intersection as one list; `None` for all fields.
     fn one(&self) -> Option<FieldList> {
         self.0.iter().map(|list| FieldList::clone(list)).reduce(|one, other| one.and(&other))
     }
@@ -258,13 +259,13 @@ impl Lists {
         }
     }
 
-    /// Whether all that they name is there.
+    /// Whether every field that the lists name exists.
     fn have_meaning(&self, numbers: &Numbers) -> bool {
         self.0.iter().flat_map(|list| list.names()).all(|number| numbers.have(number))
     }
 }
 
-/// What one grant allows to read and to write, by numbers of the catalogue.
+/// The fields that one grant allows to read and to write, by numbers of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Listed {
     pub(super) read: Lists,
@@ -281,7 +282,7 @@ impl Listed {
         }
     }
 
-    /// The lists that matter to an action. The others are all fields.
+    /// The lists that matter to an action. Every other list becomes all fields.
     pub(super) fn on(&self, action: Action) -> Listed {
         let (reads, writes) = match action {
             Action::Read => (true, false),
@@ -301,7 +302,7 @@ impl Listed {
         Listed { read: self.read.and(&other.read), write: self.write.and(&other.write) }
     }
 
-    /// The same with no field in the lists that have not all.
+    /// The same, but every list that is not all fields becomes empty.
     pub(super) fn without_fields(self) -> Listed {
         let none = |lists: Lists| match lists.is_all() {
             true => lists,
@@ -314,12 +315,13 @@ impl Listed {
         self.read.cover(&other.read) && self.write.cover(&other.write)
     }
 
-    /// Whether all that they name is there. A list that names what is gone lists nothing: nobody knows what it would be for.
+    /// Whether every field that the lists name exists. A list that names a field that no longer exists lists nothing, because its
+    /// purpose is unknown.
     pub(super) fn has_meaning(&self, numbers: &Numbers) -> bool {
         self.read.have_meaning(numbers) && self.write.have_meaning(numbers)
     }
 
-    /// The same as a grant has them; `None` for all fields.
+    /// The lists in the form of a grant; `None` for all fields.
     pub(super) fn fields(&self) -> Option<Fields> {
         (!self.are_all()).then(|| Fields { read: self.read.one(), write: self.write.one() })
     }
@@ -373,16 +375,16 @@ impl Numbers {
     }
 }
 
-/// What somebody knows of a column.
+/// How much a caller knows of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Knowledge {
     Nothing,
-    /// Not in every row.
+    /// The caller may read it in some rows only.
     Some,
     Whole,
 }
 
-/// The fields that one of several grants lists.
+/// The fields that at least one of several grants lists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Known {
     columns: Vec<Knowledge>,
@@ -415,30 +417,30 @@ impl Known {
         self.knowledge(object, column) != Knowledge::Nothing
     }
 
-    /// Whether a relation of the object is known, as far as its key says.
+    /// Whether a relation of the object is known. Only many_to_many relations can be hidden by themselves.
     pub fn knows(&self, relation: &Relation) -> bool {
         link_key(relation).is_none_or(|key| !self.hidden_links.contains(&key))
     }
 }
 
-/// What somebody knows of the objects that they do not know whole, by their numbers.
+/// What a caller knows of the objects of which they do not know every field, by the object's number.
 pub type KnownObjects = BTreeMap<i64, Known>;
 
-/// Objects and registries for callers who know less of them. All callers who know the same share them.
+/// Reduced objects and registries for callers who know only some fields. Callers who know the same fields share them.
 #[derive(Debug, Default)]
 pub struct Shapes(Mutex<OfVersion<Made>>);
 
 #[derive(Debug, Default)]
 struct Made {
     numbers: HashMap<i64, Arc<Numbers>>,
-    /// To read, and to write.
+    /// By object number and known fields. The boolean is true for reading, false for writing.
     objects: HashMap<(i64, Known, bool), Arc<Object>>,
     registries: Vec<(KnownObjects, Arc<Registry>)>,
 }
 
-/// Registries that are kept. Sets of roles that know the same share one.
+/// Most registries that are kept. Sets of roles that know the same fields share one.
 const REGISTRIES_MAX: usize = 64;
-/// Objects that are kept.
+/// Most objects that are kept.
 const OBJECTS_MAX: usize = 4096;
 
 impl Shapes {
@@ -448,14 +450,14 @@ impl Shapes {
         Arc::clone(kept.numbers.entry(object.id).or_insert_with(|| Arc::new(Numbers::of(registry, object))))
     }
 
-    /// The object for somebody who reads it.
+    /// The object for a reader who knows these fields.
     pub(super) fn to_read(&self, registry: &Registry, object: &Object, known: &Known) -> Arc<Object> {
         let is_whole = |column: &Column| known.knowledge(object, &column.name) == Knowledge::Whole;
         let reduce = || object.to_read(|column| known.has(object, &column.name), is_whole);
         self.object(registry.version, (object.id, known.clone(), true), reduce)
     }
 
-    /// The object for somebody who writes it.
+    /// The object for a writer who may name these fields.
     pub fn to_write(&self, registry: &Registry, object: &Object, known: &Known) -> Arc<Object> {
         let reduce = || object.to_write(|column| column.is_system || known.has(object, &column.name));
         self.object(registry.version, (object.id, known.clone(), false), reduce)
@@ -470,7 +472,7 @@ impl Shapes {
         Arc::clone(kept.objects.entry(key).or_insert_with(|| Arc::new(reduce())))
     }
 
-    /// The registry for somebody who reads.
+    /// The registry for a reader who knows these fields.
     pub fn registry(&self, registry: &Arc<Registry>, known: &KnownObjects) -> Arc<Registry> {
         if known.is_empty() {
             return Arc::clone(registry);
@@ -503,18 +505,18 @@ impl Shapes {
     }
 }
 
-/// The rows that somebody reaches who may read only some fields of an object, or fields of some rows.
+/// The rows of an object for a caller who may read only some of its fields, or some fields in some rows only.
 #[derive(Debug)]
 pub struct Seen {
-    /// The object with the columns that they know. Plans name these.
+    /// The object with the columns that the caller knows. Plans refer to these columns.
     pub object: Arc<Object>,
-    /// The object itself.
+    /// The object with all its columns.
     pub whole: Arc<Object>,
-    /// The rows that they reach: a scope of the object itself.
+    /// The rows that the caller reaches, as a scope of `whole`.
     pub rows: Scope,
-    /// For each column of `object`, its place in `whole`, and the rows whose cells can be read. `None` for all that are reached.
+    /// For each column of `object`, its place in `whole`, and the rows in which it can be read. `None` for all reached rows.
     pub(crate) cells: Vec<(usize, Option<Arc<Condition>>)>,
-    /// The same for the keys of many_to_many relations, where they cannot be read in every row.
+    /// The many_to_many relations whose links cannot be read in every row, each with the rows in which they can.
     links: Vec<(LinkKey, Arc<Condition>)>,
 }
 
@@ -525,7 +527,7 @@ impl PartialEq for Seen {
 }
 
 impl Seen {
-    /// `readable` gives the rows of which a field can be read: `None` for all that are reached.
+    /// `readable` returns the rows in which a field can be read; `None` for all reached rows.
     pub(super) fn new(
         (object, whole): (Arc<Object>, Arc<Object>),
         rows: Scope,
@@ -553,23 +555,23 @@ impl Seen {
         Seen { object, whole, rows, cells, links }
     }
 
-    /// The rows whose cells of a column of `object` can be read; `None` for all that are reached.
+    /// The rows in which a column of `object` can be read; `None` for all reached rows.
     pub fn readable(&self, column: usize) -> Option<&Arc<Condition>> {
         self.cells.get(column).and_then(|(_, readable)| readable.as_ref())
     }
 
-    /// The rows whose links can be read; `None` for all that are reached.
+    /// The rows whose links can be read; `None` for all reached rows.
     pub fn readable_links(&self, shape: RelationShape) -> Option<&Arc<Condition>> {
         let RelationShape::Linked { relationship_id, is_source } = shape else { return None };
         self.links.iter().find(|(key, _)| *key == (relationship_id, is_source)).map(|(_, readable)| readable)
     }
 
-    /// The many_to_many relations whose links cannot be read in every row, with those rows where they can.
+    /// The many_to_many relations whose links cannot be read in every row, each with the rows whose links can be read.
     pub(crate) fn masked_links(&self) -> impl Iterator<Item = (i64, bool, &Arc<Condition>)> {
         self.links.iter().map(|((relationship_id, is_source), readable)| (*relationship_id, *is_source, readable))
     }
 
-    /// The rows whose cells of a column can be read; `None` for a column that is not known.
+    /// The rows in which a column can be read; `None` for a column that is not known.
     pub fn rows_with(&self, column: &str) -> Option<Scope> {
         let (_, readable) = self.cells.get(self.object.column_index(column)?)?;
         Some(self.rows_that(readable.as_ref()))
@@ -587,7 +589,7 @@ impl Seen {
         }
     }
 
-    /// The rows within another scope of the object itself, too.
+    /// The same, with only those rows that `other` reaches too. `other` is a scope of `whole`.
     pub(super) fn within(&self, other: &Scope) -> Seen {
         Seen {
             object: Arc::clone(&self.object),

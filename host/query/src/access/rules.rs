@@ -1,7 +1,7 @@
-//! What a decision reaches: the rules of several grants, and what they are once the object is known.
+//! Decisions: the rules of several grants, and the access that they give once the object is known.
 //!
-//! A [`Decision`] is made from grants alone. If conditions are among them, [`Decision::on`] reads these against the live schema, with
-//! the values of the caller's variables, and gives the [`Access`] that a plan needs.
+//! A [`Decision`] is made from grants alone. [`Decision::on`] reads the conditions of the grants against the live schema, with
+//! the values of the caller's variables, and returns the [`Access`] that a plan needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ pub enum Scope {
     Own(String),
     /// Rows that meet a condition.
     Where(Arc<Condition>),
-    /// No row: an own-rows grant without an actor who could own one.
+    /// No row, for example if a grant is for own rows and no actor could own one.
     Nothing,
-    /// Rows of which not every cell can be read.
+    /// Rows in which some cells cannot be read.
     Seen(Arc<Seen>),
 }
 
@@ -43,7 +43,7 @@ impl Scope {
         }
     }
 
-    /// The same rows with every cell.
+    /// The same rows, with every cell readable.
     pub fn rows(&self) -> &Scope {
         match self {
             Scope::Seen(seen) => &seen.rows,
@@ -79,7 +79,7 @@ impl Scope {
         }
     }
 
-    /// The objects whose rows are looked at beside the object's own.
+    /// Adds the objects whose rows are looked at besides the object's own.
     pub fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
         match self {
             Scope::Where(condition) => condition.objects_into(objects),
@@ -88,7 +88,7 @@ impl Scope {
         }
     }
 
-    /// Whether it goes through whole texts, whose length no step of an engine measures.
+    /// Whether it scans whole texts. The steps that an engine counts do not measure their length.
     pub fn reads_texts(&self) -> bool {
         match self {
             Scope::Where(condition) => condition.reads_texts(),
@@ -110,7 +110,7 @@ pub fn not_writable(field: &str) -> Error {
 
 fn own_rows(object: &Object, actor: &str) -> Condition {
     if object.is_users() {
-        // One's own account.
+        // The own row of a user is their account.
         let (column, id) = (object.column_index(system::ID), actor.parse());
         return match (column, id) {
             (Some(column), Ok(id)) => {
@@ -136,15 +136,16 @@ pub struct Check {
     write: Lists,
 }
 
-/// Proof that a caller may do one thing to one resource, and to which rows. Only [`Permissions::decide`](super::Permissions::decide)
-/// makes one.
+/// Proof that a caller may do one action on one resource, and on which rows. Only a decision of
+/// [`Permissions::decide`](super::Permissions::decide) leads to one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     scope: Scope,
     checks: Option<Arc<[Check]>>,
-    /// For a write: a field that it names and that not every grant allows to write, and the places of the grants that do.
+    /// For a write: a named field that some of the grants do not allow to write, and the places of the grants that allow all
+    /// named fields.
     contested: Option<(String, Vec<usize>)>,
-    /// For a write: fields whose values it reads, each with the rows whose cells can be read.
+    /// For a write: fields whose values it reads, each with the rows in which it can be read.
     reads: Vec<(String, Scope)>,
 }
 
@@ -157,7 +158,7 @@ impl Access {
         &self.scope
     }
 
-    /// The object as the caller knows it who reads by this decision; `None` if they know all of it.
+    /// The object as a reader with this access knows it; `None` if they know all of it.
     pub fn seen(&self) -> Option<&Arc<Seen>> {
         match &self.scope {
             Scope::Seen(seen) => Some(seen),
@@ -165,10 +166,10 @@ impl Access {
         }
     }
 
-    /// The same decision for a write that names these columns of `object`: only the grants count that allow all of them.
+    /// The same access for a write that names these columns of `object`. Only grants that allow all of these columns count.
     ///
     /// # Errors
-    /// `forbidden` with `field` if no grant does.
+    /// `forbidden` with `field` if no grant allows all of them.
     pub fn naming<'c>(&self, object: &Object, columns: impl IntoIterator<Item = &'c str>) -> Result<Access> {
         let columns = columns.into_iter().filter_map(|name| object.column(name)).filter(|column| !column.is_system);
         self.allowing(columns.map(|column| (column.name.as_str(), number_of_column(object, column))).collect())
@@ -191,7 +192,7 @@ impl Access {
         if places.len() == checks.len() {
             return Ok(self.clone());
         }
-        // Best a field that no grant allows.
+        // If there is a field that no grant allows, the error names it.
         let by_none = named.iter().find(|(_, number)| !checks.iter().any(|check| check.write.list(number)));
         let contested = by_none.or_else(|| checks.iter().find_map(refused));
         let contested = contested.map_or(String::new(), |(name, _)| (*name).to_owned());
@@ -202,7 +203,8 @@ impl Access {
         Ok(Access { checks: Some(allowing.into()), contested: Some((contested, places)), ..self.clone() })
     }
 
-    /// The grants that allow a write; the same for two writes that the same grants allow.
+    /// The places of the grants that allow the write; `None` if all of them do. It is equal for two writes that the same grants
+    /// allow.
     pub fn allowed_by(&self) -> Option<&[usize]> {
         self.contested.as_ref().map(|(_, places)| places.as_slice())
     }
@@ -223,7 +225,7 @@ impl Access {
         Ok(Access { reads, ..self })
     }
 
-    /// Fields whose values the write reads, each with the rows whose cells can be read.
+    /// Fields whose values the write reads, each with the rows in which it can be read.
     pub fn reads(&self) -> &[(String, Scope)] {
         &self.reads
     }
@@ -233,14 +235,14 @@ impl Access {
         self.contested.as_ref().map(|(field, _)| field.as_str())
     }
 
-    /// What rows have to meet at the end of a call that writes them: one of these, whose grant reached the row before. `None` if no
-    /// write within the scope can be refused.
+    /// The checks of the grants. At the end of a call, each written row has to meet one of these whose grant reached the row
+    /// before. `None` if no write within the scope can be refused.
     pub fn checks(&self) -> Option<&Arc<[Check]>> {
         self.checks.as_ref()
     }
 
-    /// The one actor whose things the decision reaches; `None` if it reaches everybody's. For resources on which conditions have no
-    /// meaning.
+    /// The only actor whose entries the decision reaches; `None` if it reaches those of every actor. For resources to which
+    /// conditions do not apply.
     pub fn only(&self) -> Option<&str> {
         match &self.scope {
             Scope::All => None,
@@ -250,7 +252,7 @@ impl Access {
         }
     }
 
-    /// The same decision for the rows that another one reaches too.
+    /// The same access, with only those rows that `other` reaches too.
     pub fn within(&self, other: &Access, object: &Object) -> Access {
         Access { scope: self.scope.and(&other.scope, object), ..self.clone() }
     }
@@ -271,7 +273,7 @@ impl Access {
 pub(super) struct Policy {
     clause: Clause,
     conjuncts: BTreeSet<String>,
-    /// Whether it depends on the moment of the call.
+    /// Whether it depends on the time of the call.
     is_of_moment: bool,
 }
 
@@ -283,7 +285,7 @@ impl Policy {
     }
 }
 
-/// One part of what a grant asks of rows.
+/// One part of the condition that a grant sets on rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
     Own,
@@ -300,16 +302,16 @@ impl Part {
     }
 }
 
-/// The same for one caller.
+/// A part that is bound to one caller.
 #[derive(Clone, Debug, PartialEq)]
 enum Bound {
     Own(String),
-    /// Own rows of a caller who can own none, or of two.
+    /// Own rows of a caller who can own none, or of two callers at once. It reaches no row.
     Nobody,
     Clause(Arc<Policy>, Arc<Variables>),
 }
 
-/// What one grant gives a caller, or two that both have to.
+/// The rights that one grant gives a caller, or that two grants both have to give.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     rows: Vec<Bound>,
@@ -329,12 +331,12 @@ impl Rule {
         Rule { rows: bound(rows), check: bound(check), listed }
     }
 
-    /// Whether it says something: which rows are reached, or which fields are known.
+    /// Whether the rule matters: it reaches rows, or it determines which fields are known.
     pub(super) fn says_something(&self) -> bool {
         !self.reaches_nothing() || !self.listed.are_all()
     }
 
-    /// Whether it reaches no row, because nobody owns rows by it.
+    /// Whether it reaches no row, because nobody can own rows by it.
     pub(super) fn reaches_nothing(&self) -> bool {
         self.rows.contains(&Bound::Nobody)
     }
@@ -344,7 +346,7 @@ impl Rule {
         self.rows.is_empty() && self.check.is_empty() && self.listed.are_all()
     }
 
-    /// What a decision without conditions is; no rule for one that reaches nothing.
+    /// The rule of a scope without conditions; `None` if the scope reaches nothing.
     pub(super) fn of_scope(scope: &Scope) -> Option<Rule> {
         match scope {
             Scope::All => Some(Rule { rows: Vec::new(), check: Vec::new(), listed: Listed::ALL }),
@@ -370,12 +372,12 @@ impl Rule {
         conjuncts(&self.rows)
     }
 
-    /// The conjuncts of what it leaves.
+    /// The conjuncts of its check.
     pub(super) fn leaves(&self) -> BTreeSet<&str> {
         conjuncts(&self.check)
     }
 
-    /// What both give.
+    /// The intersection of both rules.
     fn and(&self, other: &Rule) -> Rule {
         let joined = |one: &[Bound], two: &[Bound]| {
             let mut parts = one.to_vec();
@@ -390,12 +392,12 @@ impl Rule {
         };
         let (rows, check) = (joined(&self.rows, &other.rows), joined(&self.check, &other.check));
         let listed = self.listed.and(&other.listed);
-        // Two that have no row in common have no field in common either.
+        // Two rules without a common row have no common field either.
         let is_of_two = rows.contains(&Bound::Nobody) && !self.reaches_nothing() && !other.reaches_nothing();
         Rule { rows, check, listed: if is_of_two { listed.without_fields() } else { listed } }
     }
 
-    /// The same as a grant without actions.
+    /// The rule as a grant without actions.
     pub(super) fn grant(&self, resource: &str) -> Grant {
         let clauses = |parts: &[Bound]| {
             let clause = |part: &Bound| match part {
@@ -410,8 +412,8 @@ impl Rule {
         Grant { rows: clauses(&self.rows), check, fields: self.listed.fields(), ..Grant::new(resource, Vec::new(), own) }
     }
 
-    /// What the rule means for rows of `object`. `None` if it means nothing: the schema lacks what it names, or a variable has no
-    /// value for this caller.
+    /// The conditions of the rule on rows of `object`: those on the rows that it reaches, and those of its check. `None` if the
+    /// schema lacks something that the rule names, or if a variable has no value for this caller.
     fn on(&self, ground: &Ground<'_>, object: &Object) -> Option<(Condition, Condition)> {
         let condition = |parts: &[Bound]| {
             let read = parts.iter().map(|part| match part {
@@ -441,24 +443,24 @@ fn conjuncts(parts: &[Bound]) -> BTreeSet<&str> {
     parts.iter().flat_map(of).collect()
 }
 
-/// What conditions of grants are read by.
+/// The context in which conditions of grants are read.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
-    /// With everything that there is.
+    /// The whole registry, with every object and field.
     pub registry: &'a Registry,
     /// Milliseconds since the epoch.
     pub now: i64,
-    /// Objects as those know them who know less.
+    /// Reduced objects, for callers who know only some fields.
     pub shapes: &'a Shapes,
 }
 
 impl Ground<'_> {
-    /// What somebody knows of an object who may read and write none of its fields.
+    /// What a caller knows of an object if they may neither read nor write its fields.
     pub fn id_alone(&self, object: &Object) -> Known {
         Known::of(object, &self.shapes.numbers(self.registry, object), &[])
     }
 
-    /// Whether a stored condition means something on the rows of `object`.
+    /// Whether a stored condition can be read for the rows of `object`.
     pub fn has_meaning(&self, object: &Object, clause: &Clause) -> bool {
         self.read(object, clause, &Variables::of_somebody(self.now)).is_some()
     }
@@ -466,7 +468,7 @@ impl Ground<'_> {
     fn read(&self, object: &Object, clause: &Clause, subject: &Variables) -> Option<Condition> {
         let named = clause.named(self.registry, object)?;
         let variables = || Variables { now: self.now, ..subject.clone() };
-        // Related rows are looked at without the caller's rights, so that policies cannot lead to policies.
+        // A policy looks at related rows without the caller's rights, so that it never depends on another policy.
         let all = Access::new(Scope::All, None);
         let reading =
             Reading { registry: self.registry, decide: &|_| Ok(all.clone()), variables: &variables, bounds: Bounds::of_policy() };
@@ -474,7 +476,7 @@ impl Ground<'_> {
     }
 }
 
-/// Whose rows a decision reaches.
+/// The owners of the rows that a decision reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners<'a> {
     All,
@@ -501,17 +503,17 @@ impl Decision {
         }
     }
 
-    /// What a reader by this decision knows of an object; `None` if they read every cell of the rows that they reach.
+    /// What a reader with this decision knows of an object; `None` if they read every cell of the rows that they reach.
     pub fn known(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
         self.known_by(ground, object, |rule| &rule.listed.read, |rule| rule.rows.is_empty())
     }
 
-    /// The fields of an object that a writer by this decision may name; `None` for all of them.
+    /// The fields of an object that a writer with this decision may name; `None` for all of them.
     pub fn writable(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
         self.known_by(ground, object, |rule| &rule.listed.write, |_| true)
     }
 
-    /// A rule that `is_enough` tells everything if it lists every field.
+    /// `None`, for all fields, if one rule lists every field and `is_enough` accepts the rule.
     fn known_by(
         &self,
         ground: &Ground<'_>,
@@ -532,7 +534,7 @@ impl Decision {
         Some(Known::of(object, &numbers, &lists))
     }
 
-    /// Whether it reaches every row, with no condition on what it leaves.
+    /// Whether it reaches every row, without a check on the rows after a write.
     pub fn is_all(&self) -> bool {
         *self == Decision::Rows(Scope::All)
     }
@@ -544,7 +546,7 @@ impl Decision {
         }
     }
 
-    /// What both decisions reach.
+    /// The intersection: what both decisions reach.
     pub fn and(&self, other: &Decision) -> Decision {
         match (self, other) {
             (one, two) if one == two => one.clone(),
@@ -563,7 +565,7 @@ impl Decision {
         }
     }
 
-    /// What one of the decisions reaches.
+    /// The union: what at least one of the decisions reaches.
     pub fn or(self, other: Decision) -> Decision {
         match (self, other) {
             (one, two) if one.is_all() || one == two => one,
@@ -574,7 +576,7 @@ impl Decision {
         }
     }
 
-    /// Whether this decision reaches all that another one of the same caller reaches.
+    /// Whether this decision reaches everything that `other` reaches, which is a decision for the same caller.
     pub fn has_all_of(&self, other: &Decision) -> bool {
         match (self, other) {
             (Decision::Rows(_), Decision::Rows(_)) => self.and(other) == *other,
@@ -593,7 +595,7 @@ impl Decision {
         self.rules().iter().any(covers)
     }
 
-    /// Whose rows it reaches with all their fields, as far as that follows from who created a row.
+    /// The owners whose rows it reaches with all fields, as far as the creator of a row alone decides it.
     pub fn owners(&self) -> Owners<'_> {
         match self {
             Decision::Rows(Scope::All) => Owners::All,
@@ -615,7 +617,8 @@ impl Decision {
         }
     }
 
-    /// The decision on a resource on which conditions and fields have no meaning. A rule with such gives nothing there.
+    /// The access to a resource to which conditions and lists of fields do not apply. A rule with a condition or a list of fields
+    /// gives nothing there.
     pub fn plain(self) -> Option<Access> {
         let rules = match self {
             Decision::Rows(scope) => return Some(Access::new(scope, None)),
@@ -629,7 +632,7 @@ impl Decision {
         scope.map(|scope| Access::new(scope, None))
     }
 
-    /// The decision on the rows of `object`.
+    /// The access to the rows of `object`.
     pub fn on(self, ground: &Ground<'_>, object: &Arc<Object>) -> Access {
         let known = self.known(ground, object);
         let rules = match self {
@@ -640,7 +643,7 @@ impl Decision {
             Decision::Rules(rules) => rules,
         };
         let numbers = ground.shapes.numbers(ground.registry, object);
-        // What is beyond the bound gives nothing, so that no statement grows without one.
+        // Rules beyond the bound give nothing, so that the size of a statement is bounded.
         let read: Vec<(Condition, Condition, &Listed)> = rules
             .iter()
             .take(RULES_MAX)

@@ -1,4 +1,4 @@
-//! Whether a condition holds for a row in memory, with the meaning that it has in SQL.
+//! Evaluates conditions on rows in memory, with the same meaning as in SQL.
 
 use std::cmp::Ordering;
 
@@ -11,32 +11,32 @@ use crate::plan::{Comparison, Test};
 /// A row's values, in the order of `Object::columns`.
 pub type Image = Vec<Value>;
 
-/// Where a condition in memory finds related rows.
+/// The source of related rows for conditions in memory.
 pub trait RelatedRows {
-    /// The rows that a relation leads to from `row` and that take part: those within [`Related::scope`].
+    /// The rows that a relation leads to from `row`, within [`Related::scope`].
     ///
     /// # Errors
-    /// Whatever keeps them from being found.
+    /// Any failure to find them.
     fn rows(&mut self, related: &Related, row: &[Value]) -> Result<Vec<Image>>;
 }
 
 /// Reads a record's JSON. A column that it does not name is null.
 ///
 /// # Errors
-/// `invalid_value` for what is not of the column's type.
+/// `invalid_value` for a value that is not of the column's type.
 pub fn image(object: &Object, members: &Members) -> Result<Image> {
     let cell = |name: &str| members.0.iter().find(|(known, _)| known == name).map(|(_, raw)| raw.get());
     object.columns.iter().map(|column| cell(&column.name).map_or(Ok(Value::Null), |raw| column.stored_value_of(raw))).collect()
 }
 
 impl Condition {
-    /// Whether it holds for a row.
+    /// Whether the condition is true for a row.
     ///
-    /// A test of a null value holds for `neq` and `nin` (unless null is among the values), for `is_null`, and for `in` with null
-    /// among the values. All others are false.
+    /// On a null value, these tests are true: `neq`, `nin` unless null is among its values, `is_null`, and `in` if null is among
+    /// its values. All other tests of a null value are false.
     ///
     /// # Errors
-    /// Those of [`RelatedRows::rows`].
+    /// The errors of [`RelatedRows::rows`].
     pub fn holds<R: RelatedRows>(&self, row: &[Value], related: &mut R) -> Result<bool> {
         Ok(match self {
             Condition::Test(predicate) => meets(&predicate.test, row.get(predicate.column).unwrap_or(&Value::Null)),
@@ -125,7 +125,7 @@ fn compares(comparison: Comparison, value: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The order of two values of one column; `None` if they have none. Texts are ordered by code point, as both engines do.
+/// The order of two values of one column; `None` if they cannot be compared. Texts are ordered by code point, as both engines do.
 fn order(value: &Value, wanted: &Value) -> Option<Ordering> {
     match (value, wanted) {
         (Value::Text(one), Value::Text(two)) => Some(one.cmp(two)),
@@ -133,7 +133,7 @@ fn order(value: &Value, wanted: &Value) -> Option<Ordering> {
         (Value::Decimal { scaled: one, scale }, Value::Decimal { scaled: two, scale: other }) if scale == other => {
             Some(one.cmp(two))
         }
-        // It lies between `below` and the next value.
+        // The wanted number lies between `below` and the next value.
         (Value::Decimal { scaled, scale }, Value::DecimalBetween { below, scale: other }) if scale == other => {
             Some(if scaled <= below { Ordering::Less } else { Ordering::Greater })
         }

@@ -1,4 +1,4 @@
-//! A condition as JSON again, in the grammar that it is read by.
+//! Writes a condition as JSON, in the grammar in which conditions are read.
 
 use blockbase_schema::{Object, Value, json};
 
@@ -96,7 +96,7 @@ fn write_test(out: &mut Vec<u8>, predicate: &Predicate, object: &Object) {
             texts.iter().map(|text| (operator, written(text))).collect()
         }
     };
-    // An object has each operator once.
+    // A JSON object has each operator only once, so several texts become several tests.
     let is_list = operators.len() > 1;
     out.extend_from_slice(if is_list { b"{\"_and\":[" } else { b"" });
     for (index, (operator, value)) in operators.into_iter().enumerate() {
@@ -112,7 +112,7 @@ fn write_test(out: &mut Vec<u8>, predicate: &Predicate, object: &Object) {
     out.extend_from_slice(if is_list { b"]}" } else { b"" });
 }
 
-/// A value as an operand. A text that begins with `$` would be a variable.
+/// Writes a value as an operand. A text that begins with `$` gets a second `$`, because it would be read as a variable.
 fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Text(text) if text.starts_with('$') => json::write_string(out, &format!("${text}")),

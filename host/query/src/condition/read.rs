@@ -19,7 +19,7 @@ use crate::operator::{Operand, Operator};
 use crate::plan::{Comparison, Predicate, Test, predicate};
 use crate::request::{Filter, FilterValue, ListParameter};
 
-/// A condition as it came: JSON text.
+/// A condition as it was sent: JSON text.
 #[derive(Clone, Debug)]
 pub enum Where {
     /// The query parameter `where`. On an object that has a field of this name it is a filter on that field.
@@ -38,10 +38,10 @@ impl Where {
     }
 }
 
-/// What a condition is read by.
+/// The context in which a condition is read.
 pub struct Reading<'a> {
     pub registry: &'a Registry,
-    /// The caller's right to read what a relation leads to.
+    /// The caller's access to the records that a relation leads to.
     pub decide: &'a dyn Fn(&Relation) -> Result<Access>,
     pub variables: &'a dyn Fn() -> Variables,
     pub bounds: Bounds,
@@ -56,18 +56,18 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Of a caller's condition.
+    /// The bounds of a caller's condition.
     pub fn of_request() -> Bounds {
         Bounds { leaves: LEAVES_MAX, steps: STEPS_MAX, values: FILTER_VALUES_MAX }
     }
 
-    /// Of the condition of a grant.
+    /// The bounds of the condition of a grant.
     pub fn of_policy() -> Bounds {
         Bounds { leaves: POLICY_LEAVES_MAX, steps: POLICY_STEPS_MAX, values: POLICY_VALUES_MAX }
     }
 }
 
-/// The filters among `wheres`, and the condition.
+/// Splits `wheres` into filters on a field with the name `where`, and the condition.
 ///
 /// # Errors
 /// `invalid_request` for a second condition.
@@ -96,13 +96,13 @@ pub(crate) fn split<'a>(object: &Object, wheres: &'a [Where]) -> Result<(Vec<Fil
 /// Reads a condition on the rows of `object`.
 ///
 /// # Errors
-/// `invalid_request`, `unknown_field` or `invalid_value`, each with the path in its message; what [`Reading::decide`] says of an
-/// object that the caller may not read.
+/// `invalid_request`, `unknown_field` or `invalid_value`, each with the path in its message; the error of [`Reading::decide`] for
+/// an object that the caller may not read.
 pub fn read(object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condition> {
     read_counted(object, text, reading).map(|(condition, _)| condition)
 }
 
-/// The same, with how many tests were sent.
+/// The same, with the number of tests that were sent.
 pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
     let path = ListParameter::Where.name().to_owned();
     let mut reader = Reader { reading, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, path };
@@ -110,7 +110,7 @@ pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -
     Ok((condition, reader.leaves))
 }
 
-/// How far inside a part of the condition stands.
+/// How deep a part of the condition is nested.
 #[derive(Clone, Copy)]
 struct Place {
     /// JSON objects around it, itself included.
@@ -138,7 +138,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a part of the condition below a step of the path.
+    /// Reads a part of the condition, with a further step on the path.
     fn at<T>(&mut self, step: Step<'_>, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let length = self.path.len();
         match step {
@@ -218,7 +218,7 @@ impl Reader<'_> {
         json::list_of(raw, most).map_err(|error| self.refused(format!("This is not a list of {what}: {error}.")))
     }
 
-    /// What stands under the name of a field or a relation, or under a path of relations that ends with one.
+    /// Reads a member whose key is a field, a relation, or a path of relations that ends with one of them.
     fn named_part(&mut self, object: &Object, name: &str, raw: &str, place: Place) -> Result<Condition> {
         let (first, rest) = match name.split_once('.') {
             Some((first, rest)) => (first, Some(rest)),
@@ -227,7 +227,7 @@ impl Reader<'_> {
         if let Some(column) = object.column_index(first) {
             return match rest {
                 None => self.field(object, &object.columns[column], raw, place.below()),
-                Some(_) => Err(self.refused(format!("`{first}` is a field, and nothing stands below it."))),
+                Some(_) => Err(self.refused(format!("`{first}` is a field, so the path cannot go on after it."))),
             };
         }
         let registry = self.reading.registry;
@@ -295,7 +295,7 @@ impl Reader<'_> {
         Ok(Condition::all(parts))
     }
 
-    /// What is asked of one field: a value, or an object of operators.
+    /// Reads the condition on one field: a value, or an object of operators.
     fn field(&mut self, object: &Object, column: &Column, raw: &str, place: Place) -> Result<Condition> {
         if !raw.trim_start().starts_with('{') {
             return self.test(object, column, Operator::DEFAULT, raw);
@@ -324,7 +324,7 @@ impl Reader<'_> {
         }
         let value = match operator.operand() {
             Operand::Nothing if raw.trim() == "true" => Ok(Cow::Borrowed(raw)),
-            Operand::Nothing => Err(self.refused(format!("`{}` takes `true` alone.", operator.name()))),
+            Operand::Nothing => Err(self.refused(format!("`{}` takes only `true`.", operator.name()))),
             Operand::List => self.list_operand(raw),
             Operand::Ordered | Operand::Value | Operand::Text => self.operand(raw),
         };
@@ -343,7 +343,7 @@ impl Reader<'_> {
             }
         });
         tested.or_else(|error| {
-            // The first item that is refused by itself is the place.
+            // In a list, the error names the first item that is refused by itself.
             let items =
                 if operator.operand() == Operand::List { self.items(value.get(), LIST_ITEMS_MAX, "values")? } else { vec![] };
             let refused = |item: Box<RawValue>| predicate(object, &filter(item)).is_err();
@@ -369,13 +369,13 @@ impl Reader<'_> {
             return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
         }
         let items = self.items(raw, LIST_ITEMS_MAX, "values")?;
-        // GraphQL makes a list of one value that stands where a list is due.
+        // GraphQL turns a single value into a list of one where it expects a list.
         if let [one] = items.as_slice()
             && let Some(Meaning::List(items)) = self.resolved(one.get())?
         {
             return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
         }
-        // A look at each item only where one can be a variable.
+        // Each item is looked at only if one of them can be a variable.
         if !raw.contains('$') && !raw.contains('\\') {
             return Ok(Cow::Borrowed(raw));
         }
@@ -391,7 +391,7 @@ impl Reader<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// What a text that begins with `$` means; `None` for everything else.
+    /// The meaning of a text that begins with `$`; `None` for everything else.
     fn resolved(&mut self, raw: &str) -> Result<Option<Meaning>> {
         let raw = raw.trim_start();
         // The dollar can be written as an escape.
@@ -410,7 +410,7 @@ impl Reader<'_> {
     }
 }
 
-/// A test without numbers that lie between two values of the column: none is equal to them.
+/// Replaces numbers that lie between two values that the column can have, because no value is equal to them.
 fn normal_test(Predicate { column, test }: Predicate) -> Condition {
     let test = match test {
         Test::Compare(comparison, Value::DecimalBetween { below, scale }) => {

@@ -1,33 +1,33 @@
-//! What stands for a value of the caller or of the moment.
+//! Variables in conditions, which stand for a value of the caller or for the time of the request.
 
 use std::collections::BTreeSet;
 
 use blockbase_schema::{Code, Error, Result, time};
 
-/// Values that a condition names by `$user.id` and the like.
+/// Values that a condition refers to by names such as `$user.id`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variables {
     pub user_id: Option<String>,
     /// The user's address, if it is verified.
     pub email: Option<String>,
-    /// Names of the user's roles; of the key's role alone, where a key is presented.
+    /// Names of the user's roles. If the caller presents a key, only the name of the key's role.
     pub roles: Option<Vec<String>>,
     pub key_id: Option<String>,
     /// The moment of the request, in milliseconds since the epoch.
     pub now: i64,
 }
 
-/// What a variable stands for.
+/// The value of a variable.
 pub(super) enum Meaning {
     Text(String),
-    /// Only as the whole list of `in` or `nin`.
+    /// It can only be the whole list of `in` or `nin`.
     List(Vec<String>),
 }
 
 const NAMES: &str = "`$user.id`, `$user.email`, `$user.roles`, `$key.id`, `$now` and `$today`";
 
 impl Variables {
-    /// Somebody who has a value of every variable.
+    /// A caller who has a value for every variable.
     pub fn of_somebody(now: i64) -> Variables {
         let id = "00000000-0000-0000-0000-000000000000".to_owned();
         Variables {
@@ -45,10 +45,10 @@ impl Variables {
         set(self) == set(other)
     }
 
-    /// What `name`, which begins with `$`, stands for.
+    /// The value of the variable `name`, which begins with `$`.
     ///
     /// # Errors
-    /// `invalid_request` for another name, `invalid_value` for a variable that has no value for this caller.
+    /// `invalid_request` for an unknown name, `invalid_value` for a variable that has no value for this caller.
     pub(super) fn meaning(&self, name: &str) -> Result<Meaning> {
         let known = match name {
             "$user.id" => self.user_id.clone().map(Meaning::Text),

@@ -2,7 +2,7 @@
 
 use blockbase_schema::{Column, ColumnType};
 
-/// What `blockbase_schema::fold` does, by the Unicode root locale.
+/// SQL for `blockbase_schema::fold`, by the Unicode root locale.
 pub(crate) fn fold(text: &str) -> String {
     format!("upper(lower({text} COLLATE \"und-x-icu\"))")
 }
@@ -14,8 +14,8 @@ pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String
     }
 }
 
-/// `OFFSET 0` keeps the planner from pulling the inner query up, which would fold the text once a term. The empty text that is
-/// appended makes one copy of a value that is stored compressed.
+/// `OFFSET 0` keeps the planner from pulling the inner query up, which would fold the text once for each term. If the text is not
+/// folded, appending the empty text makes one copy of the value. So a compressed value is decompressed only once.
 pub(super) fn contains_all(text: &str, placeholders: &[String], fold_case: bool) -> String {
     let whole = if fold_case { fold(text) } else { format!("{text} || ''") };
     let tests: Vec<String> = placeholders

@@ -2,7 +2,7 @@
 
 use blockbase_schema::{Column, ColumnType};
 
-/// By a function of the store, which unlike `instr` looks at the read's budget while it goes through a long text.
+/// Calls a function of the store. Unlike `instr`, it checks the read's budget while it goes through a long text.
 pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String {
     format!("svc_contains({text}, {}, {placeholder})", u8::from(fold_case))
 }
@@ -32,7 +32,8 @@ pub(crate) fn column_type(column: &Column) -> String {
     plain.to_owned()
 }
 
-/// What keeps a numeric column within its type: SQLite's own types are wider, and an integer that overflows turns into a real.
+/// The test that keeps a numeric column within its type. SQLite's own types are wider, and an integer that overflows turns into a
+/// real.
 pub(crate) fn range_test(column: &Column, name: &str) -> String {
     match column.ty {
         ColumnType::Integer => format!("typeof({name}) IN ('integer', 'null') AND {name} BETWEEN -2147483648 AND 2147483647"),

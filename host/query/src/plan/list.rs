@@ -20,9 +20,9 @@ pub struct ListPlan {
     /// Columns and whether they descend; the tie-breaking `id` included.
     pub order: Vec<(usize, bool)>,
     pub paging: Paging,
-    /// What the records show.
+    /// The columns that the records show.
     pub columns: Vec<usize>,
-    /// What is read besides, to find the related records by.
+    /// Columns that are read but not shown, to find the related records.
     pub hidden: Vec<usize>,
     pub expand: Vec<ExpandPlan>,
     pub with_count: bool,
@@ -30,7 +30,7 @@ pub struct ListPlan {
 
 impl ListPlan {
     /// # Errors
-    /// Those of [`Selection::new`]; `unknown_field` and `invalid_request` for the sort keys and the projection.
+    /// The errors of [`Selection::new`]; `unknown_field` and `invalid_request` for the sort keys and the projection.
     pub fn new(
         object: &Arc<Object>,
         access: &Access,
@@ -63,10 +63,10 @@ impl ListPlan {
 }
 
 impl ListPlan {
-    /// Whether the statement of the list itself can tell the total: the first page of everything, whose kept count is a column of
-    /// each row. On a later page there may be no row.
+    /// Whether the statement of the list itself returns the total. That works for the first page of all records: each row has the
+    /// kept count as a further column. A later page may have no row.
     pub fn knows_total(&self, dialect: Dialect) -> bool {
-        // SQLite asks for it in the same transaction, which costs it nothing.
+        // On SQLite, a further statement in the same transaction costs nothing.
         dialect == Dialect::Postgres
             && self.with_count
             && self.expand.is_empty()

@@ -1,4 +1,4 @@
-//! Names of related records in an export: a unique field of the related object that stands for its ids.
+//! Names of related records in an export: a unique field of the related object, which is written instead of its ids.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use super::{ListPlan, column_index};
 use crate::access::{Access, Scope};
 use crate::limits::NAMES_MAX;
 
-/// A foreign key whose records are written by a unique field. An id stays where the caller may not see the record, and where
-/// the record has no value of the field.
+/// A foreign key that an export writes as a unique field of the related record. The id is written if the caller may not see the
+/// record, or if the record has no value of the field.
 #[derive(Clone, Debug)]
 pub struct NamePlan {
     /// `company.name`: the column of the file.
     pub path: String,
     /// The related object.
     pub object: Arc<Object>,
-    /// Which of its records the caller sees.
+    /// The records of this object that the caller sees.
     pub(crate) scope: Scope,
     /// The place of the foreign key in the object of the list.
     pub key: usize,
@@ -31,12 +31,12 @@ impl NamePlan {
     }
 }
 
-/// Finds out what pairs of a relation key and a field mean for an export. `decide` judges the read of what each relation leads to. As with
-/// `expand`, what is asked for is shown whether `select` names its column or not.
+/// Plans the names of related records for an export, from pairs of a relation key and a field. `decide` returns the access to the
+/// records that each relation leads to. As with `expand`, a requested name is shown even if `select` does not name its column.
 ///
 /// # Errors
 /// `invalid_request` for more than [`NAMES_MAX`], for a key that leads to no single record and for a field that is not unique;
-/// `unknown_field`; what `decide` says of an object that the caller may not read.
+/// `unknown_field`; the error of `decide` for an object that the caller may not read.
 pub fn names(
     registry: &Registry,
     list: &mut ListPlan,
@@ -44,7 +44,7 @@ pub fn names(
     decide: &dyn Fn(&Relation) -> Result<Access>,
 ) -> Result<Vec<NamePlan>> {
     if asked.len() > NAMES_MAX {
-        return Err(Error::invalid_request(format!("`names` takes {NAMES_MAX} at most.")));
+        return Err(Error::invalid_request(format!("`names` takes {NAMES_MAX} fields of related records at most.")));
     }
     let mut plans: Vec<NamePlan> = Vec::with_capacity(asked.len());
     for (key, field) in asked {

@@ -1,4 +1,4 @@
-//! Which rows: the row policy, the filters, the condition, the search.
+//! The rows of a request: the row policy, the filters, the condition and the search.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Predicate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     Equal,
-    /// Or null.
+    /// Not equal, or null.
     NotEqual,
     Greater,
     GreaterOrEqual,
@@ -30,12 +30,12 @@ pub enum Comparison {
     LessOrEqual,
 }
 
-/// What a predicate asks of its column.
+/// The test of a predicate on its column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// The value is not null.
+    /// A comparison with a value that is not null.
     Compare(Comparison, Value),
-    /// `in`; negated it also keeps nulls.
+    /// `in`, or `nin` if negated. `nin` also keeps nulls, unless null is among the values.
     In {
         values: Vec<Value>,
         negated: bool,
@@ -70,10 +70,10 @@ impl Test {
     }
 }
 
-/// Characters of the shortest text that the search index knows.
+/// Characters of the shortest text that the search index can find.
 const TRIGRAM_CHARS: usize = 3;
 
-/// How rows that contain a text are found, where a search index can tell candidates.
+/// How rows that contain a text are found, if a search index can find candidates.
 #[derive(Debug, Clone, Default)]
 pub enum SearchBy {
     /// By the search index.
@@ -81,16 +81,16 @@ pub enum SearchBy {
     Index,
     /// Row by row in the order of the list, which is quicker where many of them match.
     Order,
-    /// Among these rows of SQLite, which the search index told before.
+    /// Among these rows of SQLite, which the search index found before.
     Rows(Vec<i64>),
 }
 
-/// Which rows, by policy and by request.
+/// The rows by policy and by request.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub scope: Scope,
     pub search: Option<String>,
-    /// What the filters and the condition ask: each of these holds.
+    /// The filters and the condition. A row has to meet all of these.
     pub conditions: Vec<Condition>,
     /// How rows that contain a text are found.
     pub search_by: SearchBy,
@@ -111,7 +111,7 @@ impl Selection {
         Selection::counted(object, access, search, filters, wheres, reading).map(|(selection, _)| selection.with_policy())
     }
 
-    /// The same, with how many tests were sent.
+    /// The same, but without the condition of a row policy, and with the number of tests that were sent.
     fn counted(
         object: &Object,
         access: &Access,
@@ -141,7 +141,7 @@ impl Selection {
         Ok((Selection { scope: access.scope().clone(), search, conditions, search_by: SearchBy::Index }, tests))
     }
 
-    /// The same with the condition of a row policy among the conditions, so that statements find rows by both alike.
+    /// The same with the condition of a row policy among the conditions, so that statements can find rows by either.
     fn with_policy(mut self) -> Selection {
         if let Scope::Where(policy) = &self.scope {
             let all = Condition::all(std::iter::once(policy.as_ref().clone()).chain(self.conditions).collect());
@@ -154,10 +154,10 @@ impl Selection {
         self
     }
 
-    /// The rows that a write is for.
+    /// The rows of a write.
     ///
     /// # Errors
-    /// Those of [`Selection::new`]; `invalid_request` for a condition that every record meets, or that tests nothing.
+    /// The errors of [`Selection::new`]; `invalid_request` for a condition that every record meets, or that tests nothing.
     pub fn to_write(object: &Object, access: &Access, wheres: &[Where], reading: &Reading<'_>) -> Result<Selection> {
         let (selection, tests) = Selection::counted(object, access, None, &[], wheres, reading)?;
         match (tests, selection.conditions.is_empty()) {
@@ -177,7 +177,7 @@ impl Selection {
         })
     }
 
-    /// The longest text that rows have to contain, if the search index can tell candidates for it.
+    /// The longest text that rows have to contain, if the search index can find candidates for it.
     pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
         let filters = self.tests().flat_map(|predicate| match &predicate.test {
             Test::Contains { texts, .. } if object.columns[predicate.column].is_searchable() => texts.as_slice(),
@@ -191,17 +191,17 @@ impl Selection {
         terms.filter(|term| fold(term).chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
     }
 
-    /// Whether it goes through whole texts, whose length no step of an engine measures.
+    /// Whether it scans whole texts. The steps that an engine counts do not measure their length.
     pub fn reads_texts(&self) -> bool {
         self.search.is_some() || self.scope.reads_texts() || self.conditions.iter().any(Condition::reads_texts)
     }
 
-    /// Whether it is every row of the object, so that the kept count is the answer.
+    /// Whether it selects every row of the object, so that the kept count is the total.
     pub fn is_everything(&self) -> bool {
         self.scope == Scope::All && self.search.is_none() && self.conditions.is_empty()
     }
 
-    /// The objects whose rows it looks at beside its own.
+    /// The other objects whose rows it looks at.
     pub fn related_objects(&self) -> Vec<Arc<Object>> {
         let mut objects = Vec::new();
         self.scope.objects_into(&mut objects);
@@ -241,7 +241,8 @@ pub(crate) fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
     Ok(Predicate { column: index, test })
 }
 
-/// The same tests without repetition, and what a column has to contain in one test, so that its text is folded once a row.
+/// The same tests without duplicates. All texts that a column has to contain are in one test, so that the column's text is folded
+/// once for each row.
 fn gathered(predicates: Vec<Predicate>) -> Vec<Predicate> {
     let mut kept: Vec<Predicate> = Vec::with_capacity(predicates.len());
     for predicate in predicates {
@@ -281,14 +282,14 @@ fn invalid(column: &Column, message: impl Into<String>) -> Error {
     Error::new(Code::InvalidValue, message).with_field(column.name.clone())
 }
 
-/// A value, or null; of a list it is one of the elements.
+/// A value, or null. A list is compared with one of its elements.
 fn one_value(column: &Column, value: &FilterValue) -> Result<Value> {
     element(column, filter_value(column, value)?)
 }
 
 fn element(column: &Column, value: Value) -> Result<Value> {
     match value {
-        Value::TextList(_) => Err(invalid(column, format!("`{}` is compared with one of its elements.", column.name))),
+        Value::TextList(_) => Err(invalid(column, format!("`{}` is a list. Compare it with one element.", column.name))),
         value => Ok(value),
     }
 }

@@ -1,4 +1,4 @@
-//! Records to be written: new ones whole, changes of columns, upserts, links.
+//! Plans of writes: new records, changes of columns, upserts and links.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use blockbase_schema::{Code, Column, ColumnType, Error, Object, Relation, Result
 use super::{RecordPlan, column_index};
 use crate::access::{Access, Scope};
 
-/// Who writes and when: what the stamps are made of.
+/// The actor and the time of a write, from which the stamps are made.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     pub actor_id: Option<String>,
@@ -24,7 +24,7 @@ impl Stamp {
     }
 }
 
-/// A new record, whole: one value a column, in the order of `Object::columns`.
+/// A complete new record: one value for each column, in the order of `Object::columns`.
 #[derive(Debug, Clone)]
 pub struct CreatePlan {
     pub object: Arc<Object>,
@@ -32,7 +32,7 @@ pub struct CreatePlan {
     pub values: Vec<Value>,
     /// The record as JSON.
     pub json: Vec<u8>,
-    /// The row's first version. It is random: a record that is made anew under the id of a deleted one has other versions.
+    /// The row's first version. It is random, so that a record which reuses the id of a deleted one has other versions.
     pub version: i64,
 }
 
@@ -42,11 +42,12 @@ fn first_version(id: uuid::Uuid) -> i64 {
 }
 
 impl CreatePlan {
-    /// `id` is new, and no other row's.
+    /// `id` is new, and no other row has it.
     ///
     /// # Errors
-    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`; with `issues` where several
-    /// fields are at fault. Keys that are no column come first, then values, both in the order of the body, then what is missing.
+    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`, or with `issues` if
+    /// several fields are at fault. Unknown keys come first, then invalid values, both in the order of the body, then missing
+    /// values.
     pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
         CreatePlan::with_version(object, access, body, id, first_version(id), stamp, Vec::new())
     }
@@ -90,7 +91,7 @@ impl CreatePlan {
         Ok(CreatePlan { object: Arc::clone(object), id, values, json, version })
     }
 
-    /// What the search index holds of the record.
+    /// The text of the record in the search index.
     pub fn search_document(&self) -> Option<String> {
         search_document(&self.object, self.values.iter())
     }
@@ -104,16 +105,16 @@ impl CreatePlan {
     }
 }
 
-/// A record that is inserted, or updated where one with the same values of `target` is there.
+/// A record that is inserted, or updated if a record with the same values of `target` exists.
 #[derive(Debug, Clone)]
 pub struct UpsertPlan {
     /// The record as it would be inserted.
     pub create: CreatePlan,
     /// Columns of a declared unique target.
     pub target: Vec<usize>,
-    /// What a conflict overwrites: the columns that the body names.
+    /// The columns that are overwritten if a record exists: those that the body names.
     pub overwrites: Vec<usize>,
-    /// Rows that a conflict may change.
+    /// Existing rows that may be changed.
     pub scope: Scope,
     pub stamp: Stamp,
 }
@@ -122,7 +123,7 @@ impl UpsertPlan {
     /// `may_create` and `may_update` are the decisions on the two outcomes; `id` is new, for a record whose body gives none.
     ///
     /// # Errors
-    /// `invalid_upsert_target` where `target` is none that the object declares or the body lacks one of its columns; else as
+    /// `invalid_upsert_target` if the object does not declare `target`, or if the body lacks one of its columns; otherwise as
     /// [`CreatePlan::new`].
     pub fn new(
         object: &Arc<Object>,
@@ -156,16 +157,16 @@ impl UpsertPlan {
         }
         let version = first_version(id);
         let create = CreatePlan::with_version(object, may_create, body, given_id.unwrap_or(id), version, &stamp, problems)?;
-        // Every key is a column by now.
+        // All keys are columns here, so there are no problems to collect.
         let overwrites = writable(object, body, &mut Vec::new()).into_iter().map(|(index, _)| index).collect();
         let target = target.iter().map(|name| column_index(object, name)).collect::<Result<_>>()?;
         Ok(UpsertPlan { create, target, overwrites, scope: may_update.scope().clone(), stamp })
     }
 
-    /// Makes sure that columns are a unique target of an object, as far as its caller knows it.
+    /// Checks that columns are a unique target of an object, as the caller knows it.
     ///
     /// # Errors
-    /// `invalid_upsert_target`, with the targets that there are.
+    /// `invalid_upsert_target`, which lists the valid targets.
     pub fn check_target(object: &Object, target: &[String]) -> Result<()> {
         if object.is_unique_target(target) {
             return Ok(());
@@ -175,14 +176,13 @@ impl UpsertPlan {
         Err(Error::new(Code::InvalidUpsertTarget, message))
     }
 
-    /// Whether a record that conflicts can be there at all: null equals nothing.
+    /// Whether a conflicting record can exist. It cannot if a value is null, because null equals nothing.
     pub fn can_conflict(&self) -> bool {
         self.target.iter().all(|index| self.create.values[*index] != Value::Null)
     }
 }
 
-/// What the search index of SQLite holds of a record: its searchable values, folded, one after another; `None` if there are
-/// none.
+/// The text of a record in the search index of SQLite: its searchable values, folded and joined; `None` if there are none.
 pub fn search_document<'a>(object: &Object, values: impl IntoIterator<Item = &'a Value>) -> Option<String> {
     let mut document = String::new();
     for (_, value) in object.columns.iter().zip(values).filter(|(column, _)| column.is_searchable()) {
@@ -237,10 +237,10 @@ pub enum Assignment {
     Add(Value),
 }
 
-/// What an update does to a record, whichever it is.
+/// The changes of an update, without the record that it changes.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// Empty where the body named no column: nothing is written then.
+    /// Empty if the body names no column. Then nothing is written.
     pub assignments: Vec<(usize, Assignment)>,
     pub stamp: Stamp,
 }
@@ -334,12 +334,12 @@ fn storable(column: &Column, value: &Value, stamp: &Stamp) -> Result<()> {
     }
 }
 
-/// Whether one of `problems` is the column's: its value is not known then, and nothing more can be said of it.
+/// Whether one of `problems` is about the column. Its value is then unknown and cannot be checked further.
 fn is_at_fault(problems: &[Error], column: &Column) -> bool {
     problems.iter().any(|problem| problem.field.as_ref() == Some(&column.name))
 }
 
-/// The body's members that are columns to write. System columns are dropped silently. Each key that is no column is a problem.
+/// The body's members that are columns to write. System columns are dropped silently. Each unknown key is added to `problems`.
 fn writable<'a>(object: &Object, body: &'a Members, problems: &mut Vec<Error>) -> Vec<(usize, &'a str)> {
     let mut writable = Vec::with_capacity(body.0.len());
     for (name, raw) in &body.0 {

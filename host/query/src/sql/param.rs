@@ -2,7 +2,7 @@
 
 use blockbase_schema::{ColumnType, Value};
 
-/// A bound value; the variant says the type even where the value is null, as Postgres asks.
+/// A bound value; the variant gives the type even if the value is null, because Postgres needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param {
     Text(Option<String>),
@@ -112,7 +112,7 @@ impl Param {
     }
 }
 
-/// SQL text and what is bound to it.
+/// SQL text and the values that are bound to it.
 #[derive(Clone, Debug)]
 pub struct Statement {
     pub sql: String,

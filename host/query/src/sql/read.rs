@@ -18,17 +18,17 @@ use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
 use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 
-/// The page's rows; where no total is asked for, one more, which tells whether there is a next page. On Postgres the kept count
-/// comes as one more column where it is the total, so that both are of one moment.
+/// Reads the rows of a page. If no total is requested, it reads one more row, which shows whether there is a next page. If the
+/// kept count is the total, Postgres returns it as one more column, so that rows and total are from one snapshot.
 ///
-/// Where SQLite has to sort, it sorts places of rows and reads the page's rows afterwards: it would keep whole rows otherwise,
-/// however large, for each that the offset skips.
+/// If SQLite has to sort, it sorts rowids, and reads the rows of the page afterwards. Otherwise it would keep whole rows, however
+/// large, even for rows that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
     rows(dialect, plan, &[], plan.knows_total(dialect), Some(limit))
 }
 
-/// All rows of the plan, or those of its window, in its order. Behind its columns come the names of related records.
+/// All rows of the plan, or those of its window, in its order. The names of related records follow after its columns.
 pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Option<u64>) -> Statement {
     rows(dialect, plan, names, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
 }
@@ -70,7 +70,7 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
         _ => writer.selection(&plan.object, &plan.selection),
     }
     writer.sql.push_str(&format!(" ORDER BY {keys}"));
-    // SQLite forgets the order of places that have no limit, and takes no offset without one.
+    // SQLite ignores the order of a subquery without a limit, and accepts no offset without a limit.
     let limit = limit.or_else(|| (dialect == Dialect::Sqlite).then_some(i64::MAX));
     if let Some(limit) = limit {
         let limit = writer.bind(Param::from(limit));
@@ -84,14 +84,14 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     writer.finish()
 }
 
-/// The end of a statement that reads the rows of a page by their places. `CROSS JOIN` keeps SQLite from turning the join round,
-/// so that the rows come in the page's order.
+/// Ends a statement that reads the rows of a page by their rowids. `CROSS JOIN` keeps SQLite from reversing the join, so that the
+/// rows come in the order of the page.
 fn rows_at_places(writer: &mut Writer, object: &Object, scope: &Scope) {
     let (table, source) = (quote(object.name()), writer.source(object, scope, None));
     writer.sql.push_str(&format!(") AS svc_page CROSS JOIN {source} ON {table}.svc_rowid = svc_page.svc_place"));
 }
 
-/// How many rows the selection has: one row of one big integer.
+/// Counts the rows of the selection. The result is one row with one big integer.
 pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let source = writer.source(object, &selection.scope, None);
@@ -100,7 +100,7 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
     writer.finish()
 }
 
-/// The ids of `most` rows of the selection at most, in their order; among `ids`, if they were found before.
+/// The ids of at most `most` rows of the selection, in ascending order. If `among` is given, only these ids count.
 pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Option<Vec<uuid::Uuid>>, most: usize) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let source = writer.source(object, &selection.scope, None);
@@ -127,12 +127,12 @@ pub fn lock(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Option<S
     let list = writer.bind(Param::UuidList(ids));
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
     writer.wherever(&[dialect.among("\"id\"", &list)]);
-    // In one order, so that two that lock the same rows do not wait for each other.
+    // In one order, so that two transactions that lock the same rows do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\" FOR UPDATE");
     Some(writer.finish())
 }
 
-/// The rows that the search index of SQLite takes for matches, `most` at most; `None` if the index cannot answer the search.
+/// At most `most` rows that the search index of SQLite finds as candidates; `None` if the index cannot be used for the search.
 pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
     let (Dialect::Sqlite, SearchBy::Index) = (dialect, &selection.search_by) else { return None };
     let term = selection.indexed_term(object)?;
@@ -144,7 +144,8 @@ pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most
     Some(writer.finish())
 }
 
-/// One row: how many rows the selection has, how many of them have a value, and the sum, least or greatest value as text.
+/// Returns one row: the number of rows in the selection, the number of those with a value, and the sum, least or greatest value
+/// as text.
 pub fn aggregate(dialect: Dialect, plan: &AggregatePlan) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     let column = plan.column.map(|index| &plan.object.columns[index]);
@@ -168,7 +169,7 @@ fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnT
     };
     match (function, dialect) {
         (Function::Count, _) => "NULL".to_owned(),
-        // Exact whatever the order of the rows: doubles by their shortest digits.
+        // Exact in any order of the rows: doubles are added as decimal numbers with their shortest digits.
         (Function::Sum | Function::Avg, Dialect::Sqlite) => format!("svc_sum({name}, {scale})"),
         (Function::Sum | Function::Avg, Dialect::Postgres) => match ty {
             ColumnType::Float => format!("sum({name}::text::numeric)"),
@@ -206,7 +207,7 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
     writer.wherever(&tests);
-    // In one order, so that two that lock the same rows do not wait for each other.
+    // In one order, so that two transactions that lock the same rows do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\"");
     if dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
@@ -214,8 +215,8 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.finish()
 }
 
-/// How many bytes the long values of records have that [`get_many`] reads, and nothing else of them: one integer. `None` if the
-/// object has no values that can be long.
+/// The size in bytes of the long values of the records that [`get_many`] reads. The statement returns only this integer. `None`
+/// if the object has no columns for long values.
 pub fn get_many_bytes(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Option<Statement> {
     let mut writer = Writer::new(dialect, object);
     let bytes = writer.long_bytes(object)?;
@@ -236,9 +237,9 @@ pub fn owners(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statem
     writer.finish()
 }
 
-/// Related records: the shown and hidden columns of those that `keys` lead to, in the list's default order. What `keys` are depends on the
-/// shape: ids of the related records, or ids of the records that they belong to. For links one more column follows,
-/// the record's id on the near side.
+/// Reads related records: the shown and hidden columns of those that `keys` lead to, in the list's default order. Depending on
+/// the shape, `keys` are ids of the related records or ids of the records that they belong to. For links, one more column
+/// follows: the id of the record on the near side.
 pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> Statement {
     let object = &plan.object;
     let mut writer = Writer::new(dialect, object);
@@ -286,7 +287,7 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let and = |column: Option<&str>| column.map(|column| format!(", {column}")).unwrap_or_default();
     match dialect {
         Dialect::Postgres => writer.sql.push_str(&format!("SELECT {columns}{} FROM {from}", and(near.as_deref()))),
-        // As a list: places are sorted, not rows.
+        // As in [`list`], rowids are sorted instead of rows.
         Dialect::Sqlite => {
             let outer = and(near.as_ref().map(|_| "svc_page.svc_near"));
             let inner = and(near.as_ref().map(|near| format!("{near} AS svc_near")).as_deref());
@@ -303,11 +304,11 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     writer.finish()
 }
 
-/// A row if an image of a record meets a condition. The image stands in the place of the object's table. What is asked of related rows
-/// counts as failed if the row that led to them is gone.
+/// Returns a row if an image of a record meets a condition. The image takes the place of the object's table. A condition on
+/// related rows counts as false if the row that led to them no longer exists.
 pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, image: &[Value]) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    // Links and foreign keys of others lead to the id.
+    // Links, and foreign keys of other objects, lead to the id.
     let mut columns: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
     condition.columns_into(&mut columns);
     let cells: Vec<String> = columns
@@ -315,7 +316,7 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
         .map(|index| {
             let column = &object.columns[index];
             let value = writer.bind(Param::of(column.ty, image.get(index).cloned().unwrap_or(Value::Null)));
-            // As the column of the table orders its texts.
+            // The collation of the column in the table.
             let collation = match (dialect, column.ty) {
                 (Dialect::Postgres, ColumnType::Text | ColumnType::TextList) => " COLLATE \"C\"",
                 _ => "",
@@ -330,7 +331,7 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
     writer.finish()
 }
 
-/// Which of the records that are to be linked the caller sees: their ids.
+/// The ids of those of the records that a scope reaches.
 pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));

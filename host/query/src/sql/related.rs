@@ -45,7 +45,7 @@ pub(super) enum Way {
     ByList,
     /// The rows of the probe `svc_first` by row, all others by list.
     FirstByRow,
-    /// The same for a page. A foreign key is judged by row, since one row is as soon found as a place in a list.
+    /// The same for a page. A foreign key is judged by row, because finding one row takes no longer than looking into a list.
     Page,
 }
 
@@ -89,7 +89,7 @@ impl Writer {
             return self.conditions_by(object, parts, Way::ByList);
         }
         self.first_rows(object, selection, None);
-        // One of the lists leads to the rows, unless another index does. The row policy has one.
+        // If no index leads to the rows, one of the lists does. The row policy has an index.
         let is_led = selection.scope != Scope::All || parts.iter().any(|part| is_indexed(object, part));
         let lead = if is_led { None } else { leading(parts) };
         let by = |place: usize| if lead == Some(place) { Way::ByList } else { Way::FirstByRow };
@@ -109,7 +109,8 @@ impl Writer {
             return self.selection_tests(object, selection);
         }
         let probe = match parts.iter().any(|part| is_single(object, part)) {
-            // They leave one row at most, or those of one key, which its index has in their order.
+            // Such a condition leaves one row at most, or the rows of one key, which the index of the key has in the order of the
+            // page.
             true => None,
             false => self.probe(object, selection),
         };
@@ -127,8 +128,8 @@ impl Writer {
         )]
     }
 
-    /// Adds `svc_few`: the rows of the selection, if a condition on related rows leads to few of them. Returns the test whether it has
-    /// all of them; `None` if no condition leads anywhere.
+    /// Adds `svc_few`: the rows of the selection, if a condition on related rows leads to few of them. Returns the test whether
+    /// the table has all of them; `None` if no condition leads to rows.
     fn probe(&mut self, object: &Object, selection: &Selection) -> Option<String> {
         let parts = &selection.conditions;
         let most = PROBED_MAX + 1;
@@ -184,7 +185,7 @@ impl Writer {
         self.by(way, |writer| parts.iter().map(|part| writer.condition(&Place::of(object), part)).collect())
     }
 
-    /// Writes something in another way.
+    /// Calls `write` with another way of writing conditions.
     pub(super) fn by<T>(&mut self, way: Way, write: impl FnOnce(&mut Writer) -> T) -> T {
         let before = std::mem::replace(&mut self.way, way);
         let written = write(self);
@@ -192,8 +193,8 @@ impl Writer {
         written
     }
 
-    /// Whether a relation leads to a row that meets a condition, or to none. From the image of a record, the row that leads to
-    /// related rows has to be there as well.
+    /// Tests whether a relation leads to a row that meets a condition, or to no such row. For the image of a record, the row that
+    /// leads to related rows has to exist as well.
     pub(super) fn related(&mut self, place: &Place<'_>, related: &Related) -> String {
         let judges_image = std::mem::take(&mut self.judges_image);
         let mut test = self.related_test(place, related);
@@ -204,8 +205,8 @@ impl Writer {
         test
     }
 
-    /// A to-one relation without a row is judged on nulls. A condition that nulls do not meet needs a row that meets it. One that they
-    /// meet fails only for a row that does not meet it.
+    /// A to-one relation without a row is judged on nulls. A condition that nulls do not meet needs a row that meets it. A
+    /// condition that nulls meet fails only for a row that does not meet it.
     fn related_test(&mut self, place: &Place<'_>, related: &Related) -> String {
         let (condition, negated) = sought(related);
         if is_of_one(related, &condition) {
@@ -223,11 +224,11 @@ impl Writer {
         }
     }
 
-    /// The same for a condition that one related row can meet at most.
+    /// The same for a condition that at most one related row can meet.
     ///
-    /// The subquery has no row or one: it compares a unique column with a value, and all other tests, the row policy among them, only
-    /// take rows away. Without a row it is null, as it is if the row has no key. Nothing is equal to null, and every key is distinct
-    /// from it. A foreign key that is null leads to no row, so it meets what is negated.
+    /// The subquery has no row or one: it compares a unique column with a value, and all other tests, the row policy among them,
+    /// only take rows away. Without a row it is null, as it is if the row has no key. Nothing is equal to null, and every key is
+    /// distinct from it. A foreign key that is null leads to no row, so it meets a negated condition.
     fn compared(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
         let key = self.outer_key(place, related);
         let found = self.by(Way::ByRow, |writer| writer.keys(related, condition));
@@ -240,7 +241,7 @@ impl Writer {
         }
     }
 
-    /// By list. A list that is looked through for absence must not contain null, which is neither equal to a key nor unequal.
+    /// By list. The list of a `NOT IN` must not contain null, which is neither equal to a key nor unequal.
     fn listed(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
         let key = self.outer_key(place, related);
         let list = self.keys(related, condition);
@@ -284,8 +285,8 @@ impl Writer {
         format!("SELECT{revision} {key} AS svc_key FROM {from}{tests}")
     }
 
-    /// Whether an image of a record leads to related rows: the row of its foreign key is there, or the record itself if rows or links
-    /// lead to it.
+    /// Tests whether the rows still exist through which an image leads to related rows: the row that its foreign key refers to,
+    /// or the record itself if other rows or links refer to it. A foreign key that is null passes.
     fn leads_on(&mut self, place: &Place<'_>, related: &Related) -> String {
         let key = self.outer_key(place, related);
         let (target, absent) = match related.shape {
@@ -302,7 +303,7 @@ impl Writer {
         let key = self.outer_key(place, related);
         let equals_key = |column: &str| format!("{column} = {key}");
         let lead: Option<Lead<'_>> = match related.shape {
-            // Inside, a table of the same name hides the one that the key is of.
+            // Inside the subquery, a table of the same name hides the table of the key.
             RelationShape::Reverse { column, .. } if place.table != quote(related.object.name()) => Some((column, &equals_key)),
             RelationShape::Forward { .. } | RelationShape::Reverse { .. } | RelationShape::Linked { .. } => None,
         };
@@ -332,7 +333,8 @@ impl Writer {
         let tests = match (self.dialect, tests.is_empty()) {
             (_, true) => String::new(),
             (Dialect::Postgres, false) => format!(" AND {}", tests.join(" AND ")),
-            // The plus keeps SQLite from an index of these tests. It would go through all related rows that meet them, for each row.
+            // The plus keeps SQLite from using an index for these tests. With it, SQLite would go through all related rows that
+            // meet them, for each row.
             (Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
         };
         let not = if negated { "NOT " } else { "" };
@@ -348,8 +350,8 @@ impl Writer {
         }
     }
 
-    /// What stands behind FROM for related rows, the name that they have in this place, and on Postgres the object's number and
-    /// revision as [`Writer::new`] writes them.
+    /// The source of related rows after FROM, the alias that they have in this place, and on Postgres a comment with the object's
+    /// number and revision, as in [`Writer::new`].
     fn related_table(&mut self, related: &Related, lead: Option<Lead<'_>>) -> (String, String, String) {
         self.related_tables += 1;
         let revision = match self.dialect {
@@ -361,7 +363,7 @@ impl Writer {
     }
 }
 
-/// What related rows are looked for, and whether there has to be none.
+/// The condition on the related rows to look for, and whether there must be no such row.
 fn sought(related: &Related) -> (Cow<'_, Condition>, bool) {
     match related.quantifier {
         Quantifier::One if related.condition.holds_on_nothing() => (Cow::Owned(related.condition.clone().complement()), true),
@@ -370,7 +372,7 @@ fn sought(related: &Related) -> (Cow<'_, Condition>, bool) {
     }
 }
 
-/// Whether rows without related rows, or with none that is looked for, meet it.
+/// Whether a row meets it if no related row matches.
 fn is_negated(related: &Related) -> bool {
     related.quantifier == Quantifier::None || (related.quantifier == Quantifier::One && related.condition.holds_on_nothing())
 }
@@ -383,7 +385,7 @@ fn key_of(object: &Object, related: &Related) -> String {
     }
 }
 
-/// Whether every related row takes part and meets the condition, so that links need no look at the rows behind them.
+/// Whether every related row counts and meets the condition, so that the links decide without the related rows.
 fn takes_all(related: &Related, condition: &Condition) -> bool {
     related.scope == Scope::All && condition.is_true()
 }
@@ -416,7 +418,7 @@ fn is_plain(condition: &Condition) -> bool {
     }
 }
 
-/// Whether an index leads to the rows that meet a condition, and whether these are one row, or rows of one key.
+/// Whether an index leads to the rows that meet a condition, and these are one row, or rows of one key.
 fn is_single(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Related(related) => !is_negated(related) && is_of_one(related, &related.condition),

@@ -1,4 +1,4 @@
-//! What a change of the schema asks of all rows, and writes to them.
+//! Statements of a schema change that look at all rows, or write to them.
 
 use blockbase_schema::{Column, ColumnType, Object};
 
@@ -10,9 +10,9 @@ use crate::dialect::{Dialect, quote};
 /// Rows that are looked at together, in the order of ids.
 #[derive(Clone, Copy, Debug)]
 pub struct RowRange {
-    /// Those after this id.
+    /// Only rows after this id.
     pub after: uuid::Uuid,
-    /// Those up to this id, where there is a bound.
+    /// Only rows up to this id, if it is given.
     pub until: Option<uuid::Uuid>,
     pub rows_max: i64,
 }
@@ -37,7 +37,8 @@ pub fn is_long(column: &Column) -> bool {
     matches!(column.ty, ColumnType::Text | ColumnType::TextList | ColumnType::Json)
 }
 
-/// The id, as text, up to which the next rows have at most `bytes_max` bytes of a column that [`is_long`]; the next row's at least.
+/// The id, as text, of the last of the next rows whose values of a column that [`is_long`] have at most `bytes_max` bytes
+/// together. It includes at least one row, however long its value is.
 pub fn column_page_end(dialect: Dialect, object: &Object, column: &Column, range: RowRange, bytes_max: i64) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let after = writer.bind(Param::Uuid(Some(range.after)));
@@ -58,7 +59,7 @@ pub fn column_page_end(dialect: Dialect, object: &Object, column: &Column, range
     writer.finish()
 }
 
-/// How many rows there are, counted.
+/// Counts all rows, without the kept count.
 pub fn count_all(dialect: Dialect, object: &Object) -> Statement {
     let mut writer = Writer::new(dialect, object);
     writer.sql.push_str(&format!("SELECT count(*) FROM {}", quote(object.name())));

@@ -1,15 +1,16 @@
-//! What the search indexes are asked.
+//! The queries of the search indexes.
 
 use blockbase_schema::fold;
 
-/// Most trigrams that one look into the search index asks for. They only have to be telling enough; each row is looked at again.
+/// The number of trigrams that one query of the search index aims at. They only have to leave few rows, because each row is
+/// checked again.
 const TRIGRAMS_MAX: usize = 8;
 
-/// The full-text query for rows that may contain `term`: some of its trigrams, all of which such a row has.
+/// The full-text query for rows that may contain `term`: some of its trigrams, all of which a matching row has.
 pub(super) fn trigram_query(term: &str) -> String {
     let characters: Vec<char> = fold(term).chars().collect();
     let last = characters.len().saturating_sub(3);
-    // Side by side: one that overlaps another says little more, and costs as much to go through.
+    // Side by side: a trigram that overlaps another leaves hardly fewer rows, and costs as much to go through.
     let step = (last / TRIGRAMS_MAX).max(3);
     let mut places: Vec<usize> = (0..=last).step_by(step).collect();
     if places.last() != Some(&last) {

@@ -1,4 +1,4 @@
-//! Writes: records inserted, changed, deleted; links; and the looks at rows that belong to a write.
+//! Statements of writes: records to insert, change and delete, links, and the reads that belong to a write.
 
 use blockbase_schema::{Object, RelationShape, Value, system};
 
@@ -8,7 +8,7 @@ use crate::ddl::{VERSION_COLUMN, edited_by_another, link_table};
 use crate::dialect::{Dialect, quote};
 use crate::plan::{Assignment, Change, CreatePlan, LinkPlan, RecordPlan, UpsertPlan};
 
-/// What each change of a row assigns beside its values.
+/// The assignment of each change of a row besides its values.
 const RAISED_VERSION: &str = "svc_version = svc_version + 1";
 
 /// The new rows, all of one object, in one statement.
@@ -18,8 +18,8 @@ pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statem
     writer.finish()
 }
 
-/// Two statements that make the rows which the first bound actor created, and those of others which they updated last, the
-/// second's: at most `limit` each. Each goes by an index.
+/// Two statements that put the second bound actor in the place of the first one: in the rows that the first actor created, and in
+/// the rows of others that the first actor updated last. Each changes at most `limit` rows and uses an index.
 pub fn restamp(dialect: Dialect, object: &Object, limit: usize) -> [String; 2] {
     let (from, to) = if dialect == Dialect::Sqlite { ("?1", "?2") } else { ("$1", "$2") };
     let (table, creator, editor) = (quote(object.name()), quote(system::CREATED_BY), quote(system::UPDATED_BY));
@@ -36,8 +36,8 @@ pub fn restamp(dialect: Dialect, object: &Object, limit: usize) -> [String; 2] {
     ]
 }
 
-/// Makes references to one record, by a foreign key of `object`, references to another, unless a unique value forbids it. Rows get another
-/// version.
+/// Moves references from one record to another, by a foreign key of `object`, except where a unique value forbids it. Changed
+/// rows get another version.
 pub fn move_references(dialect: Dialect, object: &Object, column: usize, (from, to): (uuid::Uuid, uuid::Uuid)) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let (table, key) = (quote(object.name()), quote(&object.columns[column].name));
@@ -52,7 +52,7 @@ pub fn move_references(dialect: Dialect, object: &Object, column: usize, (from, 
     writer.finish()
 }
 
-/// Two statements that make links with one record, on the target's side of a relationship, links with another one.
+/// Two statements that move the links of one record to another, on the target's side of a relationship.
 pub fn move_links(
     dialect: Dialect,
     source: &Object,
@@ -102,8 +102,8 @@ pub fn insert_params(plan: &CreatePlan) -> impl Iterator<Item = Param> {
     values.chain([Param::from(plan.version)])
 }
 
-/// The new row, or the change of the one that it conflicts with; answers with the row as it is afterwards, its version, and on
-/// Postgres with one more boolean: whether it was changed. No row where the policy hides it.
+/// Inserts a row, or changes the row that it conflicts with. Returns the row as it is afterwards, its version, and on Postgres
+/// one more boolean: whether an existing row was changed. Returns no row if the policy hides the existing row.
 pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     let object = &plan.create.object;
     let mut writer = Writer::new(dialect, object);
@@ -148,7 +148,7 @@ pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     writer.finish()
 }
 
-/// The change, answering with the row as it is afterwards. No row where the record has another version than `version` names.
+/// Changes a record and returns the row as it is afterwards. Returns no row if the record has another version than `version`.
 pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: Option<i64>) -> Statement {
     let object = &record.object;
     let mut writer = Writer::new(dialect, object);
@@ -161,7 +161,7 @@ pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: O
     writer.finish()
 }
 
-/// The same change of several records, which the transaction holds already.
+/// The same change of several records, which the transaction has locked already.
 pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     writer.set(object, change);
@@ -173,7 +173,7 @@ pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<
     writer.finish()
 }
 
-/// The removal of records that were looked at before; only of those of this `version`, if it names one.
+/// Deletes records that were read before. If `version` is given, only records of this version.
 pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, version: Option<i64>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
@@ -184,7 +184,7 @@ pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, vers
     writer.finish()
 }
 
-/// Those of the records `among` that refer to others by a foreign key, all columns; locked where the engine has row locks.
+/// Those of the records `among` that refer to `ids` by a foreign key, with all columns; locked where the engine has row locks.
 pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, among: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let (list, among) = (writer.bind(Param::UuidList(ids)), writer.bind(Param::UuidList(among)));
@@ -205,7 +205,7 @@ pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid
     writer.finish()
 }
 
-/// Ids of records that refer to others by a foreign key, `most` of them.
+/// The ids of at most `most` records that refer to `ids` by a foreign key.
 pub fn referring_ids(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, most: i64) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
@@ -215,7 +215,7 @@ pub fn referring_ids(dialect: Dialect, object: &Object, column: usize, ids: Vec<
     writer.finish()
 }
 
-/// Ids of those of the records `among` that refer to others by a foreign key; locked where the engine has row locks.
+/// The ids of those of the records `among` that refer to `ids` by a foreign key; locked where the engine has row locks.
 pub fn hold_referring(
     dialect: Dialect,
     object: &Object,
@@ -234,7 +234,7 @@ pub fn hold_referring(
     writer.finish()
 }
 
-/// Whether any of these records is linked: a row or none.
+/// Returns a row if any of these records is linked.
 pub fn any_link(
     dialect: Dialect,
     object: &Object,
@@ -253,7 +253,7 @@ pub fn any_link(
     writer.finish()
 }
 
-/// The removal of the links of records on either side, `most` of them, in the order of both ids: answers with both ids of each.
+/// Removes at most `most` links of records on either side, in the order of both ids. Returns both ids of each removed link.
 pub fn take_links(
     dialect: Dialect,
     object: &Object,
@@ -275,7 +275,7 @@ pub fn take_links(
     writer.finish()
 }
 
-/// Whether another row than `besides` has these values: a row or none.
+/// Returns a row if a row other than `besides` has these values.
 pub fn duplicate(dialect: Dialect, object: &Object, values: &[(usize, &Value)], besides: Option<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let mut tests: Vec<String> = values
@@ -296,7 +296,8 @@ pub fn duplicate(dialect: Dialect, object: &Object, values: &[(usize, &Value)], 
     writer.finish()
 }
 
-/// Adds links, or removes them; answers with the far ids of those that were not there, or were.
+/// Adds or removes links. Returns the far ids of the links that were really added or removed. `None` if the relation is not
+/// many_to_many.
 pub fn change_links(dialect: Dialect, plan: &LinkPlan, adds: bool) -> Option<Statement> {
     let RelationShape::Linked { relationship_id, is_source } = plan.relation.shape else { return None };
     let (near, far) = link_sides(is_source);
@@ -327,7 +328,7 @@ pub(super) fn link_sides(is_source: bool) -> (&'static str, &'static str) {
 }
 
 impl Writer {
-    /// `UPDATE … SET …`: the assignments, the stamps, the version.
+    /// `UPDATE … SET …`: the assignments, the stamps and the version.
     fn set(&mut self, object: &Object, change: &Change) {
         self.sql.push_str("UPDATE ");
         self.sql.push_str(&quote(object.name()));

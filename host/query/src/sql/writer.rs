@@ -24,23 +24,23 @@ pub(super) struct Writer {
     pub(super) way: Way,
     /// Whether the statement looks at few rows, whatever the conditions leave.
     pub(super) looks_at_few: bool,
-    /// Whether the row that is judged is an image of a record, which may be gone by now.
+    /// Whether the tested row is an image of a record that may no longer exist.
     pub(super) judges_image: bool,
-    /// The names under which the statement has rows of which not every cell can be read.
+    /// The aliases of rows in which some cells cannot be read.
     seen: Vec<(String, Arc<Seen>)>,
-    /// Tables that the statement makes before it begins: a name and a SELECT each. Only on SQLite.
+    /// Tables that the statement creates first, in its `WITH`: a name and a SELECT each. Only on SQLite.
     tables: Vec<(&'static str, String)>,
 }
 
-/// A column that leads to rows, and what is asked of it, with its name in SQL.
+/// A column that leads to rows, and a function that writes the test of this column from its name in SQL.
 pub(super) type Lead<'a> = (usize, &'a dyn Fn(&str) -> String);
 
-/// The name of the column by which links are found of which not all can be read.
+/// The name of the column that stands for the id in look-ups of links that cannot be read in every row.
 fn link_column(relationship_id: i64, is_source: bool) -> String {
     format!("svc_link_{relationship_id}_{}", if is_source { "source" } else { "target" })
 }
 
-/// Whose columns a condition names, and how.
+/// The table whose columns a condition names, and the form of these names.
 pub(super) struct Place<'a> {
     pub(super) object: &'a Object,
     /// The table's name in the statement.
@@ -105,7 +105,7 @@ impl Writer {
         self.params.push(param);
         let placeholder = self.dialect.placeholder(self.params.len());
         match (self.dialect, is_json) {
-            // Bound as text, since that keeps it byte for byte.
+            // Bound as text, which keeps it byte for byte.
             (Dialect::Postgres, true) => format!("{placeholder}::json"),
             _ => placeholder,
         }
@@ -119,7 +119,7 @@ impl Writer {
         Statement { sql: format!("WITH {} {}", tables.join(", "), self.sql), params: self.params }
     }
 
-    /// Adds a table that the statement makes before it begins.
+    /// Adds a table that the statement creates first, in its `WITH`.
     pub(super) fn add_table(&mut self, name: &'static str, select: String) {
         self.tables.push((name, select));
     }
@@ -139,9 +139,9 @@ impl Writer {
         }
     }
 
-    /// An expression for the bytes of all values that can be long; `None` if no column can hold one. Neither engine reads values
-    /// that are stored outside of the rows for it, except lists and documents on Postgres. The rendered JSON has at least as many
-    /// bytes.
+    /// An expression for the bytes of all values that can be long; `None` if no column can have one. To compute it, neither
+    /// engine reads values that are stored outside of the rows, except lists and documents on Postgres. The rendered JSON has at
+    /// least as many bytes.
     pub(super) fn long_bytes(&self, object: &Object) -> Option<String> {
         let bytes = |column: &Column| {
             let name = quote(&column.name);
@@ -220,8 +220,8 @@ impl Writer {
     }
 
     /// `, (SELECT …)`: the unique field of the record that a foreign key of `object` leads to, if the caller sees it. The related
-    /// object can be the same one, so it has a name of its own. So has the value: Postgres would not know by which of two columns of one
-    /// name to sort.
+    /// object can be `object` itself, so its table has its own alias. The value has its own alias too, because Postgres would not
+    /// know by which of two columns of one name to sort.
     pub(super) fn name(&mut self, object: &Object, name: &NamePlan, number: usize) {
         let key = quote(&object.columns[name.key].name);
         let source = self.source(&name.object, &name.scope, Some("svc_named"));
@@ -236,14 +236,15 @@ impl Writer {
         self.sql.push_str(&format!(") AS svc_name_{number}"));
     }
 
-    /// What stands behind FROM for the rows of a scope, under the object's name or under `alias`. Tests of the scope belong to WHERE. If
-    /// not every cell of the rows can be read, they stand here, because WHERE tests only what can be read.
+    /// The source after FROM for the rows of a scope, under the object's name or under `alias`. The tests of the scope belong
+    /// into WHERE. But if some cells of the rows cannot be read, the source contains the tests, because WHERE only sees cells
+    /// that can be read.
     pub(super) fn source(&mut self, object: &Object, scope: &Scope, alias: Option<&str>) -> String {
         self.source_led_by(object, scope, alias, None)
     }
 
-    /// The same where a column of the object leads to the rows: its place, and what is asked of it. An index finds rows by the column
-    /// itself, and not by what can be read of it.
+    /// The same if a column of the object leads to the rows. The source then tests the column itself, because an index finds no
+    /// rows by an expression that hides cells.
     pub(super) fn source_led_by(
         &mut self,
         object: &Object,
@@ -306,7 +307,8 @@ impl Writer {
         format!("SELECT {} FROM {}{tests}", cells.join(", "), quote(seen.whole.name()))
     }
 
-    /// The column of the rows at `place` by which links are found, if not all of their links can be read. It is null where they cannot.
+    /// The column that stands for the id of the rows at `place` in look-ups of links, if the links cannot be read in every row.
+    /// It is null in rows whose links cannot be read.
     pub(super) fn masked_links(&self, place: &Place<'_>, shape: RelationShape) -> Option<String> {
         let RelationShape::Linked { relationship_id, is_source } = shape else { return None };
         let (_, seen) = self.seen.iter().rev().find(|(alias, _)| *alias == place.table)?;
@@ -325,14 +327,14 @@ impl Writer {
                 vec![format!("{} = {actor}", place.outside(system::CREATED_BY))]
             }
             Scope::Where(condition) => vec![self.condition(place, condition)],
-            // The tests are inside of what `source` has written under this name.
+            // `source` has already written the tests for this alias.
             Scope::Seen(_) if self.seen.iter().any(|(alias, _)| *alias == place.table) => Vec::new(),
-            // A statement that does not read by `source` must not find what it would show whole.
+            // A statement that does not read from `source` would show every cell, so it must not find these rows.
             Scope::Nothing | Scope::Seen(_) => vec!["1 = 0".to_owned()],
         }
     }
 
-    /// What the search index takes for the rows: all that match, and perhaps some that do not.
+    /// The test by the search index. All matching rows pass it, and perhaps some others.
     fn candidates(&mut self, object: &Object, selection: &Selection) -> Option<String> {
         let term = match &selection.search_by {
             SearchBy::Index => selection.indexed_term(object)?,
@@ -375,7 +377,7 @@ impl Writer {
             })
             .collect();
         match tests.is_empty() {
-            // The term stays bound, so that the shape has one number of parameters.
+            // The term stays bound, so that the statement always has the same number of parameters.
             true => format!("({placeholder} IS NULL)"),
             false => format!("({})", tests.join(" OR ")),
         }
@@ -385,7 +387,7 @@ impl Writer {
     pub(super) fn condition(&mut self, place: &Place<'_>, condition: &Condition) -> String {
         match condition {
             Condition::Test(predicate) => self.predicate(place, predicate),
-            // A test of a null value is unknown to SQL. It is false, so its complement is true.
+            // In SQL, a test of a null value is unknown. Here it counts as false, so its complement is true.
             Condition::Not(predicate) => format!("({}) IS NOT TRUE", self.predicate(place, predicate)),
             Condition::All(parts) => self.joined(place, parts, " AND ", "1 = 1"),
             Condition::Any(parts) => self.joined(place, parts, " OR ", "1 = 0"),
@@ -425,7 +427,7 @@ impl Writer {
                 let operator = match comparison {
                     Comparison::Greater | Comparison::GreaterOrEqual => ">",
                     Comparison::Less | Comparison::LessOrEqual => "<=",
-                    // No value is equal to one that the column cannot hold.
+                    // No value of the column is equal to a value that the column cannot have.
                     Comparison::NotEqual => return "1 = 1".to_owned(),
                     Comparison::Equal => return "1 = 0".to_owned(),
                 };
@@ -462,7 +464,8 @@ impl Writer {
         }
     }
 
-    /// No value is equal to one with more digits than the column has. `in` with nulls among the items also finds nulls; `nin` keeps nulls unless they are among the items.
+    /// No value of the column is equal to a number with more digits than the column has. If null is among the items, `in` also
+    /// finds nulls. `nin` keeps nulls unless null is among the items.
     fn in_list(&mut self, name: &str, ty: ColumnType, values: &[Value], negated: bool) -> String {
         let with_null = values.contains(&Value::Null);
         let placeholders: Vec<String> = values

@@ -249,7 +249,7 @@ on_both_engines! {
         let server = ServerBuilder::new(engine).env("SVC_REQUIRE_AUTH", "false").start().await;
         let admin = server.admin().await;
         admin.make_task_object().await;
-        let message = "Looking as a role needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything. Leave out the \
+        let message = "Viewing as a role needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything. Leave out the \
                        header `x-svc-view-as`.";
         for who in [&admin, &server.with_token(String::new())] {
             let refused = get_as(who, "admin", "/api/v1/data/task").await.expect_error(400, "invalid_request");

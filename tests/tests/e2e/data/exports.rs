@@ -310,7 +310,7 @@ on_both_engines! {
         let named = "/api/v1/data/deal/export?format=csv&names=company.name";
         // The message does not name an object that they may not know of.
         let refused = member.get(named).await.expect_error(403, "forbidden");
-        assert_eq!(refused["message"], "You may not read what `company` of `names` brings.");
+        assert_eq!(refused["message"], "You may not read the records of `company` in `names`.");
         assert_eq!(server.send(member.request("HEAD", named)).await.status, 403);
         grants.push(json!({ "resource": "company", "actions": ["create", "read"], "rowPolicy": "own" }));
         assert_eq!(admin.patch("/api/v1/roles/deals", json!({ "permissions": grants })).await.status, 200);

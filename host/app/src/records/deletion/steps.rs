@@ -72,7 +72,7 @@ pub(crate) async fn delete_some(
     let alone = Beyond { seen: HashSet::from([(object.id, id)]), ..Beyond::default() };
     check_restrictions(connection, context, object, &[id], &alone).await?;
     let levels = follow(connection, context, object, id, size.records).await?;
-    // A record that stays is no part of what goes, unless nothing else is left that refers to it.
+    // A record that stays is not deleted. It is only in `going` if no other record is left that refers to it.
     let going = if size.keeps_record && levels.len() > 1 { &levels[1..] } else { &levels[..] };
     let Some((last, ids)) = part_of(going, size.records) else { return Ok(Step::Done(false)) };
     if size.detaches {
@@ -94,10 +94,10 @@ pub(crate) const RECORDS_AT_ONCE: usize = 500;
 /// The first limit of dependent records that one transaction deletes together with a record.
 const ALONG_AT_ONCE: usize = 64;
 
-/// Takes steps until a record is deleted; until nothing refers to it, if it stays. Returns whether it existed.
+/// Takes steps until a record is deleted or, if it stays, until nothing refers to it. Returns whether it existed.
 ///
 /// # Errors
-/// Those of a step; `answer_too_large` if a single record is too large.
+/// The errors of a step; `answer_too_large` if a single record is too large.
 pub(crate) async fn in_steps<F>(keeps_record: bool, step: impl Fn(StepSize) -> F) -> Result<bool>
 where
     F: Future<Output = Result<Step>>,
@@ -105,7 +105,7 @@ where
     let mut size = StepSize { records: ALONG_AT_ONCE, detaches: false, keeps_record };
     // Whether the record is too large by itself, and nothing is left to detach from it.
     let mut is_alone = false;
-    // Whether nothing goes along with a record that stays, so that only references and links are left.
+    // Whether no dependent records of a record that stays are left, only references and links.
     let mut is_last = false;
     loop {
         match step(size).await {

@@ -1,7 +1,8 @@
-//! Records as CSV by RFC 4180: cells made of the JSON that a list would show.
+//! Records as CSV by RFC 4180. The cells are made from the JSON that a list would show.
 //!
-//! Null is a cell without anything, an empty text is `""`. A text that a spreadsheet would take for a formula gets an apostrophe in
-//! front, and so does one that looks as if it had got one: a reader who takes one apostrophe away has every text as it was.
+//! Null is an empty cell, and an empty text is `""`. A text that a spreadsheet would take for a formula gets an apostrophe in
+//! front. So does such a text that already begins with apostrophes. A reader who removes one apostrophe from these texts gets
+//! every text as it was.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use blockbase_store::Record;
 
 use super::Member;
 
-/// What begins a formula, in full width too, or a cell that spreadsheets trim to one.
+/// The characters that begin a formula, also in full width, or a cell that spreadsheets trim to a formula.
 const FORMULA_BEGINS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 const LINE_END: &[u8] = b"\r\n";
 
@@ -30,7 +31,7 @@ pub(super) fn row(members: &[Member<'_>], record: &Record, out: &mut Vec<u8>) {
     for (place, member) in members.iter().enumerate() {
         separate(place, out);
         let (column, json) = member.cell(record);
-        // What the store renders is UTF-8.
+        // The JSON from the store is UTF-8.
         let json = std::str::from_utf8(json).unwrap_or_default();
         if let Some(text) = cell(column.kind, json) {
             write_cell(&text, out);

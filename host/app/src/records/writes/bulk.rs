@@ -1,4 +1,4 @@
-//! Many records in one transaction: new ones, and changes of those that are there.
+//! Writes many records in one transaction: new records, and changes of existing ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::steps::{check_set_references, created_event, explained_change};
 use crate::outbox::record_events::WriteContext;
 use crate::outbox::touched::EVENT_BYTES_AT_ONCE;
 
-/// Rows of one statement on Postgres, and what it can bind.
+/// Most rows of one statement on Postgres. The next constant bounds the values that it binds.
 const INSERT_ROWS_MAX: usize = 100;
 
 const INSERT_PARAMS_MAX: usize = 60_000;
@@ -61,7 +61,7 @@ fn sets(plans: &[CreatePlan]) -> Vec<Vec<Param>> {
     plans.iter().map(|plan| sql::insert_params(plan).collect()).collect()
 }
 
-/// Many rows a statement; where one fails, its rows one by one, to learn which it is.
+/// Inserts many rows with each statement. If a statement fails, its rows are inserted one by one to find the row that fails.
 async fn insert_in_chunks(
     connection: &mut Connection,
     object: &Object,
@@ -78,17 +78,18 @@ async fn insert_in_chunks(
         let documents = vec![None; chunk.len()];
         let inserted = connection.insert_each(one.clone(), sets(chunk), object.id, documents).await;
         inserted.map_err(|(index, error)| (first + index, error))?;
-        // What failed before does not fail now: another transaction was in the way.
+        // The rows failed before and succeed now, so another transaction was in the way.
         drop(error);
     }
     Ok(())
 }
 
-/// The same change of those of `ids` that are there and within reach: their ids, in the caller's order. `change_bytes` is what
-/// the change sets in each record. The object is held already.
+/// Makes the same change to those of `ids` that exist and are within reach. Returns their ids, in the caller's order.
+/// `change_bytes` is the size of the values that the change sets in each record. The caller of this function has locked the
+/// object.
 ///
 /// # Errors
-/// `answer_too_large` if the records are too large together; else what the change of one of them is refused with.
+/// `answer_too_large` if the records are too large together; otherwise the error of the change of one of them.
 pub(super) async fn change_many(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -118,7 +119,8 @@ pub(super) async fn change_many(
         let is = match &mut after {
             Some(after) => after.remove(id),
             None => {
-                // Held, and within the scope before the first of them changed: a change of one may move another out of it.
+                // All records are locked, and were within the scope before the first change. The scope is not tested again,
+                // because the change of one record may move another one out of it.
                 let target = RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id };
                 let update = sql::update(connection.dialect(), &target, change, None);
                 match connection.fetch_record(update, &object.columns).await {
@@ -140,15 +142,15 @@ pub(super) async fn change_many(
     Ok(ids)
 }
 
-/// Whether the outcome depends on the order of the records: adding to a unique number may meet one that is to be changed next.
+/// Whether the outcome depends on the order of the records: a sum in a unique field may be equal to a value that is changed next.
 fn adds_to_unique(object: &Object, change: &Change) -> bool {
     let targets = object.unique_targets();
     let mut added = change.assignments.iter().filter(|(_, assignment)| matches!(assignment, Assignment::Add(_)));
     added.any(|(index, _)| targets.iter().any(|target| target.contains(index)))
 }
 
-/// The records after a change in one statement; `None` if one of them does not take it, so that they are changed one by one to
-/// learn which.
+/// Changes the records with one statement and returns them. `None` if a record cannot be changed. They are then changed one by
+/// one to find that record.
 async fn change_together(
     connection: &mut Connection,
     object: &Object,

@@ -1,4 +1,4 @@
-//! What an update leaves behind beside the row: its event, and what the search index holds of the record.
+//! The effects of an update besides the row: its event, and the record's text in the search index.
 
 use blockbase_query::plan::search_document;
 use blockbase_schema::{ColumnType, Object, Result, Value};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::base::topic::RecordOp;
 use crate::outbox::record_events::{Images, WriteContext, diff, owner};
 
-/// The event of an update, for the caller to emit. The search index learns what it has to know of it.
+/// Returns the event of an update, which the caller emits. Also updates the search index if a searchable value changed.
 pub(crate) fn record_change(
     connection: &mut Connection,
     context: &WriteContext,
@@ -26,7 +26,7 @@ pub(crate) fn record_change(
     context.event(object, id, RecordOp::Updated, &images, owner(object, after))
 }
 
-/// What the search index holds of a stored record.
+/// The text of a stored record in the search index.
 fn document_of(object: &Object, record: &Record) -> Option<String> {
     let values: Vec<Value> = object
         .columns

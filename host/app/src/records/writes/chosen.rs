@@ -14,28 +14,28 @@ use crate::caller::Caller;
 use crate::outbox::record_events::WriteContext;
 use crate::records::read::{cost, with_reading};
 
-/// How a bulk call says which records it is for.
+/// The choice of records in a bulk call.
 #[derive(Clone, Debug)]
 pub enum Chosen {
     Ids(Vec<String>),
-    /// Those that meet a condition and that the caller may read, `SVC_MAX_BULK` at most.
+    /// At most `SVC_MAX_BULK` records that meet a condition and that the caller may read.
     Where(Where),
 }
 
-/// The records that were found, and what they have to meet still when they are written.
+/// The found records, and the condition that they still have to meet when they are written.
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) ids: Vec<Uuid>,
-    /// With the object as the caller knows it who chose them.
+    /// The object as the caller knows it, and the condition on its records.
     selection: Option<Arc<(Arc<Object>, Selection)>>,
 }
 
 impl Found {
-    /// Those that meet the condition in this transaction, too. They cannot change before it ends. Related records can, unless they
-    /// refer to these.
+    /// The ids of the records that meet the condition in this transaction too. These records cannot change before the transaction
+    /// ends. Related records can, unless they refer to these records.
     ///
     /// # Errors
-    /// `unavailable` if the look takes too long, because others wait for it.
+    /// `unavailable` if the check takes too long, because other writes wait for it.
     pub(super) async fn narrowed(
         self,
         connection: &mut Connection,
@@ -49,7 +49,7 @@ impl Found {
             context.hold(connection, &related).await?;
         }
         let dialect = connection.dialect();
-        // A statement sees what was there when it began, so that the look has to begin after the wait for the locks.
+        // A statement sees the state at its beginning, so the check has to begin after the wait for the locks.
         if let Some(lock) = sql::lock(dialect, object, ids.clone()) {
             connection.fetch_rows(lock).await.map_err(|error| error.on(object))?;
         }
@@ -64,11 +64,12 @@ fn ids_of(rows: &[Row]) -> Result<Vec<Uuid>> {
 }
 
 impl App {
-    /// Finds the records of a bulk call. A condition is looked up before the write, which would make others wait for it.
+    /// Finds the records of a bulk call. The records that meet a condition are found before the write, because other writes would
+    /// have to wait for it.
     ///
     /// # Errors
-    /// `invalid_request` for more than `SVC_MAX_BULK` records, or a condition that is wrong or tests nothing; `invalid_value` for an
-    /// id that is no uuid; `forbidden` without read, for a condition.
+    /// `invalid_request` for more than `SVC_MAX_BULK` records, or for a condition that is invalid or tests nothing;
+    /// `invalid_value` for an id that is not a UUID; `forbidden` for a condition of a caller without the right to read.
     pub(super) async fn find_chosen(
         &self,
         caller: &Caller,
@@ -105,7 +106,7 @@ impl App {
             .await?;
         if ids.len() > most {
             return Err(Error::invalid_request(format!(
-                "More than {most} records meet the condition, and one call is for {most} at most."
+                "More than {most} records meet the condition. One call is for {most} records at most."
             )));
         }
         Ok(Found { ids, selection: Some(chosen) })

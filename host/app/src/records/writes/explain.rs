@@ -1,4 +1,4 @@
-//! What an engine's refusal of a write means, said the same on both.
+//! Explains why an engine refused a write, with the same errors on both engines.
 
 use blockbase_query::ddl::unique_index_columns;
 use blockbase_query::plan::{Assignment, CreatePlan};
@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::outbox::record_events::WriteContext;
 
-/// Makes sure that what a row refers to is there for the caller: rows that they may not read count as not there. What they may
-/// read all of is left to the engine's foreign keys.
+/// Checks that the rows to which a row refers exist for the caller. A row that the caller may not read counts as missing. If the
+/// caller may read every row of an object, the engine's foreign keys check it.
 pub(super) async fn check_references(
     connection: &mut Connection,
     context: &WriteContext,
@@ -54,10 +54,10 @@ pub(super) async fn explained_new(
     explained(connection, context, &plan.object, error, &values, besides).await
 }
 
-/// The domain error of a write; `values` are what the row would have, as far as it is known.
+/// The domain error of a write. `values` are the values that the row would have, as far as they are known.
 ///
-/// SQLite does not say which reference leads nowhere, and of several unique targets it names the youngest, where Postgres names
-/// the eldest; so it is asked again.
+/// SQLite does not report which reference has no target. If several unique constraints are violated, it reports the newest one,
+/// and Postgres the oldest one. So further queries find the violation.
 pub(super) async fn explained(
     connection: &mut Connection,
     context: &WriteContext,
@@ -110,7 +110,8 @@ fn without_hidden(context: &WriteContext, object: &Object, error: DbError) -> st
     }
 }
 
-/// What an atomic operator broke, first by the order of the columns. Engines find another first, and Postgres does not say which.
+/// The rule that an atomic operator broke, the first in the order of the columns. The engines may find another one first, and
+/// Postgres does not report which.
 pub(super) fn broken_sum(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Option<Error> {
     let mut sums: Vec<(usize, &Value)> = assignments
         .iter()
@@ -127,7 +128,7 @@ pub(super) fn broken_sum(object: &Object, before: &Record, assignments: &[(usize
     })
 }
 
-/// What a stored record would be after an update, as far as it is known without running it.
+/// The values of a stored record after an update, as far as they are known without running it.
 pub(super) fn values_after(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Vec<Option<Value>> {
     let mut values: Vec<Option<Value>> = object
         .columns

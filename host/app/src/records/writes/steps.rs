@@ -77,7 +77,7 @@ async fn update(
     let select = sql::get(dialect, &target, true);
     let before = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?;
     let Some(before) = before else { return Ok(WriteAnswer::Missing) };
-    // Of several writes in one transaction, each keeps its answer and its event.
+    // Each of several writes in one transaction keeps its answer and its event in memory.
     context.touched.count(1, before.bytes())?;
     if !change.assignments.is_empty() {
         context.changes(connection, object, access, &[target.id]).await?;
@@ -101,7 +101,7 @@ async fn update(
     Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, after)?))
 }
 
-/// Makes sure that what a change refers to is there for the caller.
+/// Checks that the records to which a change refers exist for the caller.
 pub(super) async fn check_set_references(
     connection: &mut Connection,
     context: &WriteContext,
@@ -180,7 +180,7 @@ pub(super) async fn upsert(
             }
             Ok(Upserted { record: RecordAnswer::new(object, id, after)?, created: false })
         }
-        // Another transaction inserted the record between the two statements; what it was like before is not known.
+        // Another transaction inserted the record between the two statements, so its values before the upsert are not known.
         None if dialect == Dialect::Postgres && after.tail() == Some(1) => {
             Err(Error::retry(Retry::Contended, "two upserts of one record"))
         }
