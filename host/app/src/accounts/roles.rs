@@ -185,7 +185,8 @@ impl App {
         check_grants(&permissions)?;
         let (registry, now) = (self.registry(), self.clock.now());
         let known = self.known_to(caller, &registry);
-        let permissions = stored_grants(caller, &self.ground(&registry), &known, PERMISSIONS, permissions).map_err(of_permissions)?;
+        let permissions =
+            stored_grants(caller, &self.ground(&registry), &known, PERMISSIONS, permissions).map_err(of_permissions)?;
         caller.covers(&permissions)?;
         let role = RoleRow {
             id: self.clock.id(now).to_string(),

@@ -46,7 +46,9 @@ impl App {
         let data = &manifest.permissions.data;
         let grants = grants(data);
         let registry = self.registry();
-        let is_missing = |grant: &&Grant| grant.is_conditional() && is_object_name(&grant.resource) && registry.object(&grant.resource).is_none();
+        let is_missing = |grant: &&Grant| {
+            grant.is_conditional() && is_object_name(&grant.resource) && registry.object(&grant.resource).is_none()
+        };
         if let Some(grant) = grants.iter().find(is_missing) {
             let message = format!(
                 "The block asks for some records or fields of `{}`, and there is no such object. Create it first.",

@@ -170,13 +170,7 @@ impl Onlooker<'_> {
     }
 
     /// An event of links needs read on the record as it is now, and lists the targets that can be read now.
-    async fn shown_links(
-        &self,
-        registry: &Registry,
-        object: &Arc<Object>,
-        scope: &Scope,
-        payload: &Members,
-    ) -> Result<Shown> {
+    async fn shown_links(&self, registry: &Registry, object: &Arc<Object>, scope: &Scope, payload: &Members) -> Result<Shown> {
         if *scope == Scope::All {
             // The record may have been deleted, so it is not looked up.
             return self.shown_targets(registry, payload).await;
@@ -198,8 +192,12 @@ impl Onlooker<'_> {
         let (target, texts): (Option<String>, Option<Vec<String>>) =
             (member(payload, "targetObject"), member(payload, "targetIds"));
         let (Some(target), Some(texts)) = (target, texts) else { return Ok(Shown::Nothing) };
-        let Ok(reads) = self.caller.access_to(&self.app.ground(registry), &target, Action::Read) else { return Ok(Shown::Nothing) };
-        let Some(target) = registry.object(&target).filter(|_| *reads.scope().rows() != Scope::All) else { return Ok(Shown::Whole) };
+        let Ok(reads) = self.caller.access_to(&self.app.ground(registry), &target, Action::Read) else {
+            return Ok(Shown::Nothing);
+        };
+        let Some(target) = registry.object(&target).filter(|_| *reads.scope().rows() != Scope::All) else {
+            return Ok(Shown::Whole);
+        };
         let ids: Vec<Uuid> = texts.iter().filter_map(|id| record_id(id)).collect();
         let seen = self.seen(registry, target, reads.scope(), ids).await?;
         let shown: Vec<&String> = texts.iter().filter(|id| record_id(id).is_some_and(|id| seen.contains(&id))).collect();
@@ -210,13 +208,7 @@ impl Onlooker<'_> {
         })
     }
 
-    async fn shown_images(
-        &self,
-        registry: &Registry,
-        object: &Arc<Object>,
-        access: &Access,
-        payload: &Members,
-    ) -> Result<Shown> {
+    async fn shown_images(&self, registry: &Registry, object: &Arc<Object>, access: &Access, payload: &Members) -> Result<Shown> {
         let condition = match access.scope() {
             Scope::All => return Ok(Shown::Whole),
             scope => scope.condition(object),

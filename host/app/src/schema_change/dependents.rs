@@ -269,8 +269,9 @@ impl<'a> Dependents<'a> {
         let mut names = HashSet::new();
         for block in blocks {
             let asked = block.manifest.permissions.data.iter().filter(|permission| permission.resource == self.object);
-            let mut ways: Vec<String> =
-                asked.map(|asked| format!("may {} `{}`", rights(&asked.actions, asked.row_policy, asked.rows.is_some()), self.object)).collect();
+            let mut ways: Vec<String> = asked
+                .map(|asked| format!("may {} `{}`", rights(&asked.actions, asked.row_policy, asked.rows.is_some()), self.object))
+                .collect();
             match self.field {
                 Some(field) => {
                     if !ways.is_empty() {
@@ -328,8 +329,9 @@ impl<'a> Dependents<'a> {
 /// How a condition or a list of fields of grants depends on a column.
 fn of_conditions(grants: &[Grant], object: &Object, column: &Column) -> Option<String> {
     let tests = |grant: &&Grant| [&grant.rows, &grant.check].into_iter().flatten().any(|clause| clause.tests(object, column));
-    let lists =
-        |grant: &&Grant| grant.resource == object.name() && grant.fields.as_ref().is_some_and(|fields| fields.name(object, column));
+    let lists = |grant: &&Grant| {
+        grant.resource == object.name() && grant.fields.as_ref().is_some_and(|fields| fields.name(object, column))
+    };
     match (grants.iter().find(tests), grants.iter().find(lists)) {
         (Some(grant), _) => Some(format!("a condition of its grant on `{}` tests it", grant.resource)),
         (None, Some(grant)) => Some(format!("the fields of its grant on `{}` list it", grant.resource)),

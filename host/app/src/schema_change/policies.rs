@@ -71,7 +71,9 @@ pub(super) async fn check_policies(
 fn in_use(kind: &str, named: Option<(&str, &str)>, advice: &str) -> Error {
     let message = match named {
         Some((name, resource)) => {
-            format!("A condition or a list of fields of the {kind} `{name}` on `{resource}` would lose its meaning by this. {advice}")
+            format!(
+                "A condition or a list of fields of the {kind} `{name}` on `{resource}` would lose its meaning by this. {advice}"
+            )
         }
         None => format!("A condition or a list of fields of a {kind} would lose its meaning by this."),
     };

@@ -124,7 +124,8 @@ fn said_value(value: &Value) -> String {
             "$now" => "the present moment".to_owned(),
             "$today" => "today".to_owned(),
             // `$$` stands for a text that begins with `$`.
-            text => inert(&Value::from(text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text)).to_string()).into_owned(),
+            text => inert(&Value::from(text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text)).to_string())
+                .into_owned(),
         },
         Value::Array(items) => items.iter().map(said_value).collect::<Vec<String>>().join(", "),
         other => inert(&other.to_string()).into_owned(),
@@ -145,7 +146,10 @@ mod tests {
                 json!({ "_or": [{ "owner_id": "$user.id" }, { "_not": { "state": { "in": ["a", null] } } }] }),
                 "(`owner_id` is the caller's id or not (`state` is one of \"a\", null))",
             ),
-            (json!({ "project.owner": { "name": { "ilike": "an" } } }), "`project`'s `owner`'s `name` contains, in any case, \"an\""),
+            (
+                json!({ "project.owner": { "name": { "ilike": "an" } } }),
+                "`project`'s `owner`'s `name` contains, in any case, \"an\"",
+            ),
             (
                 json!({ "tasks": { "some": { "done": false }, "none": {} } }),
                 "some of `tasks` match (`done` is false) and none of `tasks` match (anything holds)",

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::App;
-use crate::access::stored_grants::shown_grants;
 use crate::access::identity::{grants, public_role};
+use crate::access::stored_grants::shown_grants;
 use crate::caller::{Caller, variables_of};
 use crate::outbox::checks::within;
 use crate::records::read::record_id;

@@ -53,8 +53,7 @@ impl App {
         if let Some(text) = search.text {
             let columns = known.object(USERS).into_iter().flat_map(|users| &users.columns);
             let contains = columns.map(|column| column.name.as_str()).filter(|name| matches!(*name, "name" | "email"));
-            let tests: Vec<serde_json::Value> =
-                contains.map(|name| serde_json::json!({ (name): { "ilike": text } })).collect();
+            let tests: Vec<serde_json::Value> = contains.map(|name| serde_json::json!({ (name): { "ilike": text } })).collect();
             let asked = serde_json::json!({ "where": { "_or": tests } });
             request.wheres = ListRequest::from_json(&asked.to_string())?.wheres;
         }
