@@ -1,9 +1,9 @@
 //! Users as somebody sees them whose grants on `users` have conditions or list fields.
 //!
-//! Such a caller sees the users that the grants reach. If a grant lists fields, the answer has only `id` and those of `name`,
-//! `email` that are listed, like [users as records](crate::records).
+//! Such a caller sees the users that the grants reach. If grants list fields, the answer has `id` and, of `name`, `image` and `email`, the
+//! listed ones.
 
-use blockbase_query::{Action, Decision, ListRequest, Paging};
+use blockbase_query::{Decision, ListRequest, Paging};
 use blockbase_schema::{Code, Error, Result, USERS};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
