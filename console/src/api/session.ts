@@ -24,8 +24,17 @@ export const permissionsQuery = queryOptions({
   staleTime: 60_000,
 });
 
+const isLimited = ({ where, check, fields }: Grant): boolean => [where, check, fields].some((limit) => (limit ?? null) !== null);
+
 /** Whether `permissions` allow `action` on `resource`; `rows: "all"` asks for every row instead of some, with all fields, and without a condition on what it becomes. */
 export function allows(permissions: Permissions | undefined, resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
+  // The screens of accounts need whole users. A grant with conditions or fields shows users as records alone.
+  const isForScreens = (grant: Grant) => resource !== USERS || !isLimited(grant);
+  return allowsRecords(permissions && { ...permissions, permissions: permissions.permissions.filter(isForScreens) }, resource, action, rows);
+}
+
+/** The same for the records of an object. */
+export function allowsRecords(permissions: Permissions | undefined, resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   if (permissions === undefined) return false;
   if (!permissions.enforced) return true;
   return permissions.permissions.some(
@@ -48,7 +57,8 @@ export function useCan(resource: string, action: Action, rows: "all" | "some" = 
 
 /** The same for the records of an object. Users are accounts: as records they are only read. */
 export function useCanRecords(object: string, action: Action, rows: "all" | "some" = "some"): boolean {
-  return useCan(object, action, rows) && (action === "read" || object !== USERS);
+  const isViewing = useViewAs() !== null;
+  return allowsRecords(usePermissions(), object, action, rows) && (action === "read" || (object !== USERS && !isViewing));
 }
 
 /** Removes what another person saw. Who is there, and what the instance is, stays known to the page. */

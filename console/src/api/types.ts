@@ -13,7 +13,7 @@ export type GrantFields = NonNullable<Grant["fields"]>;
 export type FieldList = NonNullable<GrantFields["read"]>;
 export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
-/** Whoever uses the console reads users whole, or not at all. */
+/** The screens of users are for people who may read whole users (`allows` in session.ts). */
 export type User = Required<Schemas["SvcManagedUser"]>;
 export type Role = Schemas["SvcRole"];
 export type ExplainBody = paths["/api/v1/roles/{id}/explain"]["post"]["requestBody"]["content"]["application/json"];

@@ -165,7 +165,7 @@ async fn draft<T>(
     let after = next.clone().registry()?;
     check_objects(&before, &after, blocks)?;
     if edited.outcome != (Outcome::Deleted { cascade: true }) {
-        check_policies(connection, caller, &before, &after, blocks, now).await?;
+        check_policies(connection, caller, &before, &after, now).await?;
     }
     Ok(Drafted { before, next, edited })
 }

@@ -271,6 +271,7 @@ impl Permissions {
 
     /// The same rights, with `own` for the rows of another caller. Variables of conditions keep their values.
     pub fn with_owner(mut self, owner: Option<String>) -> Permissions {
+        self.limit = self.limit.map(|limit| Arc::new(limit.as_ref().clone().with_owner(owner.clone())));
         self.owner = owner;
         self.compiled = Arc::default();
         self

@@ -72,6 +72,16 @@ impl Connection {
         rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
     }
 
+    /// The version of `schema`, `blocks`, `subscriptions` or `accounts`. No other transaction can raise it until this one ends.
+    pub async fn keep_version(&mut self, name: &'static str) -> Result<i64, DbError> {
+        let lock = match self.dialect() {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => " FOR SHARE",
+        };
+        let rows = self.fetch(&format!("SELECT version FROM svc_versions WHERE name = $1{lock}"), vec![name.into()]).await?;
+        rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
+    }
+
     /// Raises the version of `schema`, `blocks`, `subscriptions` or `accounts`. No other transaction can raise it until this one ends.
     pub async fn raise_version(&mut self, name: &'static str) -> Result<i64, DbError> {
         let rows = self

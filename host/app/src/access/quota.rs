@@ -139,12 +139,12 @@ impl App {
         self.read_metered_in(caller, None, read, body).await
     }
 
-    /// The same for a caller who may have a permit already. Then the read takes no further place: a request that waits for a second
-    /// place while it has one could wait for itself.
+    /// The same for a caller who may have a permit already, which the read then uses. If several requests each kept a permit and waited for
+    /// a second one, none of them could go on.
     pub(crate) async fn read_metered_in<T, F>(
         &self,
         caller: &Caller,
-        permit: Option<&ScanPermit>,
+        permit: Option<&Arc<ScanPermit>>,
         read: Read,
         body: F,
     ) -> Result<T>
@@ -152,9 +152,13 @@ impl App {
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
     {
-        let place = self.scan_permit(caller);
-        let has_place = permit.is_some();
-        let place = async move { if has_place { Ok(ScanPermit(None)) } else { place.await } };
+        let (held, place) = (permit.cloned(), self.scan_permit(caller));
+        let place = async move {
+            match held {
+                Some(permit) => Ok(permit),
+                None => place.await.map(Arc::new),
+            }
+        };
         let answer = self.store.read_metered(self.by(caller), read, place, body).await?;
         self.recheck(caller).await?;
         Ok(answer)

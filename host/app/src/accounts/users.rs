@@ -20,6 +20,7 @@ use crate::outbox::platform_event::Announcer;
 use crate::records::read::page_json;
 
 pub use seen::SeenUserAnswer;
+use seen::access_to_whole;
 pub use sessions::UserSessionAnswer;
 
 /// What a caller needs a right for; it stands before the message if they lack it.
@@ -55,7 +56,8 @@ pub enum OnDeletion {
     Suspend,
 }
 
-/// A user, as administrators see one. A caller whose grants list fields of users gets only these of `name`, `email` and `image`, and `id`.
+/// A user, as administrators see one. Callers whose grants list fields of users get only `id` and the
+/// listed ones of `name`, `email` and `image`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SvcManagedUser", deny_unknown_fields, transform = only_the_id_is_required)]
 pub struct ManagedUserAnswer {
@@ -109,10 +111,8 @@ pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -
 impl App {
     /// A page of the users that match the search, the newest first.
     pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
-        let only = match caller.access(Resource::Users, Action::Read) {
-            Ok(access) => access.only().map(str::to_owned),
-            Err(refused) => return self.list_some_users(caller, search, paging, refused).await,
-        };
+        let Some(access) = access_to_whole(caller)? else { return self.list_some_users(caller, search, paging).await };
+        let only = access.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         let (users, total) = self
             .scan(caller, move |connection| {
@@ -132,10 +132,8 @@ impl App {
 
     /// One user.
     pub async fn user(&self, caller: &Caller, id: &str) -> Result<SeenUserAnswer> {
-        let only = match caller.access(Resource::Users, Action::Read) {
-            Ok(access) => access.only().map(str::to_owned),
-            Err(refused) => return self.some_user(caller, id, refused).await,
-        };
+        let Some(access) = access_to_whole(caller)? else { return self.some_user(caller, id).await };
+        let only = access.only().map(str::to_owned);
         let missing = || Error::not_found("user");
         if only.is_some_and(|only| only != id) {
             return Err(missing());

@@ -4,6 +4,7 @@
 use blockbase_query::Grant;
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
 
+use super::consent::not_held;
 use crate::App;
 use crate::access::stored_grants::{shown_grants, stored_grants};
 use crate::caller::Caller;
@@ -31,7 +32,7 @@ pub(super) fn shown(registry: &Registry, permissions: &Permissions) -> Permissio
     Permissions { data: shown_data(registry, &permissions.data), ..permissions.clone() }
 }
 
-/// Whether something could be an object. Other resources have no records, whatever the catalogue has.
+/// Whether a resource has the name of an object, also if the object does not exist.
 fn is_object_name(resource: &str) -> bool {
     resource != "*" && !resource.contains(':') && !Resource::ALL.iter().any(|known| known.name() == resource)
 }
@@ -46,6 +47,12 @@ impl App {
         let data = &manifest.permissions.data;
         let grants = grants(data);
         let registry = self.registry();
+        // First, so that the following errors tell nothing to somebody without rights on the object.
+        for grant in grants.iter().filter(|grant| grant.is_conditional()) {
+            if !grant.actions.iter().all(|action| caller.may(&grant.resource, *action)) {
+                return Err(not_held(&grant.resource));
+            }
+        }
         let is_missing = |grant: &&Grant| {
             grant.is_conditional() && is_object_name(&grant.resource) && registry.object(&grant.resource).is_none()
         };
@@ -75,7 +82,8 @@ impl App {
             None => Ok(data),
             Some(broken) => {
                 let message = format!(
-                    "Version {} asks for some records or fields of `{}`, by names that are no longer there.",
+                    "Version {} asks for some records or fields of `{}` by a condition or a list of fields that names what is no \
+                     longer there. Upgrade to a version that does not.",
                     stored.version, broken.resource
                 );
                 Err(Error::new(Code::Conflict, message))

@@ -159,6 +159,12 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
     }
 }
 
+/// The refusal to install a block that asks for more than the caller may grant.
+pub(super) fn not_held(resource: &str) -> Error {
+    let message = format!("The block asks for permissions on `{resource}` that you do not have, so you cannot grant them.");
+    Error::new(Code::Forbidden, message)
+}
+
 /// Blocks, as a kind of things that act later.
 pub(crate) struct MadeBlocks;
 
@@ -231,25 +237,19 @@ impl App {
             if held.covers(&permission.grant()) && !held.covers(&given) {
                 let rows = match permission.row_policy.is_some() {
                     true => "the own rows of every caller",
-                    false => "rows that depend on its caller",
+                    false => "rows that depend on who calls it",
                 };
                 return Err(Error::new(
                     Code::Forbidden,
                     format!(
-                        "The block asks for {rows} on `{}`, and you hold your own alone. It needs `\"as\": \"caller\"` there, or \
-                         somebody who holds the right for all rows to install it.",
+                        "The block asks for {rows} on `{}`, and your permissions are only for yourself. It needs `\"as\": \"caller\"` \
+                         there, or somebody with the permission for all rows has to install it.",
                         permission.resource
                     ),
                 ));
             }
             if !held.covers(&given) {
-                return Err(Error::new(
-                    Code::Forbidden,
-                    format!(
-                        "The block asks for permissions on `{}` that you do not hold yourself, so you cannot grant them.",
-                        permission.resource
-                    ),
-                ));
+                return Err(not_held(&permission.resource));
             }
         }
         Ok(())

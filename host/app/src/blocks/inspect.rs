@@ -62,6 +62,12 @@ impl Problem {
     }
 }
 
+/// The same without the permissions that have conditions or fields.
+fn without_conditions(mut manifest: Manifest) -> Manifest {
+    manifest.permissions.data.retain(|permission| !permission.grant().is_conditional());
+    manifest
+}
+
 impl App {
     /// Inspects a packed file like an install, but installs nothing. `problems` has the errors that an install by the caller would get
     /// now, with hints in the words of the surface.
@@ -77,11 +83,17 @@ impl App {
         self.keep_inspected(kept);
         self.recheck(caller).await?;
         let present = self.blocks.read().get(&manifest.name).cloned();
-        let (asked, refused) = match self.stored_manifest(caller, manifest.clone()) {
-            Ok(stored) => (stored, None),
-            Err(error) => (manifest.clone(), Some(error)),
+        let same = present.as_ref().filter(|present| present.digest == digest);
+        let (asked, refused) = match same {
+            Some(same) => (Manifest { permissions: same.manifest.permissions.clone(), ..manifest.clone() }, None),
+            None => match self.stored_manifest(caller, manifest.clone()) {
+                Ok(stored) => (stored, None),
+                // The rest is judged by what can be understood.
+                Err(error) => (without_conditions(manifest.clone()), Some(error)),
+            },
         };
         let mut problems = self.problems_of(caller, &asked, &digest, present.as_ref()).await?;
+        let is_refused = refused.is_some();
         problems.extend(refused);
         // Only callers with read on blocks see the installed version. Every caller who may install sees what the new version adds.
         let may_read = caller.holds(Resource::Blocks, Action::Read);
@@ -102,7 +114,7 @@ impl App {
         });
         Ok(Inspection {
             manifest: manifest.without_header_values(),
-            permissions: manifest.permissions,
+            permissions: if is_refused { manifest.permissions } else { shown(&registry, &asked.permissions) },
             size_bytes: size,
             sha256: digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned(),
             installed,
@@ -135,7 +147,7 @@ impl App {
         present: Option<&Arc<InstalledBlock>>,
     ) -> Result<Vec<Error>> {
         let present = present.map(|present| &**present);
-        let change = self.change(caller, manifest.clone(), digest.to_owned(), None, present);
+        let change = self.change(caller, manifest.clone(), digest.to_owned(), None, present, self.registry().version);
         let beside = manifest.clone();
         let interfaces = self.runtime()?.interfaces();
         let beside_others = self

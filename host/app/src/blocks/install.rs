@@ -96,6 +96,8 @@ pub(super) struct Change {
     announcer: Announcer,
     /// Other blocks that must be installed.
     required: Vec<String>,
+    /// The version of the schema against which the conditions were checked.
+    schema: i64,
     now: i64,
     installed_by: Option<String>,
     /// The caller who consents to what the block asks for.
@@ -127,7 +129,14 @@ impl App {
         if present.is_some() && !options.upgrade {
             return Err(block_exists(&manifest.name));
         }
-        let manifest = self.stored_manifest(caller, manifest)?;
+        // Read before the conditions are, so that a change of the schema since then is noticed.
+        let schema = self.registry().version;
+        let same = present.as_ref().filter(|present| present.digest == digest);
+        let manifest = match same {
+            // Its conditions follow renames, so their names may differ from those in the file.
+            Some(same) => Manifest { permissions: same.manifest.permissions.clone(), ..manifest },
+            None => self.stored_manifest(caller, manifest)?,
+        };
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, present.as_deref())?;
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
@@ -139,12 +148,12 @@ impl App {
             return Err(error);
         }
         let is_new = present.is_none();
-        if let Some(same) = present.as_ref().filter(|present| present.digest == digest && !options.dry_run) {
+        if let Some(same) = same.filter(|_| !options.dry_run) {
             let report = self.install_report(&manifest);
             return Ok(Installed { block: Some(self.shown_block(caller, same.name()).await?), report, is_new });
         }
         let mut report = self.install_report(&manifest);
-        let change = self.change(caller, manifest, digest, Some(file), present.as_deref())?;
+        let change = self.change(caller, manifest, digest, Some(file), present.as_deref(), schema)?;
         if options.dry_run {
             let receiver =
                 |row: &WebhookRow| ReportedWebhook { id: None, name: row.name.clone(), url: row.url.clone(), secret: None };
@@ -185,12 +194,13 @@ impl App {
         let file = self.stored_file(name, version, digest).await?;
         let file = Bytes::from(file.ok_or_else(|| Error::internal("a kept version has no file"))?);
         let PreparedBlock { mut manifest, digest, kept: _kept } = self.runtime()?.prepare(file).await?;
+        let schema = self.registry().version;
         // Names may have changed since that version was installed.
         manifest.permissions.data = self.asked_again(&self.stored_manifest_of(name, version).await?)?;
         let manifest = self.stored_manifest(caller, manifest)?;
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, Some(&present))?;
-        let change = self.change(caller, manifest, digest, None, Some(&present))?;
+        let change = self.change(caller, manifest, digest, None, Some(&present), schema)?;
         Ok(self.apply(caller, change).await?.0)
     }
 
@@ -222,6 +232,7 @@ impl App {
         digest: String,
         file: Option<Bytes>,
         present: Option<&InstalledBlock>,
+        schema: i64,
     ) -> Result<Change> {
         let source = Some(format!("block:{}", manifest.name));
         let maker = caller.maker();
@@ -259,6 +270,7 @@ impl App {
             announcer: self.announcer(caller),
             required: manifest.requires.blocks(self.runtime()?.interfaces()),
             replaces: present.map(|present| (present.manifest.version.clone(), present.digest.clone())),
+            schema,
             now: self.clock.now(),
             installed_by: caller.actor_id().map(str::to_owned),
             maker,
@@ -412,10 +424,15 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         replaces,
         announcer,
         required,
+        schema,
         now,
         installed_by,
         maker,
     } = change;
+    let has_conditions = manifest.permissions.data.iter().any(|permission| permission.grant().is_conditional());
+    if has_conditions && connection.keep_version("schema").await? != schema {
+        return Err(Error::new(Code::Conflict, "The schema was changed meanwhile. Try again."));
+    }
     keep_maker(connection, &maker).await?;
     // Nobody else changes blocks from here on. Earlier reads may be outdated.
     connection.raise_version("blocks").await?;

@@ -110,7 +110,7 @@ impl App {
     pub(crate) async fn shown_event(
         &self,
         caller: &Caller,
-        permit: Option<&ScanPermit>,
+        permit: Option<&Arc<ScanPermit>>,
         event: &Arc<CommittedEvent>,
     ) -> Result<Option<Arc<CommittedEvent>>> {
         let shown = Onlooker { app: self, caller, permit }.shown_of(EventView::of_committed(event)).await?;
@@ -131,7 +131,7 @@ struct Onlooker<'a> {
     app: &'a App,
     caller: &'a Caller,
     /// The caller's permit for scans, if they already have one.
-    permit: Option<&'a ScanPermit>,
+    permit: Option<&'a Arc<ScanPermit>>,
 }
 
 impl Onlooker<'_> {

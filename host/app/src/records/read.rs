@@ -125,7 +125,7 @@ impl App {
     pub(crate) async fn seen(
         &self,
         caller: &Caller,
-        permit: Option<&ScanPermit>,
+        permit: Option<&Arc<ScanPermit>>,
         registry: &Registry,
         object: &Arc<Object>,
         scope: &Scope,

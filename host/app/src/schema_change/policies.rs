@@ -1,16 +1,13 @@
 //! The conditions and the lists of fields of grants that a change of the schema would break.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use blockbase_query::{Action, Clause, Fields, Grant, Ground, Shapes};
 use blockbase_schema::{Code, Column, Error, Object, Registry, Resource, Result};
 use blockbase_store::Connection;
 
 use crate::access::identity::grants;
 use crate::caller::Caller;
-use crate::state::block_types::InstalledBlock;
-use crate::state::manifest::DataPermission;
+use crate::state::block_types::manifest_place;
+use crate::state::manifest::{DataPermission, Manifest};
 
 /// The columns that have another type after a change.
 fn retyped<'a>(before: &'a Registry, after: &Registry) -> Vec<(&'a Object, &'a Column)> {
@@ -36,7 +33,6 @@ pub(super) async fn check_policies(
     caller: &Caller,
     before: &Registry,
     after: &Registry,
-    blocks: &BTreeMap<String, Arc<InstalledBlock>>,
     now: i64,
 ) -> Result<()> {
     let shapes = Shapes::default();
@@ -58,10 +54,11 @@ pub(super) async fn check_policies(
         let named = caller.holds(Resource::Roles, Action::Read).then_some((role.name.as_str(), broken.resource.as_str()));
         return Err(in_use("role", named, "Change the role first."));
     }
-    for block in blocks.values() {
-        let mut asked = block.manifest.permissions.data.iter().map(DataPermission::grant);
-        let Some(broken) = asked.find(breaks) else { continue };
-        let named = caller.holds(Resource::Blocks, Action::Read).then_some((block.name(), broken.resource.as_str()));
+    // From the database: another instance may have installed a block a moment ago.
+    for block in connection.blocks().await? {
+        let Some(manifest) = manifest_place(&block.name).found::<Manifest>(&block.manifest) else { continue };
+        let Some(broken) = manifest.permissions.data.iter().map(DataPermission::grant).find(breaks) else { continue };
+        let named = caller.holds(Resource::Blocks, Action::Read).then_some((block.name.as_str(), broken.resource.as_str()));
         return Err(in_use("block", named, "Upgrade or uninstall the block first."));
     }
     Ok(())

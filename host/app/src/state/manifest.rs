@@ -47,7 +47,7 @@ pub struct DataPermission {
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
     /// True in answers if a condition or a list of fields names what is no longer there. The permission then gives nothing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_deserializing, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
     pub broken: bool,
 }

@@ -514,6 +514,8 @@ pub struct Seen {
     pub whole: Arc<Object>,
     /// The rows that the caller reaches, as a scope of `whole`.
     pub rows: Scope,
+    /// The rows that a grant without a list of fields reaches, as a scope of `whole`.
+    pub full_rows: Scope,
     /// For each column of `object`, its place in `whole`, and the rows in which it can be read. `None` for all reached rows.
     pub(crate) cells: Vec<(usize, Option<Arc<Condition>>)>,
     /// The many_to_many relations whose links cannot be read in every row, each with the rows in which they can.
@@ -522,7 +524,7 @@ pub struct Seen {
 
 impl PartialEq for Seen {
     fn eq(&self, other: &Seen) -> bool {
-        self.whole.id == other.whole.id && self.rows == other.rows && self.cells == other.cells && self.links == other.links
+        self.whole.id == other.whole.id && self.rows == other.rows && self.full_rows == other.full_rows && self.cells == other.cells && self.links == other.links
     }
 }
 
@@ -530,7 +532,7 @@ impl Seen {
     /// `readable` returns the rows in which a field can be read; `None` for all reached rows.
     pub(super) fn new(
         (object, whole): (Arc<Object>, Arc<Object>),
-        rows: Scope,
+        (rows, full_rows): (Scope, Scope),
         numbers: &Numbers,
         readable: impl Fn(&str) -> Option<Condition>,
     ) -> Seen {
@@ -552,7 +554,7 @@ impl Seen {
         });
         let cells = cells.collect();
         let links = numbers.links.iter().filter_map(|link| Some((link.key, readable(&link.number)?))).collect();
-        Seen { object, whole, rows, cells, links }
+        Seen { object, whole, rows, full_rows, cells, links }
     }
 
     /// The rows in which a column of `object` can be read; `None` for all reached rows.
@@ -595,6 +597,7 @@ impl Seen {
             object: Arc::clone(&self.object),
             whole: Arc::clone(&self.whole),
             rows: self.rows.and(other, &self.whole),
+            full_rows: self.full_rows.and(other, &self.whole),
             cells: self.cells.clone(),
             links: self.links.clone(),
         }

@@ -3,6 +3,7 @@
 //! A [`Decision`] is made from grants alone. [`Decision::on`] reads the conditions of the grants against the live schema, with
 //! the values of the caller's variables, and returns the [`Access`] that a plan needs.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -279,9 +280,25 @@ pub(super) struct Policy {
 
 impl Policy {
     pub(super) fn of(clause: Clause) -> Policy {
-        let conjuncts = clause.conjuncts();
-        let names = |conjunct: &String| ["\"$now\"", "\"$today\""].iter().any(|variable| conjunct.contains(variable));
-        Policy { is_of_moment: conjuncts.iter().any(names), conjuncts, clause }
+        let mut policy = Policy { conjuncts: clause.conjuncts(), clause, is_of_moment: false };
+        policy.is_of_moment = policy.names("$now") || policy.names("$today");
+        policy
+    }
+
+    fn names(&self, variable: &str) -> bool {
+        let quoted = format!("\"{variable}\"");
+        self.conjuncts.iter().any(|conjunct| conjunct.contains(&quoted))
+    }
+
+    /// The values of the variables that it names, without the others. So it is the same for two callers who differ in other variables.
+    fn values_of(&self, subject: &Variables) -> Variables {
+        Variables {
+            user_id: subject.user_id.clone().filter(|_| self.names("$user.id")),
+            email: subject.email.clone().filter(|_| self.names("$user.email")),
+            roles: subject.roles.clone().filter(|_| self.names("$user.roles")),
+            key_id: subject.key_id.clone().filter(|_| self.names("$key.id")),
+            now: 0,
+        }
     }
 }
 
@@ -297,7 +314,7 @@ impl Part {
     pub(super) fn names(&self, variable: &str) -> bool {
         match self {
             Part::Own => false,
-            Part::Clause(policy) => policy.conjuncts.iter().any(|conjunct| conjunct.contains(&format!("\"{variable}\""))),
+            Part::Clause(policy) => policy.names(variable),
         }
     }
 }
@@ -320,11 +337,11 @@ pub struct Rule {
 }
 
 impl Rule {
-    pub(super) fn of(rows: &[Part], check: &[Part], listed: Listed, owner: Option<&String>, subject: &Arc<Variables>) -> Rule {
+    pub(super) fn of(rows: &[Part], check: &[Part], listed: Listed, owner: Option<&String>, subject: &Variables) -> Rule {
         let bound = |parts: &[Part]| {
             let bound = parts.iter().map(|part| match part {
                 Part::Own => owner.cloned().map_or(Bound::Nobody, Bound::Own),
-                Part::Clause(policy) => Bound::Clause(Arc::clone(policy), Arc::clone(subject)),
+                Part::Clause(policy) => Bound::Clause(Arc::clone(policy), Arc::new(policy.values_of(subject))),
             });
             bound.collect::<Vec<Bound>>()
         };
@@ -339,6 +356,14 @@ impl Rule {
     /// Whether it reaches no row, because nobody can own rows by it.
     pub(super) fn reaches_nothing(&self) -> bool {
         self.rows.contains(&Bound::Nobody)
+    }
+
+    /// Whether another rule gives nothing that this one does not give.
+    fn makes_needless(&self, other: &Rule) -> bool {
+        let all_of = |parts: &[Bound], others: &[Bound]| parts.iter().all(|part| others.contains(part));
+        // Lists that differ may lose their meaning one by one, when a field goes.
+        let has_fields = self.listed.are_all() || self.listed == other.listed;
+        has_fields && all_of(&self.rows, &other.rows) && all_of(&self.check, &other.check)
     }
 
     /// Whether it gives everything on every row.
@@ -539,10 +564,10 @@ impl Decision {
         *self == Decision::Rows(Scope::All)
     }
 
-    fn rules(&self) -> Vec<Rule> {
+    fn rules(&self) -> Cow<'_, [Rule]> {
         match self {
             Decision::Rows(scope) => Rule::of_scope(scope).into_iter().collect(),
-            Decision::Rules(rules) => rules.clone(),
+            Decision::Rules(rules) => Cow::Borrowed(rules),
         }
     }
 
@@ -553,11 +578,16 @@ impl Decision {
             (Decision::Rows(Scope::All), decision) | (decision, Decision::Rows(Scope::All)) => decision.clone(),
             (Decision::Rows(_), Decision::Rows(_)) => Decision::Rows(Scope::Nothing),
             (one, two) => {
-                let others = two.rules();
+                let (rules, others) = (one.rules(), two.rules());
                 let mut both: Vec<Rule> = Vec::new();
-                for rule in one.rules().iter().flat_map(|rule| others.iter().map(|other| rule.and(other))) {
-                    if rule.says_something() && !both.contains(&rule) {
+                for rule in rules.iter().take(RULES_MAX).flat_map(|rule| others.iter().take(RULES_MAX).map(|other| rule.and(other))) {
+                    if rule.says_something() && !both.iter().any(|known| known.makes_needless(&rule)) {
+                        both.retain(|known| !rule.makes_needless(known));
                         both.push(rule);
+                    }
+                    // The rest would not count, and a chain of such decisions must not grow.
+                    if both.len() >= RULES_MAX {
+                        break;
                     }
                 }
                 Decision::Rules(both)
@@ -572,7 +602,7 @@ impl Decision {
             (_, two) if two.is_all() => two,
             (Decision::Rows(Scope::Nothing), two) => two,
             (one, Decision::Rows(Scope::Nothing)) => one,
-            (one, two) => Decision::Rules(one.rules().into_iter().chain(two.rules()).collect()),
+            (one, two) => Decision::Rules(one.rules().iter().chain(two.rules().iter()).cloned().collect()),
         }
     }
 
@@ -658,7 +688,8 @@ impl Decision {
         if let Some(known) = known {
             let shown = ground.shapes.to_read(ground.registry, object, &known);
             let readable = |number: &str| Some(reached(&|listed| listed.read.list(number))).filter(|readable| *readable != all);
-            let seen = Seen::new((shown, Arc::clone(object)), scope, &numbers, readable);
+            let full = Scope::of(reached(&|listed| listed.read.is_all()), object);
+            let seen = Seen::new((shown, Arc::clone(object)), (scope, full), &numbers, readable);
             return Access::new(Scope::Seen(Arc::new(seen)), None);
         }
         let checks: Vec<Check> = read

@@ -11,10 +11,11 @@ pub(super) fn said(condition: &Value) -> String {
     members(condition, "").unwrap_or_else(|| inert(&condition.to_string()).into_owned())
 }
 
-/// What a permission allows of the fields; `None` for all of them.
-pub(super) fn said_fields(fields: &Value) -> Option<String> {
-    let side = |name: &str, verb: &str| {
-        let list = fields.get(name)?;
+/// The fields that a permission with these actions lets a block read and write; `None` for all of them.
+pub(super) fn said_fields(fields: &Value, actions: &Value) -> Option<String> {
+    let allows = |names: &[&str]| actions.as_array().into_iter().flatten().any(|action| names.iter().any(|name| action == name));
+    let side = |name: &str, verb: &str, needed: &[&str]| {
+        let list = fields.get(name).filter(|_| allows(needed))?;
         let named = |list: &Value| -> String {
             let names: Vec<String> = list.as_array().into_iter().flatten().map(quoted).collect();
             names.join(", ")
@@ -25,13 +26,16 @@ pub(super) fn said_fields(fields: &Value) -> Option<String> {
             None => format!("{verb} only {}", named(list)),
         })
     };
-    let said: Vec<String> = [side("read", "reads"), side("write", "writes")].into_iter().flatten().collect();
+    let sides = [side("read", "reads", &["read", "manage"]), side("write", "writes", &["create", "update", "manage"])];
+    let said: Vec<String> = sides.into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join(" and "))
 }
 
 fn quoted(name: &Value) -> String {
     format!("`{}`", inert(name.as_str().unwrap_or_default()))
 }
+
+const OR: &str = " or ";
 
 /// All members of an object have to hold. `path` names the relations that lead to it.
 fn members(condition: &Value, path: &str) -> Option<String> {
@@ -44,7 +48,13 @@ fn members(condition: &Value, path: &str) -> Option<String> {
 
 fn member(key: &str, value: &Value, path: &str) -> Option<String> {
     let list = |word: &str, none: &str| {
-        let parts = value.as_array()?.iter().map(|part| members(part, path)).collect::<Option<Vec<String>>>()?;
+        let part = |part: &Value| {
+            let words = members(part, path)?;
+            // So that "and" within it is not read across the parts.
+            let has_several = part.as_object().is_some_and(|part| part.len() > 1);
+            Some(if has_several && word == OR { format!("({words})") } else { words })
+        };
+        let parts = value.as_array()?.iter().map(part).collect::<Option<Vec<String>>>()?;
         Some(match parts.as_slice() {
             [] => none.to_owned(),
             [one] => one.clone(),
@@ -53,7 +63,7 @@ fn member(key: &str, value: &Value, path: &str) -> Option<String> {
     };
     match key {
         "_and" => list(" and ", "anything holds"),
-        "_or" => list(" or ", "nothing holds"),
+        "_or" => list(OR, "nothing holds"),
         "_not" => Some(format!("not ({})", members(value, path)?)),
         _ => {
             let (relations, last) = key.rsplit_once('.').map_or((None, key), |(relations, last)| (Some(relations), last));
@@ -100,6 +110,8 @@ fn test(field: &str, operator: Operator, value: &Value) -> String {
         Operator::Neq if value.is_null() => return format!("{field} is not empty"),
         Operator::IsNull => return format!("{field} is empty"),
         Operator::IsNotNull => return format!("{field} is not empty"),
+        Operator::In if value.as_array().is_some_and(Vec::is_empty) => return "nothing holds".to_owned(),
+        Operator::Nin if value.as_array().is_some_and(Vec::is_empty) => return "anything holds".to_owned(),
         Operator::Eq => "is",
         Operator::Neq => "is not",
         Operator::Gt => "is greater than",
@@ -157,6 +169,8 @@ mod tests {
             (json!({ "label": "$$5" }), "`label` is \"$5\""),
             (json!({ "closed_at": null, "due": { "lt": "$today" } }), "`closed_at` is empty and `due` is less than today"),
             (json!({ "_or": [] }), "nothing holds"),
+            (json!({ "_or": [{ "a": 1, "b": 2 }, { "c": 3 }] }), "((`a` is 1 and `b` is 2) or `c` is 3)"),
+            (json!({ "a": { "in": [] } }), "nothing holds"),
             (json!({ "name": "\u{1b}[2J" }), "`name` is \"\\u001b[2J\""),
             (json!({ "a": [1] }), "`a` is 1"),
         ] {
@@ -166,10 +180,13 @@ mod tests {
 
     #[test]
     fn lists_of_fields_are_said_in_words() {
-        assert_eq!(said_fields(&json!(null)), None);
-        assert_eq!(said_fields(&json!({})), None);
-        assert_eq!(said_fields(&json!({ "read": ["a", "b"] })).as_deref(), Some("reads only `a`, `b`"));
+        let all = json!(["manage"]);
+        assert_eq!(said_fields(&json!(null), &all), None);
+        assert_eq!(said_fields(&json!({}), &all), None);
+        assert_eq!(said_fields(&json!({ "read": ["a", "b"] }), &all).as_deref(), Some("reads only `a`, `b`"));
+        // A list that none of the actions needs says nothing.
+        assert_eq!(said_fields(&json!({ "read": ["a", "b"] }), &json!(["update", "delete"])), None);
         let both = json!({ "read": { "except": ["c"] }, "write": [] });
-        assert_eq!(said_fields(&both).as_deref(), Some("reads all fields except `c` and writes no field"));
+        assert_eq!(said_fields(&both, &all).as_deref(), Some("reads all fields except `c` and writes no field"));
     }
 }

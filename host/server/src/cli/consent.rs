@@ -58,9 +58,9 @@ fn permissions(permissions: &Value) -> Vec<String> {
             line.push_str(&format!(", where {}", said(rows)));
         }
         if let Some(check) = permission.get("check") {
-            line.push_str(&format!(", and what it writes leaves {}", said(check)));
+            line.push_str(&format!(", so that after a write {}", said(check)));
         }
-        if let Some(fields) = permission.get("fields").and_then(said_fields) {
+        if let Some(fields) = permission.get("fields").and_then(|fields| said_fields(fields, &permission["actions"])) {
             line.push_str(&format!("; it {fields}"));
         }
         if permission["as"] == "caller" {
@@ -116,7 +116,7 @@ mod tests {
                     { "resource": "order", "actions": ["read", "update"], "rowPolicy": "own", "as": "caller" },
                     {
                         "resource": "note", "actions": ["update"], "where": { "team.members": { "some": { "id": "$user.id" } } },
-                        "check": { "open": true }, "fields": { "read": ["title"] },
+                        "check": { "open": true }, "fields": { "write": ["title"] },
                     },
                 ],
                 "secrets": ["STRIPE_KEY"],
@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(
             said,
             "It may, with your data:\n  read, update `order`, in rows of whoever calls it, as far as the caller may\n  \
-             update `note`, where some of `team`'s `members` match (`id` is the caller's id), and what it writes leaves `open` is \
-             true; it reads only `title`\n\
+             update `note`, where some of `team`'s `members` match (`id` is the caller's id), so that after a write `open` is \
+             true; it writes only `title`\n\
              It reads secrets, once you set them:\n  STRIPE_KEY\n\
              It calls other servers:\n  https://api.stripe.com\n\
              It gets events:\n  data.order.#, handled by `index`\n\

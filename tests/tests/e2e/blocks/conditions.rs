@@ -206,7 +206,7 @@ on_both_engines! {
             (json!([{ "resource": "webhooks", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
             (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["nothing"] } }]), "invalid_block", 400),
             (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["title", "title"] } }]), "invalid_block", 400),
-            (json!([{ "resource": "nowhere", "actions": ["read"], "where": { "title": "a" } }]), "missing_requirement", 409),
+            (json!([{ "resource": "nowhere", "actions": ["read"], "where": { "title": "a" } }]), "missing_requirement", 400),
             (Value::Array(vec![ask(json!({ "title": "a" }))[0].clone(); 21]), "invalid_block", 400),
         ] {
             installed(&admin, "", data.clone()).await.expect_error(status, code);

@@ -1,16 +1,21 @@
-//! Users as somebody sees them whose grants on `users` have conditions or list fields.
+//! How callers whose grants on `users` have conditions or list fields see users under `/api/v1/users`.
 //!
-//! Such a caller sees the users that the grants reach. If grants list fields, the answer has `id` and, of `name`, `image` and `email`, the
-//! listed ones.
+//! They see the users that the grants reach. A user that a grant without a list of fields reaches is shown whole. Of other users, the
+//! answer has `id` and the listed ones of `name`, `image` and `email`.
 
-use blockbase_query::{Decision, ListRequest, Paging};
-use blockbase_schema::{Code, Error, Result, USERS};
+use std::sync::Arc;
+
+use blockbase_query::{Access, Action, Decision, ListRequest, Paging, Scope};
+use blockbase_schema::{Code, Error, Object, Resource, Result, USERS};
+use blockbase_store::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use super::{ManagedUserAnswer, UserSearch};
 use crate::App;
 use crate::caller::Caller;
+use crate::outbox::checks::within;
 use crate::records::read::page_json;
 
 /// A user with the members that the caller may read.
@@ -21,90 +26,104 @@ pub enum SeenUserAnswer {
     Members(Box<RawValue>),
 }
 
-/// Whether conditions or fields of the caller's grants decide what they read of users. Else the error of the plain decision stands.
-fn reads_some(caller: &Caller) -> bool {
-    matches!(caller.reads(USERS), Some(Decision::Rules(_)))
+/// The access to whole users; `None` if conditions or lists of fields decide what the caller reads of them.
+///
+/// # Errors
+/// `unauthorized`; `forbidden`.
+pub(super) fn access_to_whole(caller: &Caller) -> Result<Option<Access>> {
+    let plain = caller.access(Resource::Users, Action::Read);
+    match (caller.reads(USERS), plain) {
+        (_, Ok(access)) if access.only().is_none() => Ok(Some(access)),
+        (Some(Decision::Rules(_)), _) => Ok(None),
+        (_, plain) => plain.map(Some),
+    }
 }
 
+/// A user as the caller reads them as a record.
 #[derive(Deserialize)]
 struct Id {
-    id: String,
+    id: Uuid,
+}
+
+/// The users of these records, each whole if `full` reaches the user.
+async fn shown(
+    connection: &mut Connection,
+    users: &Object,
+    full: &Scope,
+    records: Vec<Box<RawValue>>,
+) -> Result<Vec<SeenUserAnswer>> {
+    let id_of = |record: &RawValue| serde_json::from_str::<Id>(record.get()).map(|Id { id }| id).map_err(Error::internal);
+    let ids = records.iter().map(|record| id_of(record)).collect::<Result<Vec<Uuid>>>()?;
+    let whole = within(connection, users, full, ids.clone()).await?;
+    let mut answers = Vec::with_capacity(records.len());
+    for (id, record) in ids.into_iter().zip(records) {
+        let user = match whole.contains(&id) {
+            true => connection.user(&id.to_string()).await?,
+            false => None,
+        };
+        answers.push(match user {
+            Some(user) => SeenUserAnswer::Whole(Box::new(ManagedUserAnswer::of(&user, connection.roles_of(&user.id).await?))),
+            None => SeenUserAnswer::Members(record),
+        });
+    }
+    Ok(answers)
 }
 
 impl App {
-    /// The page of users for a caller without a right to all members of users, and why that right is refused.
-    pub(super) async fn list_some_users(
-        &self,
-        caller: &Caller,
-        search: UserSearch,
-        paging: Paging,
-        refused: Error,
-    ) -> Result<String> {
-        if !reads_some(caller) {
-            return Err(refused);
-        }
+    /// A page of the users that the caller reaches.
+    ///
+    /// # Errors
+    /// `forbidden` with `field` for a search by role; those of [`App::list`].
+    pub(super) async fn list_some_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
         if search.role.is_some() {
-            let message = "Your permissions on users are limited, so you cannot look for the users of a role.";
+            let message = "Your permissions on users are limited, so you cannot search for the users of a role.";
             return Err(Error::new(Code::Forbidden, message).with_field("role"));
         }
         let registry = self.registry();
-        let known = self.known_to(caller, &registry);
         let mut request = ListRequest { sort: vec![("id".to_owned(), true)], ..ListRequest::default() };
         if let Some(text) = search.text {
+            let known = self.known_to(caller, &registry);
             let columns = known.object(USERS).into_iter().flat_map(|users| &users.columns);
-            let contains = columns.map(|column| column.name.as_str()).filter(|name| matches!(*name, "name" | "email"));
-            let tests: Vec<serde_json::Value> = contains.map(|name| serde_json::json!({ (name): { "ilike": text } })).collect();
+            let searched = columns.map(|column| column.name.as_str()).filter(|name| matches!(*name, "name" | "email"));
+            // A text that begins with `$` is not a variable here.
+            let text = if text.starts_with('$') { format!("${text}") } else { text };
+            let tests: Vec<serde_json::Value> = searched.map(|name| serde_json::json!({ (name): { "ilike": text } })).collect();
             let asked = serde_json::json!({ "where": { "_or": tests } });
             request.wheres = ListRequest::from_json(&asked.to_string())?.wheres;
         }
         request.paging = paging;
         let page = self.list(caller, USERS, request).await?;
-        if self.knows_some_members(caller) {
-            return String::from_utf8(page.json()).map_err(Error::internal);
-        }
-        let rows: Vec<Id> = serde_json::from_slice(&[b"[", &page.rows[..], b"]"].concat()).map_err(Error::internal)?;
-        let users = self
-            .scan(caller, move |connection| {
-                Box::pin(async move {
-                    let mut users = Vec::with_capacity(rows.len());
-                    for Id { id } in rows {
-                        // Not those that were deleted a moment ago.
-                        if let Some(user) = connection.user(&id).await? {
-                            users.push(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?));
-                        }
-                    }
-                    Ok(users)
-                })
-            })
+        let rows = [b"[", &page.rows[..], b"]"].concat();
+        let records: Vec<Box<RawValue>> = serde_json::from_slice(&rows).map_err(Error::internal)?;
+        let (users, full) = self.full_users(caller)?;
+        let shown = self
+            .scan(caller, move |connection| Box::pin(async move { shown(connection, &users, &full, records).await }))
             .await?;
-        Ok(page_json(&users, paging, page.total.and_then(|total| i64::try_from(total).ok()).unwrap_or_default()))
+        Ok(page_json(&shown, paging, page.total.and_then(|total| i64::try_from(total).ok()).unwrap_or_default()))
     }
 
-    /// One user for a caller without a right to all members of users, and why that right is refused.
-    pub(super) async fn some_user(&self, caller: &Caller, id: &str, refused: Error) -> Result<SeenUserAnswer> {
-        if !reads_some(caller) {
-            return Err(refused);
-        }
+    /// One of the users that the caller reaches.
+    ///
+    /// # Errors
+    /// `not_found`; those of [`App::get`].
+    pub(super) async fn some_user(&self, caller: &Caller, id: &str) -> Result<SeenUserAnswer> {
         let missing = || Error::not_found("user");
         let record = self.get(caller, USERS, id, &[]).await?.ok_or_else(missing)?;
-        if self.knows_some_members(caller) {
-            let text = String::from_utf8(record.json).map_err(Error::internal)?;
-            return RawValue::from_string(text).map(SeenUserAnswer::Members).map_err(Error::internal);
-        }
-        let Id { id } = serde_json::from_slice(&record.json).map_err(Error::internal)?;
-        self.look_up(caller, move |connection| {
-            Box::pin(async move {
-                let user = connection.user(&id).await?.ok_or_else(missing)?;
-                Ok(SeenUserAnswer::Whole(Box::new(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))))
-            })
-        })
-        .await
+        let record = String::from_utf8(record.json).map_err(Error::internal)?;
+        let record = RawValue::from_string(record).map_err(Error::internal)?;
+        let (users, full) = self.full_users(caller)?;
+        let shown = self
+            .scan(caller, move |connection| Box::pin(async move { shown(connection, &users, &full, vec![record]).await }))
+            .await?;
+        shown.into_iter().next().ok_or_else(missing)
     }
 
-    /// Whether the caller does not read every member of each user whom they reach.
-    fn knows_some_members(&self, caller: &Caller) -> bool {
+    /// The object `users`, and those of them whom the caller may see whole.
+    fn full_users(&self, caller: &Caller) -> Result<(Arc<Object>, Scope)> {
         let registry = self.registry();
-        let known = caller.known_objects(&self.ground(&registry));
-        registry.users().is_some_and(|users| known.contains_key(&users.id))
+        let users = registry.users().ok_or_else(|| Error::internal("there is no object for users"))?;
+        let access = caller.access_to(&self.ground(&registry), USERS, Action::Read)?;
+        let full = access.seen().map_or_else(|| access.scope().clone(), |seen| seen.full_rows.clone());
+        Ok((Arc::clone(users), full))
     }
 }
