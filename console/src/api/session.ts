@@ -2,7 +2,7 @@
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf, ok } from "./client";
 import { limitsFields } from "./field-lists";
-import type { Action, Me, Permissions } from "./types";
+import type { Action, Grant, Me, Permissions } from "./types";
 import { USERS } from "./users-object";
 import { useViewAs } from "./view-as";
 

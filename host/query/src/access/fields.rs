@@ -524,7 +524,11 @@ pub struct Seen {
 
 impl PartialEq for Seen {
     fn eq(&self, other: &Seen) -> bool {
-        self.whole.id == other.whole.id && self.rows == other.rows && self.full_rows == other.full_rows && self.cells == other.cells && self.links == other.links
+        self.whole.id == other.whole.id
+            && self.rows == other.rows
+            && self.full_rows == other.full_rows
+            && self.cells == other.cells
+            && self.links == other.links
     }
 }
 

@@ -580,7 +580,9 @@ impl Decision {
             (one, two) => {
                 let (rules, others) = (one.rules(), two.rules());
                 let mut both: Vec<Rule> = Vec::new();
-                for rule in rules.iter().take(RULES_MAX).flat_map(|rule| others.iter().take(RULES_MAX).map(|other| rule.and(other))) {
+                for rule in
+                    rules.iter().take(RULES_MAX).flat_map(|rule| others.iter().take(RULES_MAX).map(|other| rule.and(other)))
+                {
                     if rule.says_something() && !both.iter().any(|known| known.makes_needless(&rule)) {
                         both.retain(|known| !rule.makes_needless(known));
                         both.push(rule);

@@ -96,9 +96,8 @@ impl App {
         let rows = [b"[", &page.rows[..], b"]"].concat();
         let records: Vec<Box<RawValue>> = serde_json::from_slice(&rows).map_err(Error::internal)?;
         let (users, full) = self.full_users(caller)?;
-        let shown = self
-            .scan(caller, move |connection| Box::pin(async move { shown(connection, &users, &full, records).await }))
-            .await?;
+        let shown =
+            self.scan(caller, move |connection| Box::pin(async move { shown(connection, &users, &full, records).await })).await?;
         Ok(page_json(&shown, paging, page.total.and_then(|total| i64::try_from(total).ok()).unwrap_or_default()))
     }
 
