@@ -649,6 +649,31 @@ mod tests {
         assert_eq!(of(vec![once.clone(); 100].concat()), of(once));
     }
 
+    #[test]
+    fn a_key_and_its_maker_with_the_same_grants_have_as_many_rules() {
+        let grants: Vec<Grant> = (0..RULES)
+            .map(|number| conditional(&[Action::Read], Some(&format!("{{\"#1:1\":{number},\"#1:2\":\"$user.id\"}}")), None))
+            .collect();
+        let of = |key: Option<&str>| Variables {
+            user_id: Some("u".into()),
+            key_id: key.map(str::to_owned),
+            roles: key.map(|_| vec!["r".to_owned()]),
+            ..Variables::default()
+        };
+        let maker = Permissions::of_subject(grants.clone(), of(None));
+        let key = Permissions::of_subject(grants.clone(), of(Some("k"))).limited_to(Arc::new(maker));
+        let Some(Decision::Rules(rules)) = key.decide("task", Action::Read) else { panic!("rules") };
+        assert_eq!(rules.len(), RULES);
+        assert!(grants.iter().all(|grant| key.covers(grant)));
+        // Two people have what each grant of one and each of the other reach, and no more than may count.
+        let other = Variables { user_id: Some("o".into()), ..Variables::default() };
+        let both = Permissions::of_subject(grants, other).limited_to(Arc::new(key));
+        let Some(Decision::Rules(rules)) = both.decide("task", Action::Read) else { panic!("rules") };
+        assert_eq!(rules.len(), 50);
+    }
+
+    const RULES: usize = 8;
+
     fn conditional(actions: &[Action], rows: Option<&str>, check: Option<&str>) -> Grant {
         let clause = |text: Option<&str>| text.map(Clause::new);
         Grant { rows: clause(rows), check: clause(check), ..grant("task", actions, None) }

@@ -74,11 +74,11 @@ impl Connection {
 
     /// The version of `schema`, `blocks`, `subscriptions` or `accounts`. No other transaction can raise it until this one ends.
     pub async fn keep_version(&mut self, name: &'static str) -> Result<i64, DbError> {
-        let lock = match self.dialect() {
-            Dialect::Sqlite => "",
-            Dialect::Postgres => " FOR SHARE",
+        let sql = match self.dialect() {
+            Dialect::Sqlite => "SELECT version FROM svc_versions WHERE name = $1",
+            Dialect::Postgres => "SELECT version FROM svc_versions WHERE name = $1 FOR SHARE",
         };
-        let rows = self.fetch(&format!("SELECT version FROM svc_versions WHERE name = $1{lock}"), vec![name.into()]).await?;
+        let rows = self.fetch(sql, vec![name.into()]).await?;
         rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
     }
 

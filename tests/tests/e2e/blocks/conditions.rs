@@ -4,7 +4,7 @@ use blockbase_tests::{Admin, Answer, on_both_engines, pack, test_block};
 use serde_json::{Value, json};
 
 use crate::accounts::policies::{define, of_my_teams};
-use crate::accounts::roles::{role, user};
+use crate::accounts::roles::{key, role, user};
 
 /// A version of the block `reach`, which runs operations of the data interface with these permissions.
 async fn version(number: &str, data: Value) -> Vec<u8> {
@@ -114,6 +114,10 @@ on_both_engines! {
             let dependents = admin.get(&path.replace("/fields/", "/dependents?field=")).await;
             assert!(dependents.text.contains("of its grant on `task`"), "{}", dependents.text);
         }
+        // The same file does not ask again by the old names.
+        let same = admin.install("?upgrade=true", version("1.0.0", ask.clone()).await).await;
+        assert_eq!((same.status, &same.data()["permissions"]["data"]), (200, &asked(&admin).await), "{}", same.text);
+        admin.patch("/api/v1/objects/team/fields/label", json!({ "type": "integer" })).await.expect_error(409, "object_in_use");
         // Somebody who may not read blocks does not learn its name.
         role(&admin, "designer", json!([{ "resource": "objects", "actions": ["manage"] }])).await;
         let (designer, _) = user(&admin, "designer", Some("designer")).await;
@@ -166,8 +170,18 @@ on_both_engines! {
         ] {
             let mut data = grant(refused.clone());
             data[0].as_object_mut().unwrap().retain(|_, value| !value.is_null());
-            let answer = installed(&lead, "", data.clone()).await;
-            answer.expect_error(403, "forbidden");
+            let refusal = installed(&lead, "", data.clone()).await.expect_error(403, "forbidden");
+            assert!(refusal["message"].as_str().unwrap().contains("The block asks for"), "{refusal}");
+        }
+        // Whoever has no right on an object learns nothing of it by asking for it.
+        let stranger = |condition: Value| json!({ "resource": "secret", "actions": ["read"], "where": condition });
+        admin.define("secret", json!([{ "name": "code", "type": "integer" }])).await;
+        for condition in [json!({ "code": 1 }), json!({ "code": "x" }), json!({ "nothing": 1 })] {
+            let mut known = stranger(condition);
+            let refusal = installed(&lead, "", json!([known])).await.expect_error(403, "forbidden");
+            known["resource"] = json!("nowhere");
+            let other = installed(&lead, "", json!([known])).await.expect_error(403, "forbidden");
+            assert_eq!(refusal["message"].as_str().unwrap().replace("secret", "nowhere"), other["message"]);
         }
         let answer = installed(&lead, "", grant(json!({}))).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
@@ -192,6 +206,26 @@ on_both_engines! {
         assert_eq!(refusal(&both, json!({ "op": "query", "object": "task", "json": "{}" })).await, "forbidden");
     }
 
+    async fn own_rows_of_callers_need_a_right_to_own_rows_of_a_key(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        role(&admin, "writer", json!([
+            { "resource": "blocks", "actions": ["manage"] },
+            { "resource": "reach:run", "actions": ["read"] },
+            { "resource": "api_keys", "actions": ["create"] },
+            { "resource": "task", "actions": ["create", "read"], "rowPolicy": "own" },
+        ])).await;
+        let (maker, _) = user(&admin, "maker", Some("writer")).await;
+        let (other, _) = user(&admin, "other", Some("writer")).await;
+        let (installer, _) = key(&maker, json!({ "name": "ci", "roleId": "writer" })).await;
+        let own = json!([{ "resource": "task", "actions": ["read"], "rowPolicy": "own", "as": "caller" }]);
+        assert_eq!(installed(&installer, "", own).await.status, 201);
+        for (who, title) in [(&maker, "a"), (&other, "b")] {
+            who.make("task", json!({ "title": title })).await;
+            assert_eq!(titles(who).await, [title]);
+        }
+    }
+
     async fn conditions_of_a_manifest_are_checked(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
@@ -206,6 +240,7 @@ on_both_engines! {
             (json!([{ "resource": "webhooks", "actions": ["read"], "where": { "title": "a" } }]), "invalid_block", 400),
             (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["nothing"] } }]), "invalid_block", 400),
             (json!([{ "resource": "task", "actions": ["read"], "fields": { "read": ["title", "title"] } }]), "invalid_block", 400),
+            (json!([{ "resource": "task", "actions": ["read"], "broken": true }]), "invalid_block", 400),
             (json!([{ "resource": "nowhere", "actions": ["read"], "where": { "title": "a" } }]), "missing_requirement", 400),
             (Value::Array(vec![ask(json!({ "title": "a" }))[0].clone(); 21]), "invalid_block", 400),
         ] {

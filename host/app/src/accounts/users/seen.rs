@@ -16,7 +16,7 @@ use super::{ManagedUserAnswer, UserSearch};
 use crate::App;
 use crate::caller::Caller;
 use crate::outbox::checks::within;
-use crate::records::read::page_json;
+use crate::records::read::{page_json, record_id};
 
 /// A user with the members that the caller may read.
 #[derive(Debug, Serialize)]
@@ -42,7 +42,7 @@ pub(super) fn access_to_whole(caller: &Caller) -> Result<Option<Access>> {
 /// A user as the caller reads them as a record.
 #[derive(Deserialize)]
 struct Id {
-    id: Uuid,
+    id: String,
 }
 
 /// The users of these records, each whole if `full` reaches the user.
@@ -52,7 +52,10 @@ async fn shown(
     full: &Scope,
     records: Vec<Box<RawValue>>,
 ) -> Result<Vec<SeenUserAnswer>> {
-    let id_of = |record: &RawValue| serde_json::from_str::<Id>(record.get()).map(|Id { id }| id).map_err(Error::internal);
+    let id_of = |record: &RawValue| {
+        let Id { id } = serde_json::from_str(record.get()).map_err(Error::internal)?;
+        record_id(&id).ok_or_else(|| Error::internal("a user without an id"))
+    };
     let ids = records.iter().map(|record| id_of(record)).collect::<Result<Vec<Uuid>>>()?;
     let whole = within(connection, users, full, ids.clone()).await?;
     let mut answers = Vec::with_capacity(records.len());

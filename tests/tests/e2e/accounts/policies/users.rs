@@ -98,6 +98,15 @@ on_both_engines! {
         dan.get(&format!("/api/v1/users/{ben_id}")).await.expect_error(404, "not_found");
         dan.get("/api/v1/users/nobody").await.expect_error(404, "not_found");
         assert_eq!(all(&dan, "?search=ben").await.1, 0);
+        assert_eq!(all(&dan, "?search=$user.email").await, (json!([]), json!(0)));
+        // Further grants take nothing away: one's own account, and the names of everybody.
+        give(&admin, &dan_id, "self", json!([{ "resource": "users", "actions": ["read"], "rowPolicy": "own" }])).await;
+        assert_eq!(all(&dan, "").await.1, 2);
+        admin.post(&format!("/api/v1/users/{dan_id}/roles"), json!({ "roleId": "names" })).await.data();
+        let (shown, total) = all(&dan, "").await;
+        let of = |id: &str| shown.as_array().unwrap().iter().find(|user| user["id"] == id).unwrap().clone();
+        assert_eq!((total, of(&ann_id), of(&ben_id)), (json!(4), whole, json!({ "id": ben_id, "name": "ben" })));
+        assert!(of(&dan_id)["roles"].is_array());
     }
 
     async fn relationships_lead_to_users(server: Server) {
