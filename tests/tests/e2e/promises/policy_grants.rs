@@ -27,7 +27,7 @@ use self::generate::Requests;
 use self::grants::Caller;
 use self::reads::{Kind, Read};
 use self::worlds::{NAMES, Rules};
-use self::writes::{Answered, Emitted, Left, Verb, Write, placeholder};
+use self::writes::{Answered, Emitted, Left, Write, placeholder};
 use crate::events::Stream;
 use crate::mcp::Client;
 use crate::promises::conditions::model::{Everything, Eyes, Row, World};
