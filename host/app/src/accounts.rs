@@ -1,8 +1,9 @@
-//! Accounts: sign-up, sign-in, guests, sessions, the account made at boot.
+//! Accounts: sign-up, sign-in, guests, sessions, links to set a password, the account made at boot.
 
 pub(crate) mod api_keys;
 mod bootstrap;
 mod guests;
+mod password_links;
 pub(crate) mod preferences;
 mod profile;
 pub(crate) mod removal;
@@ -20,6 +21,7 @@ use blockbase_schema::Error;
 use blockbase_store::{NewSession, ReadCost};
 
 pub use bootstrap::BootstrapAdmin;
+pub use password_links::PasswordLinkAnswer;
 pub use profile::ProfileChanges;
 pub use sessions::SESSIONS_OF_USER_MAX;
 pub use sign_in::SignIn;

@@ -26,11 +26,12 @@ pub use accounts::api_keys::{ApiKeyAnswer, KEYS_OF_USER_MAX, NAME_CHARS_MAX as K
 pub use accounts::preferences::{GUEST_PREFERENCES_BYTES_MAX, OwnPermissions, PREFERENCES_BYTES_MAX, PREFERENCES_KEYS_MAX};
 pub use accounts::roles::{ExplainRequest, Explanation, RoleAnswer, RoleChanges, RolePermissions};
 pub use accounts::users::{
-    ManagedUserAnswer, OnDeletion, ROLES_OF_USER_MAX, SeenUserAnswer, UserChanges, UserSearch, UserSessionAnswer,
+    InvitationAnswer, ManagedUserAnswer, NewUser, OnDeletion, ROLES_OF_USER_MAX, SeenUserAnswer, UserChanges, UserSearch,
+    UserSessionAnswer,
 };
 pub use accounts::{
     BootstrapAdmin, CurrentSession, IMAGE_CHARS_MAX, ListedSession, MeAnswer, NAME_CHARS_MAX as USER_NAME_CHARS_MAX,
-    ProfileChanges, SESSIONS_OF_USER_MAX, SessionAnswer, SignIn, SignUp, SignedIn, UserAnswer,
+    PasswordLinkAnswer, ProfileChanges, SESSIONS_OF_USER_MAX, SessionAnswer, SignIn, SignUp, SignedIn, UserAnswer,
 };
 pub use automation::tasks::{
     ActionConfig, ErasureConfig, NAME_CHARS_MAX as TASK_NAME_CHARS_MAX, NewTask, TASK_TYPES_MADE, TaskAnswer, TaskChanges,

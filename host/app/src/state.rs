@@ -66,6 +66,8 @@ pub struct Settings {
     pub anonymous_auth: bool,
     /// The host of the public URL, used in the placeholder addresses of guests.
     pub public_host: String,
+    /// The address of the page where people set a password. Links to it are made of this alone, never of what a request says.
+    pub set_password_url: String,
     pub events_enabled: bool,
     /// Milliseconds before the second attempt of a delivery. The pause doubles for each further attempt.
     pub retry_base_ms: i64,

@@ -1,4 +1,4 @@
-//! Session tokens and API keys: 256 random bits in base62. Only their SHA-256 is stored.
+//! Session tokens, API keys and the tokens of links: 256 random bits in base62. Only their SHA-256 is stored.
 
 use sha2::{Digest, Sha256};
 
@@ -53,6 +53,27 @@ impl SessionToken {
     /// The system has no randomness.
     pub fn random() -> Result<SessionToken, String> {
         random().map(SessionToken)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The token's hash, which is stored.
+    pub fn hash(&self) -> String {
+        hash_token(&self.0)
+    }
+}
+
+/// A new token of a link that somebody gets. Only the link shows it.
+#[derive(Clone)]
+pub struct LinkToken(String);
+
+impl LinkToken {
+    /// # Errors
+    /// The system has no randomness.
+    pub fn random() -> Result<LinkToken, String> {
+        random().map(LinkToken)
     }
 
     pub fn as_str(&self) -> &str {

@@ -17,6 +17,8 @@ use serde::Deserialize;
 
 /// The path of the page.
 pub const PATH: &str = "/admin";
+/// Where people set a password with a link that they got, below [`PATH`].
+pub const SET_PASSWORD: &str = "/set-password";
 /// The path below which the page's files are.
 const ASSETS_PATH: &str = "/admin/assets/";
 

@@ -52,7 +52,7 @@ const ABANDONED: Duration = Duration::from_secs(10);
 const EXPIRED_KEYS: Duration = Duration::from_secs(2);
 /// How often it checks whether makers lost or regained rights that their things need.
 const RIGHTS: Duration = Duration::from_secs(1);
-/// How often sessions that have expired are deleted.
+/// How often sessions and links that have expired are deleted.
 const SESSIONS: Duration = Duration::from_secs(3600);
 /// How often deliveries of deleted groups are dropped.
 const SWEEP: Duration = Duration::from_secs(600);
@@ -124,8 +124,10 @@ pub fn start(
     pollers.push(tokio::spawn(every(TASKS, Arc::clone(app), "tasks that are due could not be begun", |app| async move {
         app.run_due_tasks().await
     })));
-    pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), "expired sessions could not be deleted", |app| async move {
-        app.purge_sessions().await.map(|_| ())
+    let problem = "expired sessions and links could not be deleted";
+    pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), problem, |app| async move {
+        app.purge_sessions().await?;
+        app.purge_account_tokens().await.map(|_| ())
     })));
     pollers.push(tokio::spawn(every(
         EXPIRED_KEYS,

@@ -100,6 +100,9 @@ codes! {
     SetupTokenRequired "setup_token_required" 403
         "The first sign-up of this server needs its setup token."
         "Send the token as `x-setup-token`.";
+    SetupRequired "setup_required" 403
+        "Nobody has signed up yet, so there is no admin, and accounts cannot be made in this way."
+        "Sign up first: the first account becomes admin.";
     NotFound "not_found" 404
         "The request names something that does not exist, or that the caller may not know of."
         "Check the name or the id.";

@@ -133,7 +133,8 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
     let etags = EtagKey::new(secret.as_bytes()).map_err(Failure::Boot)?;
     let client = Client::new(addresses(&config)).map_err(Failure::Boot)?;
-    let settings = app_settings(&config, &public_url, setup_token.clone());
+    let console_url = console_address(&config, address, &public_url);
+    let settings = app_settings(&config, &public_url, &console_url, setup_token.clone());
     let (app, log_lines) = App::new(store.clone(), settings, Clock::system(), cookies, secrets, etags, feed)
         .await
         .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
@@ -180,7 +181,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces, Stopping { leaving, draining });
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
-    cli::print_line(&format!("The console is at {}", console_address(&config, address, &public_url)));
+    cli::print_line(&format!("The console is at {console_url}"));
     if is_fresh {
         cli::print_line(&first_steps(&config, setup_token.as_deref()));
     }
@@ -355,7 +356,7 @@ fn outbox_bytes_max(config: &Config) -> i64 {
     OUTBOX_BYTES_DEFAULT
 }
 
-fn app_settings(config: &Config, public_url: &str, setup_token: Option<String>) -> AppSettings {
+fn app_settings(config: &Config, public_url: &str, console_url: &str, setup_token: Option<String>) -> AppSettings {
     let public_host = url::Url::parse(public_url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let events_bytes_max = config.events_bytes_max.unwrap_or_else(|| outbox_bytes_max(config));
     let effective = [
@@ -367,6 +368,7 @@ fn app_settings(config: &Config, public_url: &str, setup_token: Option<String>) 
         listed: config.listed(&effective).into(),
         anonymous_auth: config.anonymous_auth,
         public_host: public_host.unwrap_or_else(|| "localhost".to_owned()),
+        set_password_url: format!("{console_url}{}", blockbase_console::SET_PASSWORD),
         events_retention_days: config.events_retention_days,
         events_bytes_max,
         require_auth: config.require_auth,

@@ -4,6 +4,7 @@ mod keys;
 mod preferences;
 mod roles;
 mod sessions;
+mod tokens;
 mod tries;
 
 use blockbase_query::{Dialect, Param, Statement};
@@ -11,6 +12,7 @@ use blockbase_query::{Dialect, Param, Statement};
 pub use keys::{ApiKeyRow, KeyHolder, NewApiKey};
 pub use roles::RoleRow;
 pub use sessions::{NewSession, SessionHolder, SessionRow};
+pub use tokens::{AccountTokenRow, TokenKind};
 pub use tries::{ALL_NETWORKS, SignInTries};
 
 use crate::connection::Connection;
@@ -83,7 +85,8 @@ impl Connection {
         self.fetch(sql, Vec::new()).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Creates a user: with a password (argon2id in the PHC string form), or without one as a guest. `false` if the address is taken.
+    /// Creates a user: with a password (argon2id in the PHC string form), or without one, as a guest or somebody who is invited. `false` if
+    /// the address is taken.
     pub async fn insert_user(&mut self, user: &UserRow, password_hash: Option<String>) -> Result<bool, DbError> {
         let inserted = self
             .run(
@@ -130,13 +133,13 @@ impl Connection {
         rows.first().map(|row| Ok((user(row, 0)?, row.text(9)?))).transpose()
     }
 
-    /// The hash of a user's password. A guest has none.
+    /// The hash of a user's password. A guest has none, and somebody who was invited has none yet.
     pub async fn password_hash(&mut self, user_id: &str) -> Result<Option<String>, DbError> {
         let rows = self.fetch("SELECT password_hash FROM svc_credentials WHERE user_id = $1", vec![user_id.into()]).await?;
         rows.first().map(|row| row.text(0)).transpose()
     }
 
-    /// Replaces a password if it is still `old`. If two callers try at the same time, one succeeds.
+    /// Replaces a password if it is still `old`. If two callers try at the same time, one succeeds. The account's tokens end.
     pub async fn change_password(&mut self, user_id: &str, old: &str, new: &str, now: i64) -> Result<bool, DbError> {
         let changed = self
             .run(
@@ -144,7 +147,21 @@ impl Connection {
                 vec![user_id.into(), old.into(), new.into(), now.into()],
             )
             .await?;
+        if changed == 1 {
+            self.end_account_tokens(user_id).await?;
+        }
         Ok(changed == 1)
+    }
+
+    /// Sets a password, whatever it was. The account's tokens end.
+    pub async fn set_password(&mut self, user_id: &str, new: &str, now: i64) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_credentials (user_id, password_hash, updated_at) VALUES ($1, $2, $3) \
+             ON CONFLICT (user_id) DO UPDATE SET password_hash = excluded.password_hash, updated_at = excluded.updated_at",
+            vec![user_id.into(), new.into(), now.into()],
+        )
+        .await?;
+        self.end_account_tokens(user_id).await
     }
 
     pub async fn has_credentialed_user(&mut self) -> Result<bool, DbError> {
@@ -201,8 +218,9 @@ impl Connection {
         Ok(changed == 1)
     }
 
-    /// Deletes a user with their credentials, sessions, roles and keys.
+    /// Deletes a user with their credentials, sessions, roles, keys and tokens, and the tokens that they made for others.
     pub async fn delete_user(&mut self, id: &str) -> Result<bool, DbError> {
+        self.run("DELETE FROM svc_account_tokens WHERE made_by_user = $1", vec![id.into()]).await?;
         Ok(self.run("DELETE FROM svc_users WHERE id = $1", vec![id.into()]).await? == 1)
     }
 

@@ -327,6 +327,45 @@ async function passwordSteps() {
   });
 }
 
+// The administrator of the server under test.
+const admin = { email: "admin@example.com", password: "correct horse battery" };
+
+async function resetSteps() {
+  const account = newAccount();
+  const { token: adminToken } = await newSignedInBrowser(admin);
+  const post = async (path, body) => {
+    const headers = { authorization: `Bearer ${adminToken}`, "content-type": "application/json" };
+    const response = await fetch(new URL(path, base), { method: "POST", headers, body: JSON.stringify(body) });
+    assert.equal(response.status, 201);
+    return response.json();
+  };
+  const tokenOf = (link) => new URL(link).hash.replace("#token=", "");
+  const invitation = await post("/api/v1/users", { email: account.email, name: account.name });
+  const browser = newBrowser();
+
+  await step("set the first password with an invitation", async () => {
+    const token = tokenOf(invitation.link);
+    refused(await browser.client.resetPassword({ newPassword: "short", token }), 400, "PASSWORD_TOO_SHORT");
+    assert.equal(succeeded(await browser.client.resetPassword({ newPassword: account.password, token })).status, true);
+    await signIn(browser, account);
+    refused(await browser.client.resetPassword({ newPassword: newPassword(), token }), 400, "INVALID_TOKEN");
+  });
+
+  await step("set another password with a link", async () => {
+    const { data } = await post(`/api/v1/users/${invitation.data.id}/password-link`, {});
+    account.password = newPassword();
+    const fresh = newBrowser();
+    const result = await fresh.client.resetPassword({ newPassword: account.password, token: tokenOf(data.link) });
+    assert.equal(succeeded(result).status, true);
+    await assertSignedOut(browser);
+    await signIn(fresh, account);
+  });
+
+  await step("ask for a link while there is no mail", async () => {
+    refused(await browser.client.requestPasswordReset({ email: account.email, redirectTo: "/" }), 404, "not_found");
+  });
+}
+
 async function profileSteps() {
   const browser = await newUser();
 
@@ -500,6 +539,7 @@ async function bearerSteps() {
 
 await sessionSteps(await accountSteps());
 await passwordSteps();
+await resetSteps();
 await profileSteps();
 await guestSteps();
 await bearerSteps();

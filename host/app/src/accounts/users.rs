@@ -1,5 +1,6 @@
-//! The management of users by others: lists, bans, roles, deletion.
+//! The management of users by others: invitations, lists, bans, roles, deletion.
 
+mod invite;
 mod seen;
 mod sessions;
 
@@ -19,6 +20,7 @@ use crate::caller::Caller;
 use crate::outbox::platform_event::Announcer;
 use crate::records::read::page_json;
 
+pub use invite::{InvitationAnswer, NewUser};
 pub use seen::SeenUserAnswer;
 use seen::access_to_whole;
 pub use sessions::UserSessionAnswer;
@@ -95,6 +97,27 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
     connection.held_user(id).await?.ok_or_else(missing)
 }
 
+/// # Errors
+/// `invalid_value` for what a user may not be called.
+fn checked_name(name: String) -> Result<String> {
+    match check_name(&name) {
+        Ok(()) => Ok(name),
+        Err(_) => Err(Error::new(Code::InvalidValue, "`name` holds 200 characters at most, and no NUL.").with_field("name")),
+    }
+}
+
+/// Gives a user a role, none of whose rights the caller lacks. The accounts are locked.
+async fn give(connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
+    // Held: what the role gives does not change until it is given.
+    let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller))?;
+    caller.covers(&grants(&role.permissions)?)?;
+    if connection.roles_count_beside(user_id, &role.id).await? >= ROLES_OF_USER_MAX {
+        let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
+        return Err(Error::new(Code::Conflict, message));
+    }
+    Ok(connection.give_role(user_id, &role.id).await?)
+}
+
 /// Refuses what would leave nobody who may do everything.
 pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -> Result<()> {
     connection.lock_accounts().await?;
@@ -148,16 +171,14 @@ impl App {
         .await
     }
 
-    /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions; their keys do not hold while it lasts, and
+    /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions and links; their keys do not hold while it lasts, and
     /// what they made is suspended.
     ///
     /// # Errors
     /// `forbidden` if the user holds more than the caller; `conflict` if it would ban the last admin.
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
-        if changes.name.as_deref().is_some_and(|name| check_name(name).is_err()) {
-            return Err(Error::new(Code::InvalidValue, "`name` holds 200 characters at most, and no NUL.").with_field("name"));
-        }
+        let name = changes.name.map(checked_name).transpose()?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts_by(caller.judged.clone(), move |connection| {
@@ -168,9 +189,10 @@ impl App {
                 if changes.banned == Some(true) {
                     keep_an_admin(connection, &user).await?;
                     connection.delete_sessions_of(&id, None).await?;
+                    connection.end_account_tokens(&id).await?;
                 }
-                if changes.name.is_some() || changes.banned.is_some() {
-                    user.name = changes.name.unwrap_or(user.name);
+                if name.is_some() || changes.banned.is_some() {
+                    user.name = name.unwrap_or(user.name);
                     user.banned = changes.banned.unwrap_or(user.banned);
                     user.updated_at = now;
                     connection.update_user(&user).await?;
@@ -303,14 +325,7 @@ impl App {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
                 app.require_strength_over_user(connection, &caller, &user).await?;
-                // Held: what the role gives does not change until it is given.
-                let role = connection.held_role(&role).await?.ok_or_else(|| unknown_role(&caller))?;
-                caller.covers(&grants(&role.permissions)?)?;
-                if connection.roles_count_beside(&user_id, &role.id).await? >= ROLES_OF_USER_MAX {
-                    let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
-                    return Err(Error::new(Code::Conflict, message));
-                }
-                connection.give_role(&user_id, &role.id).await?;
+                give(connection, &caller, &user_id, &role).await?;
                 Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
             })
         })

@@ -89,7 +89,7 @@ topics! {
     SchemaObjectDeleted(ObjectMembers<'a>) "schema.object.deleted" with op
         "An object was dropped with its records.";
     UserCreated(NewUserMembers<'a>) "auth.user.created"
-        "Somebody signed up or became a guest, or the server made its first account. Only the event of a guest has `isAnonymous`.";
+        "Somebody signed up, was invited or became a guest, or the server made its first account. Only the event of a guest has `isAnonymous`.";
     UserUpgraded(UpgradeMembers<'a>) "auth.user.upgraded"
         "A guest signed up or signed in. The guest is deleted without an event of its own.";
     UserDeleted(UserMembers<'a>) "auth.user.deleted"

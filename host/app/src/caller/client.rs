@@ -33,6 +33,8 @@ pub enum AuthProblem {
     InvalidPassword,
     /// A guest has no password to change.
     NoCredential,
+    /// A link's token is unknown, used, expired or ended. Nobody learns which of these.
+    InvalidToken,
     EmailCannotChange,
     NothingToChange,
     /// A guest asked to become a guest.

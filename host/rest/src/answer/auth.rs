@@ -76,6 +76,7 @@ impl IntoResponse for AuthError {
             AuthProblem::NoSession => refusal(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized: a session is needed."),
             AuthProblem::InvalidPassword => bad("INVALID_PASSWORD", "Invalid password"),
             AuthProblem::NoCredential => bad("CREDENTIAL_ACCOUNT_NOT_FOUND", "Credential account not found"),
+            AuthProblem::InvalidToken => bad("INVALID_TOKEN", "Invalid token"),
             AuthProblem::EmailCannotChange => bad("EMAIL_CAN_NOT_BE_UPDATED", "Email can not be updated"),
             AuthProblem::NothingToChange => bad("NO_FIELDS_TO_UPDATE", "No fields to update"),
             AuthProblem::GuestAlready => {

@@ -23,7 +23,7 @@ impl Observed {
             return Observed { span: Span::none(), request: None };
         }
         let route = request.extensions().get::<MatchedPath>().cloned();
-        let path = request.uri().path();
+        let path = shown_path(request.uri().path());
         let span = match path {
             // Machines request these every few seconds, so they get no span.
             "/healthz" | "/readyz" | "/metrics" => Span::none(),
@@ -51,6 +51,12 @@ impl Observed {
             blockbase_telemetry::request_answered(&self.span, method.as_str(), route, response.status().as_u16(), took);
         }
     }
+}
+
+/// The path as traces show it. The token of a link stands in a path, and is left out.
+fn shown_path(path: &str) -> &str {
+    const OF_LINKS: &str = "/api/auth/reset-password/";
+    if path.starts_with(OF_LINKS) { OF_LINKS } else { path }
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

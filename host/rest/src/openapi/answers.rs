@@ -4,9 +4,9 @@ use blockbase_app::schema::{Constraints, Field, ObjectDefinition, Relationship};
 use blockbase_app::{
     ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, ChangePlan, DeclaredActions, DeliveryAnswer,
     DeliveryCounts, DeliveryWithHistory, Dependent, EventText, Explanation, Grant, Inspection, InstallReport, InstanceAnswer,
-    KeptLine, ListedSession, ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, Replayed, RoleAnswer,
-    RolePermissions, SchemaHistoryAnswer, SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer,
-    UserSessionAnswer, WebhookAnswer, WrittenAnswer,
+    KeptLine, ListedSession, ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, PasswordLinkAnswer,
+    Replayed, RoleAnswer, RolePermissions, SchemaHistoryAnswer, SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer,
+    TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer, WrittenAnswer,
 };
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -31,6 +31,7 @@ pub(crate) fn schemas() -> Map<String, Value> {
         WebhookAnswer,
         RoleAnswer,
         ManagedUserAnswer,
+        PasswordLinkAnswer,
         RolePermissions,
         Explanation,
         UserSessionAnswer,

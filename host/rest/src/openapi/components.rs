@@ -214,6 +214,7 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
             "CacheControl": { "description": "How the response may be cached.", "schema": { "type": "string" } },
             "ContentDisposition": { "description": "`attachment`, and the name of the file.", "schema": { "type": "string" } },
             "Vary": { "description": "The request headers that the response depends on.", "schema": { "type": "string" } },
+            "Location": { "description": "The page to go to.", "schema": { "type": "string" } },
             "SetCookie": { "description": "The session cookie.", "schema": { "type": "string" } },
             "SetAuthToken": { "description": "The session's token.", "schema": { "type": "string" } },
         }),

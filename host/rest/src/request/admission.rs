@@ -128,10 +128,11 @@ macro_rules! resources {
 
 resources! { Objects Events Blocks Roles Users ApiKeys Webhooks Tasks Settings }
 
-/// A grant for one's own row must not allow users to give roles to themselves.
-pub(crate) struct RolesOfUsers;
+/// Users, by a grant for all of them. A grant for one's own row must not allow users to give roles to themselves, or to replace their
+/// password without the current one.
+pub(crate) struct AllUsers;
 
-impl Gated for RolesOfUsers {
+impl Gated for AllUsers {
     const RESOURCE: Resource = Resource::Users;
     const ADMITS_OWN_ROWS: bool = false;
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod document;
 mod profile;
+mod reset;
 mod sessions;
 mod sign;
 
@@ -15,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 pub(crate) use profile::{change_password, delete_guest, update_user};
+pub(crate) use reset::{reset_callback, reset_password};
 pub(crate) use sessions::{get, list, revoke, revoke_all, revoke_others};
 pub(crate) use sign::{guest, sign_in, sign_out, sign_up};
 
@@ -36,6 +38,8 @@ pub(crate) fn routes() -> Routes {
         .post("/api/auth/revoke-sessions", revoke_all)
         .post("/api/auth/revoke-other-sessions", revoke_others)
         .post("/api/auth/change-password", change_password)
+        .get("/api/auth/reset-password/{token}", reset_callback)
+        .post("/api/auth/reset-password", reset_password)
         .post("/api/auth/update-user", update_user)
         .post("/api/auth/delete-anonymous-user", delete_guest)
 }

@@ -117,6 +117,8 @@ on_sqlite_first! {
             r#""apiKeyId":""#,
             r#"{"authenticated":false}"#,
             r#""text":"before signing up""#,
+            r#"{"status":true}"#,
+            r#"{"data":{"count":1}}"#,
         ] {
             assert!(text.contains(part), "{part} is missing in\n{all}");
         }

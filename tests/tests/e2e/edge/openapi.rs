@@ -341,6 +341,22 @@ on_sqlite_first! {
         check("get /api/v1/users/{id}", admin.get(&user).await);
         check("get /api/v1/users/{id}", guest.get(&user).await);
         check("patch /api/v1/users/{id}", admin.patch(&user, json!({ "name": "Guest" })).await);
+        let invited = check("post /api/v1/users", admin.post("/api/v1/users", json!({ "email": "dan@example.com", "roles": [role] })).await);
+        check("post /api/v1/users", admin.post("/api/v1/users", json!({ "email": "dan@example.com" })).await);
+        check("post /api/v1/users", guest.post("/api/v1/users", json!({ "email": "eve@example.com" })).await);
+        let link = format!("/api/v1/users/{}/password-link", invited.data()["id"].as_str().unwrap());
+        let made = check("post /api/v1/users/{id}/password-link", admin.post(&link, json!({})).await);
+        check("post /api/v1/users/{id}/password-link", admin.post(&format!("{user}/password-link"), json!({})).await);
+        check("post /api/v1/users/{id}/password-link", admin.post("/api/v1/users/nobody/password-link", json!({})).await);
+        let token = made.data()["link"].as_str().unwrap().split_once("#token=").unwrap().1.to_owned();
+        for page in ["/welcome", "https://evil.example", ""] {
+            let path = format!("/api/auth/reset-password/{token}?callbackURL={page}");
+            check("get /api/auth/reset-password/{token}", server.call("GET", &path, None).await);
+        }
+        for _ in 0..2 {
+            let body = json!({ "newPassword": "correct horse battery", "token": token });
+            check("post /api/auth/reset-password", server.call("POST", "/api/auth/reset-password", Some(body)).await);
+        }
         check("post /api/v1/users/{id}/roles", admin.post(&format!("{user}/roles"), json!({ "roleId": role })).await);
         check("post /api/v1/users/{id}/roles", admin.post(&format!("{user}/roles"), json!({ "roleId": "nothing" })).await);
         check("delete /api/v1/users/{id}/roles/{role}", admin.delete(&format!("{user}/roles/helper")).await);

@@ -95,6 +95,13 @@ fn routes() -> Vec<Route> {
             json!({ "email": "visitor@example.com", "password": PASSWORD }),
             Guard::Anyone(200),
         ),
+        route(
+            "get /api/auth/reset-password/{token}",
+            "/api/auth/reset-password/none?callbackURL=/x",
+            Value::Null,
+            Guard::Anyone(302),
+        ),
+        route("post /api/auth/reset-password", "", json!({ "newPassword": PASSWORD, "token": "none" }), Guard::Anyone(400)),
         route("post /api/auth/sign-in/anonymous", "", json!({}), Guard::Anyone(200)),
         route("get /api/v1/events/stream", "", Value::Null, Guard::Known),
         route("get /api/auth/list-sessions", "", Value::Null, Guard::Session(200)),
@@ -235,6 +242,9 @@ fn routes() -> Vec<Route> {
 
     let (read, update, delete) = (("users", "read"), ("users", "update"), ("users", "delete"));
     guarded("get /api/v1/users", "", Value::Null, &[read], 200);
+    // A grant for one's own row does not allow users to make others, or to replace their password without the current one.
+    guarded("post /api/v1/users", "", json!({ "email": "<word>@example.com" }), &[("users", "create")], 403);
+    guarded("post /api/v1/users/{id}/password-link", "/api/v1/users/<user>/password-link", Value::Null, &[update], 403);
     guarded("get /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[read], 404);
     guarded("patch /api/v1/users/{id}", "/api/v1/users/<user>", json!({ "name": "renamed" }), &[update], 404);
     guarded("delete /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[delete], 404);

@@ -163,13 +163,18 @@ on_sqlite_first! {
         for name in ["svc.action.invocations", "svc.action.duration", "http.server.request.duration", "bakery"] {
             collector.expect("/v1/metrics", name.as_bytes()).await;
         }
+        // The token of a link is in no span.
+        assert_eq!(server.call("GET", "/api/auth/reset-password/s3cr3tt0ken?callbackURL=/", None).await.status, 302);
+        collector.expect("/v1/traces", b"/api/auth/reset-password/").await;
+        assert_eq!(collector.count("/v1/traces", b"s3cr3tt0ken"), 0);
         // The spans of the action and of its request belong to the caller's trace, so its id is in both.
         let trace: [u8; 16] = [0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c];
         assert_eq!(collector.count("/v1/traces", &trace), 2);
         assert!(collector.heads().iter().all(|head| head.contains("x-key: of the tenant") && head.contains("application/x-protobuf")));
         // The log shows its usual lines and no spans.
         let log = server.log();
-        assert!(!log.contains("otel.") && !log.contains("WARN") && !log.contains("ERROR"), "{log}");
+        assert!(!log.contains("otel.") && !log.contains("ERROR") && !log.contains("s3cr3tt0ken"), "{log}");
+        assert!(log.lines().all(|line| !line.contains("WARN") || line.contains("a link to set a password was not valid")), "{log}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use blockbase_app::schema::Resource;
 use blockbase_app::{
-    ApiKeyAnswer, Explanation, KEYS_OF_USER_MAX, ManagedUserAnswer, ROLES_OF_USER_MAX, RoleAnswer, RolePermissions,
-    SESSIONS_OF_USER_MAX, UserSessionAnswer,
+    ApiKeyAnswer, Explanation, InvitationAnswer, KEYS_OF_USER_MAX, ManagedUserAnswer, PasswordLinkAnswer, ROLES_OF_USER_MAX,
+    RoleAnswer, RolePermissions, SESSIONS_OF_USER_MAX, UserSessionAnswer,
 };
 use serde_json::{Value, json};
 
@@ -105,6 +105,16 @@ fn users(paths: &mut Paths) {
         .problems(&[400])
         .answers_page("A page of users.", of::<ManagedUserAnswer>());
     paths.add("get", "/api/v1/users", list);
+    let create = operation("create", "Make an account for somebody")
+        .describe(
+            "The account has no password until the user sets one on the page of `link`. Only this response shows the link. It holds \
+            for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that \
+            the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.",
+        )
+        .json_body(body_of::<users::NewUserBody>())
+        .problems(&[409])
+        .answers(201, "The user, and the link to set the password.", of::<InvitationAnswer>());
+    paths.add("post", "/api/v1/users", create);
     let base = "/api/v1/users/{id}";
     let get = operation("get", "Get a user").parameter(user()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The user.", of::<ManagedUserAnswer>()));
@@ -142,6 +152,16 @@ fn users(paths: &mut Paths) {
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The user is deleted.");
     paths.add("delete", base, delete);
+    let password_link = operation("createPasswordLink", "Make a link to set a user's password")
+        .describe(
+            "Somebody who has the link can set the password once. Only this response shows it. It holds for an hour, or for seven days if \
+            the user has no password yet. The earlier link of the user no longer works. Needs update on `users`, and every right that \
+            the user holds, now and when the link is used. The response is 409 for a guest and for a banned user.",
+        )
+        .parameter(user())
+        .problems(&[400, 404, 409])
+        .answers_data(201, "The link.", of::<PasswordLinkAnswer>());
+    paths.add("post", "/api/v1/users/{id}/password-link", password_link);
     let sessions = "/api/v1/users/{id}/sessions";
     let list = operation("listSessions", "List a user's sessions, newest first")
         .parameter(user())

@@ -1,19 +1,33 @@
-//! `/api/v1/users`, and the roles of each.
+//! `/api/v1/users`, with the roles, sessions and password links of each.
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{OnDeletion, USER_NAME_CHARS_MAX, UserChanges, UserSearch};
+use blockbase_app::{NewUser, OnDeletion, ROLES_OF_USER_MAX, USER_NAME_CHARS_MAX, UserChanges, UserSearch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
 use crate::answer::render;
-use crate::request::admission::{Delete, Granted, Read, RolesOfUsers, Update, Users, UsersToRead};
+use crate::request::admission::{AllUsers, Create, Delete, Granted, Read, Update, Users, UsersToRead};
 use crate::request::body::{JsonBody, given};
 use crate::request::extract::{PathParts, QueryPairs};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewUserBody {
+    #[schemars(extend("format" = "email"))]
+    email: String,
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String", length(max = USER_NAME_CHARS_MAX))]
+    name: Option<String>,
+    /// The ids or names of the roles that the user gets.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Vec<String>", length(max = ROLES_OF_USER_MAX))]
+    roles: Option<Vec<String>>,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +60,25 @@ pub(crate) async fn list(
     }
     let search = UserSearch { text, role };
     Ok(render::json_bytes(StatusCode::OK, state.app.list_users(&caller, search, paging).await?.into_bytes()))
+}
+
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(AllUsers, Create)>,
+    JsonBody(body): JsonBody<NewUserBody>,
+) -> Result<Response, ApiError> {
+    let NewUserBody { email, name, roles } = body;
+    let new = NewUser { email, name: name.unwrap_or_default(), roles: roles.unwrap_or_default() };
+    let made = state.app.invite_user(&caller, new).await?;
+    Ok((StatusCode::CREATED, axum::Json(made)).into_response())
+}
+
+pub(crate) async fn password_link(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(AllUsers, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::CREATED, &state.app.make_password_link(&caller, &id).await?))
 }
 
 pub(crate) async fn sessions(
@@ -121,7 +154,7 @@ pub(crate) async fn delete(
 
 pub(crate) async fn give_role(
     State(state): State<AppState>,
-    Granted(caller, ..): Granted<(RolesOfUsers, Update)>,
+    Granted(caller, ..): Granted<(AllUsers, Update)>,
     PathParts(id): PathParts<String>,
     JsonBody(body): JsonBody<RoleBody>,
 ) -> Result<Response, ApiError> {
@@ -130,7 +163,7 @@ pub(crate) async fn give_role(
 
 pub(crate) async fn take_role(
     State(state): State<AppState>,
-    Granted(caller, ..): Granted<(RolesOfUsers, Update)>,
+    Granted(caller, ..): Granted<(AllUsers, Update)>,
     PathParts((id, role)): PathParts<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     state.app.take_role(&caller, &id, &role).await?;

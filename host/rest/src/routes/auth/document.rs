@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of, schema};
-use crate::openapi::operation::{Caller, Operation, Paths, headers};
+use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 use crate::routes::auth::profile::{PasswordBody, UserBody};
+use crate::routes::auth::reset::ResetBody;
 use crate::routes::auth::sessions::RevokeBody;
 use crate::routes::auth::sign::{SignInBody, SignUpBody};
 use crate::routes::me::ClaimBody;
@@ -151,6 +152,37 @@ fn sessions(paths: &mut Paths) {
     }
 }
 
+fn reset(paths: &mut Paths) {
+    let open = operation("openResetLink", "Follow a link to set a password", Caller::Unseen)
+        .describe(
+            "Leads to `callbackURL` with `token` in its query, or with `error=INVALID_TOKEN` if the token is not valid. The link is not \
+            used up. The response is 403 `INVALID_CALLBACK_URL` if the page is not of a trusted origin.",
+        )
+        .parameter(path_parameter("token", "The token of the link.", json!({ "type": "string" })))
+        .parameter(json!({
+            "name": "callbackURL",
+            "in": "query",
+            "required": true,
+            "description": "The page where the password is set: a path of this server, or a URL of a trusted origin.",
+            "schema": { "type": "string" },
+        }))
+        .without(&[401])
+        .problems(&[400, 507])
+        .response(302, json!({ "description": "The page where the password is set.", "headers": headers(&[("Location", "Location")]) }));
+    paths.add("get", "/api/auth/reset-password/{token}", open);
+    let set = operation("resetPassword", "Set a password with a link", Caller::Unseen)
+        .describe(
+            "The token can be used once. All sessions and links of the account end. The response is 400 `INVALID_TOKEN` if the token is \
+            unknown, used, expired or no longer valid. A refused password (400 `PASSWORD_TOO_SHORT`, `PASSWORD_TOO_LONG`, \
+            `PASSWORD_COMPROMISED`) does not use up the token. Wrong tokens count as wrong passwords do: too many get 429.",
+        )
+        .parameter(query_parameter("token", "The token, if the body has none.", json!({ "type": "string" })))
+        .json_body(body_of::<ResetBody>())
+        .without(&[401])
+        .answers(200, "The password is set.", status());
+    paths.add("post", "/api/auth/reset-password", set);
+}
+
 fn profile(paths: &mut Paths) {
     let mut changed = session_response(json!({}));
     changed["description"] = json!("The password is changed. `token` is null unless a new session began.");
@@ -163,6 +195,7 @@ fn profile(paths: &mut Paths) {
         .json_body(body_of::<PasswordBody>())
         .response(200, changed);
     paths.add("post", "/api/auth/change-password", change);
+    reset(paths);
     let update = operation("updateUser", "Change the caller's name or image", Caller::Session)
         .describe("An address in the body gets 400 `EMAIL_CAN_NOT_BE_UPDATED`. Unknown members are ignored.")
         .json_body(body_of::<UserBody>())

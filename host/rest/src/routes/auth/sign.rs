@@ -50,7 +50,7 @@ pub(super) struct SignInBody {
 ///
 /// # Errors
 /// The configuration does not trust it.
-fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, AuthError> {
+pub(super) fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, AuthError> {
     let url = url.filter(|url| !url.is_empty());
     match url.as_deref().is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {
         true => Ok(url),

@@ -1,0 +1,246 @@
+//! Links to set a password. Somebody who manages users makes one and hands it over, and it is used once.
+//!
+//! A link has the rights of its maker ([`crate::access::makers`]): they are judged when it is used. Otherwise somebody could keep a link to
+//! an account without rights, and take the account over once it has more rights than they have. A link says nothing about an address,
+//! because nobody knows how it was handed over.
+
+use blockbase_auth::{LinkToken, check_password, hash_token};
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, TokenKind, UserRow};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::types::hash_error;
+use crate::App;
+use crate::base::answer::Timestamp;
+use crate::caller::Caller;
+use crate::caller::client::{AuthProblem, Client};
+use crate::caller::maker_rights::MakerRights;
+use crate::state::sign_in_tries::{Try, account_of};
+
+/// How long a link holds that gives somebody another password.
+const RESET_MS: i64 = 3_600_000;
+/// How long an invitation holds.
+const INVITATION_MS: i64 = 7 * 24 * 3_600_000;
+/// The name under which tries of tokens are counted. It is no address, so that it cannot be an account's.
+const TOKEN_TRIES: &str = "the links to set a password";
+/// Stands for the address in the check of a password before the account is known. No password can be equal to it.
+const NO_ADDRESS: &str = "\0";
+/// Expired tokens deleted in one transaction.
+const PURGED_AT_ONCE: i64 = 500;
+
+/// A link with which somebody sets their password once.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcPasswordLink", deny_unknown_fields)]
+pub struct PasswordLinkAnswer {
+    /// The page where the password is set. Only this response shows it.
+    #[schemars(extend("format" = "uri"))]
+    pub(super) link: String,
+    pub(super) expires_at: Timestamp,
+}
+
+/// What is checked once more when a link is used, because of what changed since it was made.
+struct Link {
+    token: AccountTokenRow,
+    user: UserRow,
+}
+
+/// What the transaction of a reset decided.
+enum Outcome {
+    Done,
+    Invalid,
+    /// It would make the first account that can sign in.
+    NeedsSetup,
+}
+
+/// The refusal of every way but sign-up while there is no admin.
+pub(super) fn setup_required() -> Error {
+    Error::new(
+        Code::SetupRequired,
+        "Nobody has signed up yet. The first account that signs up becomes admin, and it makes others.",
+    )
+}
+
+impl App {
+    /// Makes a link for an account, and ends the earlier ones of its kind. The caller of this function has judged who asks for it.
+    pub(super) async fn new_password_link(
+        &self,
+        connection: &mut Connection,
+        user_id: &str,
+        maker: Maker,
+        kind: TokenKind,
+    ) -> Result<PasswordLinkAnswer> {
+        let token = LinkToken::random().map_err(Error::internal)?;
+        let now = self.clock.now();
+        let expires_at = now
+            + match kind {
+                TokenKind::Invitation => INVITATION_MS,
+                TokenKind::Reset => RESET_MS,
+            };
+        let row =
+            AccountTokenRow { token_hash: token.hash(), user_id: user_id.to_owned(), kind, maker, created_at: now, expires_at };
+        connection.insert_account_token(row).await?;
+        // Browsers do not send the part after `#`, so it gets into no log.
+        let link = format!("{}#token={}", self.settings.set_password_url, token.as_str());
+        Ok(PasswordLinkAnswer { link, expires_at: Timestamp(expires_at) })
+    }
+
+    /// Makes a link with which a user sets another password, or the first one if they were invited.
+    ///
+    /// # Errors
+    /// `forbidden` if the user holds more than the caller; `conflict` for guests and for banned users.
+    pub async fn make_password_link(&self, caller: &Caller, user_id: &str) -> Result<PasswordLinkAnswer> {
+        caller.require(Resource::Users, Action::Update)?;
+        let (user_id, caller, app) = (user_id.to_owned(), caller.clone(), self.itself()?);
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                if user.is_anonymous {
+                    return Err(Error::new(Code::Conflict, "A guest has no password. They get one when they sign up."));
+                }
+                if user.banned {
+                    return Err(Error::new(Code::Conflict, "This user is banned. Lift the ban first."));
+                }
+                let kind = match connection.password_hash(&user_id).await? {
+                    None => TokenKind::Invitation,
+                    Some(_) => TokenKind::Reset,
+                };
+                app.new_password_link(connection, &user_id, caller.maker(), kind).await
+            })
+        })
+        .await
+    }
+
+    /// Whether a token of a link can still be used.
+    ///
+    /// # Errors
+    /// `rate_limited` after too many wrong tokens.
+    pub async fn password_link_holds(&self, client: &Client, token: &str) -> Result<bool, AuthProblem> {
+        let attempt = self.begin_try(TOKEN_TRIES, client).await?;
+        if self.known_link(token).await?.is_none() {
+            log_invalid(client);
+            return Ok(false);
+        }
+        let now = self.clock.now();
+        self.store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move { Ok(connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?) })
+            })
+            .await?;
+        Ok(true)
+    }
+
+    /// Sets the password of the account that a link was made for. All sessions and links of the account end.
+    ///
+    /// A password that is refused does not use up the link.
+    ///
+    /// # Errors
+    /// [`AuthProblem::InvalidToken`], whatever is wrong with the token; `setup_required`; `rate_limited` after too many wrong tokens.
+    pub async fn reset_password(&self, client: &Client, token: &str, password: String) -> Result<(), AuthProblem> {
+        check_password(&password, NO_ADDRESS)?;
+        let attempt = self.begin_try(TOKEN_TRIES, client).await?;
+        // Nobody makes the server hash passwords without a token that holds.
+        let Some(link) = self.known_link(token).await? else {
+            log_invalid(client);
+            return Err(AuthProblem::InvalidToken);
+        };
+        check_password(&password, &link.user.email)?;
+        let password_hash = self.hasher.hash(password).await.map_err(hash_error)?;
+        match self.use_link(link.token.token_hash, password_hash, attempt).await? {
+            Outcome::Done => Ok(()),
+            Outcome::NeedsSetup => Err(setup_required().into()),
+            Outcome::Invalid => {
+                log_invalid(client);
+                Err(AuthProblem::InvalidToken)
+            }
+        }
+    }
+
+    async fn use_link(&self, token_hash: String, password_hash: String, attempt: Try) -> Result<Outcome> {
+        let (app, now) = (self.itself()?, self.clock.now());
+        self.change_accounts(Service, move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                // Of several requests with this token, the others see that it is gone.
+                let Some(Link { user, .. }) = app.link(connection, &token_hash, now).await? else { return Ok(Outcome::Invalid) };
+                // A sign-in with the old password that runs meanwhile ends before this change, or fails.
+                connection.held_user(&user.id).await?;
+                if !connection.has_credentialed_user().await? {
+                    return Ok(Outcome::NeedsSetup);
+                }
+                if !connection.use_account_token(&token_hash).await? {
+                    return Ok(Outcome::Invalid);
+                }
+                connection.set_password(&user.id, &password_hash, now).await?;
+                // The password from the environment is no longer valid, so there is nothing left to claim.
+                connection.end_claim(&user.id).await?;
+                connection.delete_sessions_of(&user.id, None).await?;
+                // Whoever tried the old password without success does not have to wait with the new one.
+                for account in [&attempt.account, &account_of(&user.email)] {
+                    connection.sign_in_succeeded(account, &attempt.network, now).await?;
+                }
+                Ok(Outcome::Done)
+            })
+        })
+        .await
+    }
+
+    async fn known_link(&self, token: &str) -> Result<Option<Link>> {
+        let (app, hash, now) = (self.itself()?, hash_token(token), self.clock.now());
+        self.store
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { app.link(connection, &hash, now).await }))
+            .await
+    }
+
+    /// The link of a token, if it can be used: it has not expired, its user is not banned, and its maker could still make it.
+    async fn link(&self, connection: &mut Connection, token_hash: &str, now: i64) -> Result<Option<Link>> {
+        let Some(token) = connection.password_token(token_hash, now).await? else { return Ok(None) };
+        let user = connection.user(&token.user_id).await?.filter(|user| !user.banned);
+        let Some(user) = user else { return Ok(None) };
+        let may_be_made = match self.rights_of_maker_in(connection, &token.maker).await? {
+            MakerRights::Unlimited => true,
+            MakerRights::Suspended(_) => false,
+            MakerRights::Held(maker) => self.may_make_link(connection, &maker, &user, token.kind).await?,
+        };
+        Ok(may_be_made.then_some(Link { token, user }))
+    }
+
+    async fn may_make_link(&self, connection: &mut Connection, maker: &Caller, user: &UserRow, kind: TokenKind) -> Result<bool> {
+        let may_invite = kind == TokenKind::Invitation && maker.holds(Resource::Users, Action::Create);
+        if !may_invite && !maker.holds(Resource::Users, Action::Update) {
+            return Ok(false);
+        }
+        match self.require_strength_over_user(connection, maker, user).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.code == Code::Forbidden => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes the tokens that have expired.
+    pub async fn purge_account_tokens(&self) -> Result<u64> {
+        let mut purged = 0;
+        loop {
+            let now = self.clock.now();
+            let gone = self
+                .store
+                .write_in_reserve(Service, move |connection| {
+                    Box::pin(async move { Ok(connection.purge_account_tokens(now, PURGED_AT_ONCE).await?) })
+                })
+                .await?;
+            purged += gone;
+            if gone == 0 {
+                return Ok(purged);
+            }
+        }
+    }
+}
+
+/// Logs a line for operators who watch the log for attacks. It does not have the token.
+fn log_invalid(client: &Client) {
+    tracing::warn!(client.address = client.ip_address, "a link to set a password was not valid");
+}

@@ -1,0 +1,109 @@
+//! An account that somebody makes for somebody else, who then sets the password with a link.
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{TokenKind, UserRow};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{ManagedUserAnswer, ROLES_OF_USER_MAX, checked_name, give};
+use crate::App;
+use crate::accounts::password_links::setup_required;
+use crate::accounts::types::normal_email;
+use crate::base::answer::Timestamp;
+use crate::base::topic::{NewUserMembers, Topic};
+use crate::caller::Caller;
+
+/// What making an account for somebody takes.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    pub email: String,
+    /// May be empty.
+    pub name: String,
+    /// The roles that they get, each by its id or name.
+    pub roles: Vec<String>,
+}
+
+/// An account that was made for somebody, and the link to its first password.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub struct InvitationAnswer {
+    data: ManagedUserAnswer,
+    /// The page where the user sets their password. Only this response shows it.
+    #[schemars(extend("format" = "uri"))]
+    link: String,
+    link_expires_at: Timestamp,
+}
+
+fn invalid(field: &str, message: String) -> Error {
+    Error::new(Code::InvalidValue, message).with_field(field)
+}
+
+impl App {
+    /// Makes an account that has no password until somebody sets one with the link. It works while sign-up is closed.
+    ///
+    /// # Errors
+    /// `unique_violation` if the address is taken; `forbidden` if a role gives more than the caller holds; `setup_required` while there is
+    /// no admin.
+    pub async fn invite_user(&self, caller: &Caller, new: NewUser) -> Result<InvitationAnswer> {
+        caller.require(Resource::Users, Action::Create)?;
+        let email = normal_email(&new.email).ok_or_else(|| invalid("email", "`email` is not an address.".to_owned()))?;
+        let name = checked_name(new.name)?;
+        if usize::try_from(ROLES_OF_USER_MAX).is_ok_and(|most| new.roles.len() > most) {
+            return Err(invalid("roles", format!("A user has {ROLES_OF_USER_MAX} roles at most.")));
+        }
+        self.store.check_room()?;
+        let now = self.clock.now();
+        let user = UserRow {
+            id: self.clock.id(now).to_string(),
+            name,
+            email,
+            email_verified: false,
+            image: None,
+            is_anonymous: false,
+            banned: false,
+            created_at: now,
+            updated_at: now,
+        };
+        let (announcer, app, caller) = (self.announcer(caller), self.itself()?, caller.clone());
+        let (roles, signup_role) = (new.roles, self.settings.signup_role.clone());
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                // Otherwise there would be a way around becoming the first admin, and around its setup token.
+                if !connection.has_credentialed_user().await? {
+                    return Err(setup_required());
+                }
+                if !connection.insert_user(&user, None).await? {
+                    let message = format!("Another account has the address `{}`.", user.email);
+                    return Err(Error::new(Code::UniqueViolation, message).with_field("email"));
+                }
+                // As everybody gets it who signs up. The configured role may not be there yet; a warning at boot told so.
+                if let Some(role) = signup_role
+                    && let Some(role) = connection.kept_role_named(&role).await?
+                {
+                    connection.give_role(&user.id, &role.id).await?;
+                }
+                for (index, role) in roles.iter().enumerate() {
+                    let given = give(connection, &caller, &user.id, role).await;
+                    given.map_err(|error| match error.code {
+                        Code::ForeignKeyViolation => {
+                            invalid("roles", format!("`roles` at index {index}: there is no such role."))
+                        }
+                        Code::Forbidden | Code::Conflict => {
+                            error.within(format_args!("`roles` at index {index}")).with_field("roles")
+                        }
+                        _ => error,
+                    })?;
+                }
+                let made = app.new_password_link(connection, &user.id, caller.maker(), TokenKind::Invitation).await?;
+                let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
+                announcer.emit(connection, Topic::UserCreated(members)).await?;
+                let data = ManagedUserAnswer::of(&user, connection.roles_of(&user.id).await?);
+                Ok(InvitationAnswer { data, link: made.link, link_expires_at: made.expires_at })
+            })
+        })
+        .await
+    }
+}

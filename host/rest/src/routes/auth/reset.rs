@@ -1,0 +1,110 @@
+//! Setting a password with a link.
+
+use std::fmt::Write;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{AuthProblem, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use url::Url;
+
+use super::sign::callback;
+use super::{AuthBody, client};
+use crate::AppState;
+use crate::answer::auth::AuthError;
+use crate::answer::error::ApiError;
+use crate::request::admission::Anyone;
+use crate::request::extract::{PathParts, QueryPairs, RequestInfo};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResetBody {
+    #[schemars(length(min = PASSWORD_CHARS_MIN, max = PASSWORD_CHARS_MAX))]
+    new_password: String,
+    /// The token of the link.
+    token: Option<String>,
+}
+
+pub(crate) async fn reset_callback(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
+    headers: HeaderMap,
+    token: Result<PathParts<String>, ApiError>,
+    query: Result<QueryPairs, ApiError>,
+) -> Result<Response, AuthError> {
+    let (PathParts(token), query) = (token?, query?);
+    let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
+    let page = page.ok_or_else(|| AuthProblem::Validation("`callbackURL` names the page to go to.".to_owned()))?;
+    let parameter = match state.app.password_link_holds(&client(credentials, &headers, &info), &token).await? {
+        true => ("token", token.as_str()),
+        false => ("error", "INVALID_TOKEN"),
+    };
+    let location = with_parameter(&page, parameter).ok_or(AuthError::InvalidCallbackUrl)?;
+    Ok((StatusCode::FOUND, [(header::LOCATION, location)]).into_response())
+}
+
+pub(crate) async fn reset_password(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
+    headers: HeaderMap,
+    query: Result<QueryPairs, ApiError>,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let (query, body): (QueryPairs, ResetBody) = (query?, body.parse()?);
+    let token = body.token.or_else(|| query.get("token").map(str::to_owned)).filter(|token| !token.is_empty());
+    let token = token.ok_or(AuthProblem::InvalidToken)?;
+    state.app.reset_password(&client(credentials, &headers, &info), &token, body.new_password).await?;
+    Ok(axum::Json(json!({ "status": true })).into_response())
+}
+
+/// A page's URL with a parameter in its query, in place of another value of it. `page` was checked: it is a path or a URL of a trusted
+/// origin.
+///
+/// A path is not parsed, because its normal form could begin with `//`, which browsers take for another host.
+fn with_parameter(page: &str, (name, value): (&str, &str)) -> Option<HeaderValue> {
+    let page = match page.starts_with('/') {
+        true => page.to_owned(),
+        false => Url::parse(page).ok()?.into(),
+    };
+    let (rest, fragment) = page.split_once('#').map_or((page.as_str(), None), |(rest, fragment)| (rest, Some(fragment)));
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let kept = form_urlencoded::parse(query.as_bytes()).filter(|(known, _)| known != name);
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).append_pair(name, value).finish();
+    let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+    let mut location = String::new();
+    for byte in format!("{path}?{query}{fragment}").bytes() {
+        match byte {
+            0x21..=0x7e => location.push(char::from(byte)),
+            // A header has no other characters.
+            _ => write!(location, "%{byte:02X}").ok()?,
+        }
+    }
+    HeaderValue::from_str(&location).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_keeps_its_host_and_gets_the_parameter() {
+        for (page, location) in [
+            ("/welcome", "/welcome?token=t"),
+            ("/welcome?a=1&token=old&b=%26#x", "/welcome?a=1&b=%26&token=t#x"),
+            ("https://app.example", "https://app.example/?token=t"),
+            ("https://app.example/a b?c=d#e", "https://app.example/a%20b?c=d&token=t#e"),
+            ("/Straße", "/Stra%C3%9Fe?token=t"),
+            // Its normal form is `//evil.example`.
+            ("/.//evil.example", "/.//evil.example?token=t"),
+            ("/x/..//evil.example", "/x/..//evil.example?token=t"),
+        ] {
+            assert_eq!(with_parameter(page, ("token", "t")).expect("a header"), location, "{page}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Tokens that are sent to people: links to set a password. Only the SHA-256 of a token is stored.
+
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::makers::Maker;
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// The first password of somebody who was invited.
+    Invitation,
+    /// Another password.
+    Reset,
+}
+
+impl TokenKind {
+    const ALL: [TokenKind; 2] = [TokenKind::Invitation, TokenKind::Reset];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            TokenKind::Invitation => "invitation",
+            TokenKind::Reset => "reset",
+        }
+    }
+
+    fn read(text: &str) -> Result<TokenKind, DbError> {
+        let known = TokenKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+        known.ok_or_else(|| DbError::Other(format!("there is no kind of token {text:?}").into()))
+    }
+}
+
+/// A token as stored.
+#[derive(Clone, Debug)]
+pub struct AccountTokenRow {
+    /// SHA-256 of the token, in hexadecimal.
+    pub token_hash: String,
+    /// The user whose account it opens.
+    pub user_id: String,
+    pub kind: TokenKind,
+    /// Who made it. Nobody is the service itself.
+    pub maker: Maker,
+    pub created_at: i64,
+    pub expires_at: i64,
+}
+
+impl Connection {
+    /// Stores a token. The account's earlier tokens of this kind end.
+    pub async fn insert_account_token(&mut self, token: AccountTokenRow) -> Result<(), DbError> {
+        let ended = "DELETE FROM svc_account_tokens WHERE user_id = $1 AND kind = $2";
+        self.run(ended, vec![token.user_id.clone().into(), token.kind.as_str().into()]).await?;
+        self.run(
+            "INSERT INTO svc_account_tokens (token_hash, user_id, kind, made_by_user, made_by_key, created_at, expires_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            vec![
+                token.token_hash.into(),
+                token.user_id.into(),
+                token.kind.as_str().into(),
+                token.maker.user_id.into(),
+                token.maker.api_key_id.into(),
+                token.created_at.into(),
+                token.expires_at.into(),
+            ],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// The token with this hash that sets a password, unless it has expired.
+    pub async fn password_token(&mut self, token_hash: &str, now: i64) -> Result<Option<AccountTokenRow>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT token_hash, user_id, kind, made_by_user, made_by_key, created_at, expires_at FROM svc_account_tokens \
+                 WHERE token_hash = $1 AND kind IN ('invitation', 'reset') AND expires_at > $2",
+                vec![token_hash.into(), now.into()],
+            )
+            .await?;
+        let token = rows.first().map(|row| {
+            Ok(AccountTokenRow {
+                token_hash: row.text(0)?,
+                user_id: row.text(1)?,
+                kind: TokenKind::read(&row.text(2)?)?,
+                maker: Maker { user_id: row.optional_text(3)?, api_key_id: row.optional_text(4)? },
+                created_at: row.integer(5)?,
+                expires_at: row.integer(6)?,
+            })
+        });
+        token.transpose()
+    }
+
+    /// Uses a token up. `true` for the caller who did.
+    pub async fn use_account_token(&mut self, token_hash: &str) -> Result<bool, DbError> {
+        Ok(self.run("DELETE FROM svc_account_tokens WHERE token_hash = $1", vec![token_hash.into()]).await? == 1)
+    }
+
+    /// Ends all tokens of an account.
+    pub async fn end_account_tokens(&mut self, user_id: &str) -> Result<(), DbError> {
+        self.run("DELETE FROM svc_account_tokens WHERE user_id = $1", vec![user_id.into()]).await.map(|_| ())
+    }
+
+    /// Deletes at most `limit` tokens that have expired.
+    pub async fn purge_account_tokens(&mut self, now: i64, limit: i64) -> Result<u64, DbError> {
+        self.run(
+            "DELETE FROM svc_account_tokens WHERE token_hash IN (SELECT token_hash FROM svc_account_tokens \
+             WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
+            vec![now.into(), limit.into()],
+        )
+        .await
+    }
+}
