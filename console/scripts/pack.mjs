@@ -60,6 +60,7 @@ for (const [, file] of page.matchAll(/\/admin\/(assets\/[\w.-]+)/g)) shared.add(
 // address already. The browser test `flows.mjs` holds what a browser really gets to the same budget.
 const LANDINGS = {
   "create admin": ["src/app/gate/FirstRun.tsx", "src/screens/home/index.tsx"],
+  "set password": ["src/app/gate/SetPassword.tsx"],
   "sign-in": ["src/app/gate/SignIn.tsx", "src/screens/home/index.tsx"],
   "sign-in before records": ["src/app/gate/SignIn.tsx", "src/screens/records/index.tsx"],
   home: ["src/screens/home/index.tsx", "src/components/ChartImpl.tsx"],

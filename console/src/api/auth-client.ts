@@ -2,10 +2,10 @@
 import { createAuthClient } from "better-auth/client";
 import { isSessionEstablished, signInAgain } from "./session-lost";
 
-/** As every other request: one that finds its session gone waits for the person to sign in, then is sent again. */
+/** As every other request: one that finds its session gone waits for the person to sign in, then is sent again. A password that is reset needs no session. */
 async function patientFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
-  const enters = /\/sign-(in|up|out)/.test(new URL(request.url).pathname);
+  const enters = /\/(sign-(in|up|out)|reset-password)/.test(new URL(request.url).pathname);
   const response = await fetch(request.clone());
   if (response.status !== 401 || enters || !isSessionEstablished()) return response;
   await signInAgain();

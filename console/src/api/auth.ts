@@ -39,6 +39,8 @@ export const auth = {
   updateName: (name: string) => outcome((client, options) => client.updateUser({ name }, options)),
   changePassword: (change: { currentPassword: string; newPassword: string; revokeOtherSessions?: boolean }) =>
     outcome((client, options) => client.changePassword(change, options)),
+  /** `token` is that of a link to set a password. */
+  resetPassword: (reset: { newPassword: string; token: string }) => outcome((client, options) => client.resetPassword(reset, options)),
   sessions: () => ok(api.GET("/api/auth/list-sessions")),
   revokeSession: (id: string) => ok(api.POST("/api/auth/revoke-session", { body: { id } })),
   revokeOtherSessions: () => outcome((client, options) => client.revokeOtherSessions({ fetchOptions: options })),

@@ -19,6 +19,8 @@ export function Root() {
   const me = useQuery(meQuery);
   const instance = useQuery(instanceQuery);
   const { pathname, href } = useLocation();
+  // It is there for everybody, and no session begins or ends on it.
+  const setsPassword = pathname === "/set-password";
   const lost = useSessionLost();
   const confirmWanted = useConfirmWanted();
   const answered = me.data?.authenticated === true;
@@ -26,11 +28,18 @@ export function Root() {
   const [person, setPerson] = useState<Me | null>(null);
   if (answered && me.data !== undefined && me.data !== person) setPerson(me.data);
   useEffect(() => {
+    if (setsPassword) return;
     if (answered) sessionEstablished(true);
     else if (me.data !== undefined && isSessionEstablished()) void signInAgain();
-  }, [answered, me.data]);
+  }, [answered, me.data, setsPassword]);
   const signedIn = answered || (person !== null && (lost || isSessionEstablished()));
 
+  if (setsPassword)
+    return (
+      <Suspense fallback={null}>
+        <Outlet />
+      </Suspense>
+    );
   if (me.data === undefined) {
     if (me.isError) return <Frame>{<ErrorState error={me.error} title="The console could not be opened" onRetry={() => void me.refetch()} />}</Frame>;
     return <Frame />;

@@ -1,5 +1,7 @@
 import "./mantine.css";
 import "./global.css";
+// Before the router reads the address.
+import "./gate/link-token";
 import { nonce } from "./nonce";
 import { MantineProvider } from "@mantine/core";
 import { useNotifications } from "@mantine/notifications";

@@ -63,6 +63,7 @@ const routes = [
   createRoute({ ...parent, path: "/api", validateSearch: readApiSearch, component: lazyRouteComponent(() => import("../screens/reference"), "ApiScreen") }),
   createRoute({ ...parent, path: "/settings", validateSearch: readSettingsSearch, component: lazyRouteComponent(() => import("../screens/settings"), "SettingsScreen") }),
   createRoute({ ...parent, path: "/account", component: lazyRouteComponent(() => import("../screens/account"), "AccountScreen") }),
+  createRoute({ ...parent, path: "/set-password", component: lazyRouteComponent(() => import("./gate/SetPassword"), "SetPassword") }),
   createRoute({
     ...parent,
     path: "/onboarding",

@@ -2,7 +2,7 @@ import { CopyButton } from "./Copy";
 import classes from "./Copy.module.css";
 
 /** A secret that is shown this once. Hold it in component state only: it is gone when the page is left. */
-export function OneTimeSecret({ secret, label, children }: { secret: string; label: string; children?: React.ReactNode }) {
+export function OneTimeSecret({ secret, label, copyLabel = "Copy", children }: { secret: string; label: React.ReactNode; copyLabel?: string; children?: React.ReactNode }) {
   return (
     <div className={classes.secret}>
       <div>
@@ -12,7 +12,7 @@ export function OneTimeSecret({ secret, label, children }: { secret: string; lab
         <code className={classes.secretValue} data-secret>
           {secret}
         </code>
-        <CopyButton text={secret} label="Copy" />
+        <CopyButton text={secret} label={copyLabel} />
       </div>
       <div className="dim" style={{ fontSize: 13 }}>
         {children ?? "Copy it now. It is not shown again."}

@@ -307,6 +307,30 @@ test("users: one is found, and gets a role", async () => {
   await picture(page, "users");
 });
 
+test("users: one is created, and gets in by the link", async () => {
+  const page = await screen("/users");
+  const pane = details(page);
+  await page.getByRole("link", { name: "Create user" }).click();
+  await pane.getByLabel("Email").fill("ina@example.com");
+  await pane.getByLabel("Name", { exact: true }).fill("Ina Invited");
+  await button(pane, "Create user").click();
+  await button(pane, "Copy link").waitFor();
+  const { pathname, hash } = new URL((await page.locator("[data-secret]").innerText()).trim());
+  await button(pane, "Done").click();
+  await page.getByRole("grid", { name: "Users" }).getByText("Ina Invited").waitFor();
+
+  const hers = await landing("set password", pathname.replace("/admin", "") + hash, (page) => heading(page, "Choose a password").waitFor());
+  assert.equal(hers.url(), `${base}/admin/set-password`);
+  await hers.getByLabel("New password", { exact: true }).fill("a password of mine");
+  await hers.getByLabel("New password again").fill("a password of mine");
+  await button(hers, "Set password").click();
+  await hers.getByText("Your password is set. Sign in with it.").waitFor();
+  await hers.getByLabel("Email").fill("ina@example.com");
+  await hers.getByLabel("Password", { exact: true }).fill("a password of mine");
+  await button(hers, "Sign in").click();
+  await hers.getByRole("navigation", { name: "Main" }).waitFor();
+});
+
 test("keys: one is made, shown once, and works", async () => {
   const page = await screen("/keys");
   await page.getByRole("link", { name: "Create key" }).click();

@@ -93,6 +93,95 @@ test("sign-up, where it is open, makes an account that may not see anything yet 
   assert.equal(await rail.getByRole("link", { name: "Users" }).count(), 0);
 });
 
+/** The console's address that a new account's link has. */
+async function linkOf(session, email) {
+  const { pathname, hash } = new URL((await must(session, "POST", "/api/v1/users", { email })).link);
+  return { address: pathname + hash, hash, token: hash.split("=")[1] };
+}
+async function choosePassword(page, password, again = password) {
+  await page.getByLabel("New password", { exact: true }).fill(password);
+  await page.getByLabel("New password again").fill(again);
+  await page.getByRole("button", { name: "Set password" }).click();
+}
+
+test("a link sets a password: its token leaves the address bar, is stored nowhere, and works once", async () => {
+  const owner = await admin();
+  const { address, token } = await linkOf(owner, "linus@example.com");
+  const page = await open(address, { expect: [/status of 400/] });
+  const requests = [];
+  page.on("request", (request) => requests.push(request));
+  await heading(page, "Choose a password").waitFor();
+  assert.equal(page.url(), `${base}/admin/set-password`);
+  await until("the first field has the focus", async () => (await focused(page)) === "new-password");
+  await look(page, "set-password");
+
+  await choosePassword(page, "password1");
+  await page.getByLabel("New password", { exact: true }).and(page.locator('[aria-invalid="true"]')).waitFor();
+  await choosePassword(page, "a password of mine", "a password of nobody");
+  await page.getByText("The two passwords differ").waitFor();
+  await look(page, "set-password-refused");
+  await choosePassword(page, "a password of mine");
+  await heading(page, "Sign in").waitFor();
+  await page.getByText("Your password is set. Sign in with it.").waitFor();
+  assert.equal(new URL(page.url()).pathname, "/admin");
+  await page.getByLabel("Email").fill("linus@example.com");
+  await page.getByLabel("Password", { exact: true }).fill("a password of mine");
+  await signInButton(page).click();
+  await page.getByRole("heading", { name: "You may not see anything yet" }).waitFor();
+  assert.ok(!(await page.evaluate(() => JSON.stringify([location.href, { ...localStorage }, { ...sessionStorage }]))).includes(token));
+  // One request has the token: in its body.
+  const having = requests.filter((request) => request.url().includes(token) || JSON.stringify(request.headers()).includes(token));
+  assert.deepEqual(having.map((request) => request.url()), []);
+
+  // The link is used.
+  await page.goto(base + address);
+  await page.getByText("linus@example.com is signed in here, and will be signed out.").waitFor();
+  await choosePassword(page, "a third password");
+  await heading(page, "This link does not work").waitFor();
+  await look(page, "set-password-used");
+  await page.getByRole("link", { name: "Go to the console" }).click();
+  await page.getByRole("heading", { name: "You may not see anything yet" }).waitFor();
+});
+
+test("a link is used where somebody else is signed in, who is signed out", async () => {
+  const owner = await admin();
+  const other = await person(owner, "Otto Other");
+  const { address } = await linkOf(owner, "lena@example.com");
+  const page = await open(address, { as: other });
+  await page.getByText("otto-other@example.com is signed in here, and will be signed out.").waitFor();
+  await choosePassword(page, "a password of mine");
+  await page.getByText("Your password is set. Sign in with it.").waitFor();
+  assert.equal((await call(other, "GET", "/api/v1/me/preferences")).status, 401);
+  await page.getByLabel("Email").fill("lena@example.com");
+  await page.getByLabel("Password", { exact: true }).fill("a password of mine");
+  await signInButton(page).click();
+  await page.getByText("Your account (lena@example.com) has no role").waitFor();
+});
+
+test("without a link, or with a wrong one, the page says what to do, and takes another link", async () => {
+  const owner = await admin();
+  const { hash } = await linkOf(owner, "lars@example.com");
+  const page = await open("/admin/set-password", { expect: [/status of 400/] });
+  await heading(page, "Open your link again").waitFor();
+  await look(page, "set-password-no-link");
+  // A link that is pasted into the address bar of this page changes the fragment alone.
+  const paste = (fragment) => page.evaluate((to) => void (location.hash = to), fragment);
+  await paste("#token=this-is-not-a-token-of-anybody");
+  await heading(page, "Choose a password").waitFor();
+  assert.equal(page.url(), `${base}/admin/set-password`);
+  await choosePassword(page, "a password of mine");
+  await heading(page, "This link does not work").waitFor();
+  await paste(hash);
+  await heading(page, "Choose a password").waitFor();
+  assert.equal(page.url(), `${base}/admin/set-password`);
+  // A reload forgets it.
+  await page.reload();
+  await heading(page, "Open your link again").waitFor();
+  await paste(hash);
+  await choosePassword(page, "a password of mine");
+  await page.getByText("Your password is set. Sign in with it.").waitFor();
+});
+
 test("a pending claim leads to the onboarding from every address, and is then over", async () => {
   const boot = { email: "boot@example.com", password: "the first password", name: "" };
   const rival = await signIn(boot, { at: CLAIM_URL });

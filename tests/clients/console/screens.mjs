@@ -150,6 +150,7 @@ export const SCREENS = [
   { name: "block-versions", failsLike: "block", path: "/blocks/greeter?tab=versions", ready: (page) => page.getByText("1.0.0").first().waitFor() },
   { name: "users", path: "/users", ready: grid("Users", "Grace Hopper"), asks: "/api/v1/users" },
   { name: "user", path: `/users?open=${other.userId}`, ready: inDetails("grace-hopper@example.com"), asks: `/api/v1/users/${other.userId}` },
+  { name: "new-user", failsLike: "new-key", path: "/users?new=true", ready: (page) => details(page).getByLabel("Email").waitFor() },
   { name: "roles", path: "/roles", ready: grid("Roles", "public"), asks: "/api/v1/roles" },
   { name: "new-role", failsLike: "roles", path: "/roles?new=true", ready: (page) => details(page).getByLabel("Name").waitFor() },
   { name: "role", path: `/roles/${role.id}`, ready: (page) => page.getByRole("button", { name: "Edit order" }).waitFor(), asks: `/api/v1/roles/${role.id}` },
@@ -168,5 +169,6 @@ export const SCREENS = [
   { name: "snippets", path: "/api?tab=snippets&object=order", ready: (page) => page.getByText("Create with curl").waitFor(), asks: /^\/api\/v1\/(schema|data)$/ },
   { name: "settings", path: "/settings", ready: (page) => page.getByRole("heading", { name: "Checks" }).waitFor(), asks: "/api/v1/status" },
   { name: "configuration", path: "/settings?tab=settings", ready: (page) => page.getByText("SVC_LISTEN").first().waitFor(), asks: "/api/v1/settings" },
+  { name: "set-password", notTried: "It asks nothing before it is sent.", path: "/set-password#token=none", ready: (page) => page.getByText("will be signed out").waitFor() },
   { name: "account", path: "/account", ready: (page) => page.getByText("this one").waitFor(), asks: "/api/auth/list-sessions" },
 ];

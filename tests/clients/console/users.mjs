@@ -57,6 +57,98 @@ test("a user is found, gets a role and loses it, sessions end, and a ban holds u
   await page.getByText("Nobody matches").waitFor();
 });
 
+/** The link that the pane shows, as an address of the console. The server's own address may be another one. */
+async function shownLink(page) {
+  const { pathname, hash } = new URL((await page.locator("[data-secret]").innerText()).trim());
+  assert.equal(pathname, "/admin/set-password");
+  assert.ok(hash.length > "#token=".length + 20, "a token that cannot be guessed");
+  return pathname + hash;
+}
+
+test("a user is created, and gets in by a link that is shown once; a reset gives another link", async () => {
+  await must(owner, "POST", "/api/v1/roles", { name: "greeters", permissions: [{ resource: "note", actions: ["read"] }] });
+  const page = await open("/admin/users", { as: owner, expect: [/status of (400|409)/] });
+  const pane = details(page);
+  await page.getByRole("link", { name: "Create user" }).click();
+  const email = pane.getByLabel("Email");
+  await email.fill(owner.email);
+  await button(pane, "Create user").click();
+  await email.and(page.locator('[aria-invalid="true"]')).waitFor();
+  await email.fill("ina@example.com");
+  await pane.getByLabel("Name", { exact: true }).fill("Ina Invited");
+  const roles = pane.getByLabel("Roles", { exact: true }).and(page.locator("input"));
+  await roles.fill("greet");
+  await page.getByRole("option", { name: "greeters", exact: true }).click();
+  await pane.getByLabel("Name", { exact: true }).click();
+  await page.getByRole("listbox", { name: "Roles" }).waitFor({ state: "hidden" });
+  await look(page, "new-user");
+  await button(pane, "Create user").click();
+  const first = await shownLink(page);
+  await pane.getByText(/It is shown only this once\. It works once, until/).waitFor();
+  await look(page, "user-created");
+  await button(pane, "Copy link").click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), (await page.locator("[data-secret]").innerText()).trim());
+  await button(pane, "Done").click();
+  await page.locator("[data-secret]").waitFor({ state: "detached" });
+  assert.ok(!(await page.content()).includes(first.split("=")[1]), "the link is not on the page again");
+  const ina = (await must(owner, "GET", "/api/v1/users?search=ina@example.com")).data[0];
+  assert.deepEqual([ina.name, ina.roles.map(({ name }) => name)], ["Ina Invited", ["greeters"]]);
+
+  // She chooses a password.
+  const hers = await open(first, { expect: [/status of 401/] });
+  await hers.getByLabel("New password", { exact: true }).fill("a password of mine");
+  await hers.getByLabel("New password again").fill("a password of mine");
+  await button(hers, "Set password").click();
+  await hers.getByText("Your password is set. Sign in with it.").waitFor();
+  await hers.getByLabel("Email").fill("ina@example.com");
+  await hers.getByLabel("Password", { exact: true }).fill("a password of mine");
+  await button(hers, "Sign in").click();
+  await hers.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "note" }).waitFor();
+
+  // Her session is listed by its browser, with its end.
+  await page.getByRole("grid", { name: "Users" }).getByText("Ina Invited").click();
+  await pane.getByText("Chrome on Linux").waitFor();
+  await pane.getByText(/began .* · ends in/).waitFor();
+
+  // She has forgotten it.
+  await button(pane, "Reset password").click();
+  await page.getByRole("dialog").getByText(/all of their sessions end/).waitFor();
+  await agree(page, "Create link");
+  const second = await shownLink(page);
+  assert.notEqual(second, first);
+  await look(page, "password-link");
+  const credentials = { email: "ina@example.com", password: "a password of mine" };
+  assert.equal((await call(null, "POST", "/api/auth/sign-in/email", credentials)).status, 200, "until the link is used, the password stays");
+  const again = await open(second);
+  await again.getByLabel("New password", { exact: true }).fill("another password of mine");
+  await again.getByLabel("New password again").fill("another password of mine");
+  await button(again, "Set password").click();
+  await again.getByText("Your password is set. Sign in with it.").waitFor();
+  assert.equal((await call(null, "POST", "/api/auth/sign-in/email", credentials)).status, 401);
+  assert.deepEqual((await must(owner, "GET", `/api/v1/users/${ina.id}/sessions`)).data, []);
+});
+
+test("who may only read users is offered nothing that changes one", async () => {
+  const rick = await person(owner, "Rick Readonly", [{ resource: "users", actions: ["read"] }]);
+  const page = await open(`/admin/users?new=true&open=${owner.userId}`, { as: rick, expect: [/status of 403/] });
+  const pane = details(page);
+  await pane.getByText(owner.email).waitFor();
+  await pane.getByText(/ends in/).first().waitFor();
+  assert.equal(await page.getByRole("link", { name: "Create user" }).count(), 0);
+  for (const name of ["Reset password", "Ban", "Delete", "End all", /^End the session/]) assert.equal(await pane.getByRole("button", { name }).count(), 0, String(name));
+});
+
+test("who may update users, but holds less than one, is told so", async () => {
+  const uma = await person(owner, "Uma Updater", [{ resource: "users", actions: ["read", "update"] }]);
+  const page = await open(`/admin/users?open=${owner.userId}`, { as: uma, expect: [/status of 403/] });
+  await button(details(page), "Reset password").click();
+  await agree(page, "Create link");
+  await details(page).getByRole("alert").waitFor();
+  assert.equal(await page.locator("[data-secret]").count(), 0);
+  // She may not make accounts.
+  assert.equal(await page.getByRole("link", { name: "Create user" }).count(), 0);
+});
+
 test("a role is made, its grid saved, its effective rights shown, and the console seen as it", async () => {
   const page = await open("/admin/roles", { as: owner, expect: [/403/] });
   await page.getByRole("grid", { name: "Roles" }).getByText("public").first().waitFor();

@@ -65,15 +65,17 @@ export function PasswordField(props: {
   onChange: (value: string) => void;
   error?: string | undefined;
   isNew?: boolean;
+  /** The same new password once more. */
+  isRepeated?: boolean;
   autoFocus?: boolean;
 }) {
-  const { label = "Password", name = "password", value, onChange, error, isNew = false, autoFocus = false } = props;
+  const { label = "Password", name = "password", value, onChange, error, isNew = false, isRepeated = false, autoFocus = false } = props;
   return (
     <PasswordInput
       size="sm"
       label={label}
       name={name}
-      autoComplete={isNew ? "new-password" : "current-password"}
+      autoComplete={isNew || isRepeated ? "new-password" : "current-password"}
       required
       withAsterisk={false}
       autoFocus={autoFocus}

@@ -63,7 +63,7 @@ export function Onboarding() {
       >
         <TextInput size="sm" label="Your name" name="name" autoComplete="name" required withAsterisk={false} value={name} onChange={(event) => setName(event.currentTarget.value)} error={errorAt(error, "name")} autoFocus />
         <PasswordField label="New password" name="new-password" value={newPassword} onChange={setNewPassword} error={errorAt(error, "newPassword") ?? errorAt(error, "password")} isNew />
-        <PasswordField label="New password again" name="again" value={again} onChange={setAgain} error={errorAt(error, "again")} />
+        <PasswordField label="New password again" name="again" value={again} onChange={setAgain} error={errorAt(error, "again")} isRepeated />
         <RestOfError error={error} fields={["name", "newPassword", "password", "again"]} />
         <SubmitButton error={error} busy={claim.isPending}>
           Take over the account

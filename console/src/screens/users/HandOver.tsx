@@ -20,7 +20,7 @@ export function HandOver({ error, user, isPending, onChoose }: { error: ApiError
         <Ticked text={error.message} />
       </p>
       <div className={classes.give}>
-        <Select aria-label="Who takes them over" placeholder="Choose a user" searchable searchValue={typed} onSearchChange={setTyped} data={others.map(({ id, name, email }) => ({ value: id, label: `${name} · ${email}` }))} value={to} onChange={setTo} />
+        <Select aria-label="Who takes them over" placeholder="Choose a user" searchable searchValue={typed} onSearchChange={setTyped} data={others.map(({ id, name, email }) => ({ value: id, label: [name, email].filter(Boolean).join(" · ") }))} value={to} onChange={setTo} />
         <Button variant="default" disabled={to === null} loading={isPending} onClick={() => onChoose({ handOverTo: to! })}>
           Hand over and delete
         </Button>

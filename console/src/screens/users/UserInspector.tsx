@@ -17,8 +17,10 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { dependentsOf, linksOf, sentences } from "../record/dependents";
+import { describeAgent } from "../account/agent";
 import { HandOver } from "./HandOver";
-import { GIVEN_BY_THE_SERVICE, SESSIONS_MAX, rolesQuery, userQuery } from "./users";
+import { PasswordLink } from "./PasswordLink";
+import { SESSIONS_MAX, calledOf, canBeGiven, rolesQuery, userQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
 /** One account: what it may do, where it is signed in, and what an administrator may do with it. */
@@ -27,7 +29,9 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
   const me = useMe();
   const query = useQuery({ ...userQuery(id), ...(known === undefined ? {} : { placeholderData: known }) });
   const user = query.data;
-  const canUpdate = useCan("users", "update");
+  const isMyself = me?.userId === id;
+  // A grant for the own account does not reach others.
+  const canUpdate = useCan("users", "update", isMyself ? "some" : "all");
   const canDelete = useCan("users", "delete");
   const permissions = usePermissions();
   // What relationships lead here.
@@ -36,6 +40,11 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
   const path = { id };
   const refresh = () => cache.invalidateQueries({ queryKey: ["users"] });
   const ban = useMutation({ mutationFn: (banned: boolean) => api.PATCH("/api/v1/users/{id}", { params: { path }, body: { banned } }), onSettled: refresh });
+  const reset = useMutation({
+    mutationFn: () => dataOf(api.POST("/api/v1/users/{id}/password-link", { params: { path } })),
+    // A secret does not stay in a cache.
+    gcTime: 0,
+  });
   const remove = useMutation({
     mutationFn: (query: { handOverTo?: string; suspend?: boolean }) => api.DELETE("/api/v1/users/{id}", { params: { path, query } }),
     onSuccess: async () => {
@@ -45,23 +54,34 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
     },
   });
   const ownsThings = isApiError(remove.error) && remove.error.code === "owns_things" ? remove.error : undefined;
-  const error = ban.error ?? (ownsThings === undefined ? remove.error : null);
-  const isMyself = me?.userId === id;
+  const error = ban.error ?? reset.error ?? (ownsThings === undefined ? remove.error : null);
   return (
     <Inspector
-      title={user === undefined ? "User" : user.name === "" ? "Guest" : user.name}
+      title={user === undefined ? "User" : user.name || (user.isAnonymous ? "Guest" : user.email)}
       onClose={onClose}
       onNext={onNext}
       onPrevious={onPrevious}
       footer={
         user !== undefined && (
           <>
+            {canUpdate && !user.isAnonymous && (
+              <Button
+                variant="default"
+                loading={reset.isPending}
+                onClick={async () => {
+                  const children = "You get a link that you give to them. Once they have chosen a new password with it, the old one stops working and all of their sessions end.";
+                  if (await confirm({ title: `Reset the password of ${calledOf(user)}?`, children, action: "Create link", danger: false })) reset.mutate();
+                }}
+              >
+                Reset password
+              </Button>
+            )}
             {canUpdate && !isMyself && (
               <Button
                 variant="default"
                 loading={ban.isPending}
                 onClick={async () => {
-                  if (user.banned || (await confirm({ title: `Ban ${user.name || "this guest"}?`, children: "Their sessions end at once, and their keys stop. It can be taken back.", action: "Ban user", danger: true }))) ban.mutate(!user.banned);
+                  if (user.banned || (await confirm({ title: `Ban ${calledOf(user)}?`, children: "Their sessions end at once, and their keys stop. It can be taken back.", action: "Ban user", danger: true }))) ban.mutate(!user.banned);
                 }}
               >
                 {user.banned ? "Lift ban" : "Ban"}
@@ -75,7 +95,7 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
                 onClick={async () => {
                   const along = isReferredTo ? sentences(...(await Promise.all([dependentsOf(shape, id), linksOf(shape, id, permissions)]))) : "";
                   const children = ["Their account, sessions and role assignments go too.", along, `${along === "" ? "Records" : "Other records"} that they created stay, with their id.`].filter(Boolean).join(" ");
-                  if (await confirm({ title: `Delete ${user.name || "this guest"}?`, children, action: "Delete user", danger: true })) remove.mutate({});
+                  if (await confirm({ title: `Delete ${calledOf(user)}?`, children, action: "Delete user", danger: true })) remove.mutate({});
                 }}
               >
                 Delete
@@ -94,6 +114,7 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
       ) : (
         <div className={classes.body}>
           {error !== null && <ErrorNotice error={error} />}
+          {reset.data !== undefined && <PasswordLink key={reset.data.link} link={reset.data} email={user.email} />}
           {ownsThings !== undefined && <HandOver error={ownsThings} user={user} isPending={remove.isPending} onChoose={(query) => remove.mutate(query)} />}
           <dl className={classes.facts}>
             <dt>Email</dt>
@@ -145,7 +166,7 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
   });
   const take = useMutation({ mutationFn: (role: string) => api.DELETE("/api/v1/users/{id}/roles/{role}", { params: { path: { id: user.id, role } } }), onSettled: refresh });
   const given = new Set(user.roles.map(({ id }) => id));
-  const others = roles?.filter(({ id, name }) => !given.has(id) && !GIVEN_BY_THE_SERVICE.includes(name)) ?? [];
+  const others = roles?.filter(({ id, name }) => !given.has(id) && canBeGiven({ name })) ?? [];
   const error = give.error ?? take.error;
   return (
     <section>
@@ -228,15 +249,15 @@ function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
             <li key={session.id}>
               <span className={classes.session}>
                 <bdi className={classes.agent} title={session.userAgent ?? undefined}>
-                  {session.userAgent ?? "unknown program"}
+                  {describeAgent(session.userAgent)}
                 </bdi>
                 <span className="dim">
-                  {session.ipAddress ?? "unknown address"} · since <Time at={session.createdAt} />
+                  {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
                   {session.current && " · this session"}
                 </span>
               </span>
               {canUpdate && (
-                <Button variant="subtle" size="compact-xs" loading={end.isPending && end.variables === session.id} onClick={() => end.mutate(session.id)} aria-label={`End the session of ${session.userAgent ?? "an unknown program"}`}>
+                <Button variant="subtle" size="compact-xs" loading={end.isPending && end.variables === session.id} onClick={() => end.mutate(session.id)} aria-label={`End the session of ${describeAgent(session.userAgent)}`}>
                   End
                 </Button>
               )}

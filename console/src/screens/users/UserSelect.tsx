@@ -21,7 +21,7 @@ export function UserSelect({ value, ...rest }: Omit<SelectProps, "data" | "searc
       searchable
       value={value}
       onSearchChange={setTyped}
-      data={all.map(({ id, name, email }) => ({ value: id, label: `${name} · ${email}` }))}
+      data={all.map(({ id, name, email }) => ({ value: id, label: [name, email].filter(Boolean).join(" · ") }))}
       // The server has searched: what it found stays, whatever the label holds.
       filter={({ options }) => options}
     />

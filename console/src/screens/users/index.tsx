@@ -1,7 +1,7 @@
 import { Button, Select } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
+import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { address } from "../../api/client";
 import { useLive } from "../../api/live";
@@ -17,16 +17,18 @@ import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
+import { NewUser } from "./NewUser";
 import { UserInspector } from "./UserInspector";
 import { PAGE, rolesQuery, usersQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
 /** Everybody who has an account, with their roles. */
 export function UsersScreen() {
-  const { q, role, page = 1, open } = useSearch({ from: "/users" });
+  const { q, role, page = 1, open, new: creating } = useSearch({ from: "/users" });
   const navigate = useNavigate({ from: "/users" });
   const cache = useQueryClient();
   const readsRoles = useCan("roles", "read");
+  const canCreate = useCan("users", "create", "all");
   const query = useQuery({ ...usersQuery({ search: q, role, page }), placeholderData: keepPreviousData });
   const refresh = () => void cache.invalidateQueries({ queryKey: ["users"] });
   useLive(["auth.user.#"], refresh, { onGap: refresh, queries: [["users"]] });
@@ -36,12 +38,21 @@ export function UsersScreen() {
   const total = query.data?.pagination.totalCount;
   const pages = query.data?.pagination.totalPages ?? 1;
   const at = users?.findIndex(({ id }) => id === open) ?? -1;
-  const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id }) });
+  const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id, new: undefined }) });
   return (
     <Page
       title="Users"
       {...(total === undefined || total === null ? {} : { aside: total.toLocaleString("en") })}
-      actions={<CopyAs request={{ method: "GET", path: address("/api/v1/users", { search: q, role, page, pageSize: PAGE }) }} />}
+      actions={
+        <>
+          <CopyAs request={{ method: "GET", path: address("/api/v1/users", { search: q, role, page, pageSize: PAGE }) }} />
+          {canCreate && (
+            <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/users" search={(before) => ({ ...before, open: undefined, new: true })} {...props} />}>
+              Create user
+            </Button>
+          )}
+        </>
+      }
       toolbar={
         <>
           <SettledInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find users" placeholder="Name or email" value={q} onSettled={search} />
@@ -51,15 +62,19 @@ export function UsersScreen() {
         </>
       }
       inspector={
-        open !== undefined && (
-          <UserInspector
-            key={open}
-            id={open}
-            known={at === -1 ? undefined : users![at]}
-            onClose={() => go(undefined)}
-            onNext={at !== -1 && at + 1 < users!.length ? () => go(users![at + 1]!.id) : undefined}
-            onPrevious={at > 0 ? () => go(users![at - 1]!.id) : undefined}
-          />
+        creating === true && canCreate ? (
+          <NewUser onClose={() => go(undefined)} />
+        ) : (
+          open !== undefined && (
+            <UserInspector
+              key={open}
+              id={open}
+              known={at === -1 ? undefined : users![at]}
+              onClose={() => go(undefined)}
+              onNext={at !== -1 && at + 1 < users!.length ? () => go(users![at + 1]!.id) : undefined}
+              onPrevious={at > 0 ? () => go(users![at - 1]!.id) : undefined}
+            />
+          )
         )
       }
     >
@@ -109,7 +124,7 @@ const COLUMNS: Column<User>[] = [
     cell: ({ name, isAnonymous }) => (
       <span className={classes.person}>
         <Initials name={name} />
-        {name === "" && isAnonymous ? <span className="dim">guest</span> : <bdi>{name}</bdi>}
+        {name === "" ? <span className="dim">{isAnonymous ? "guest" : "no name"}</span> : <bdi>{name}</bdi>}
       </span>
     ),
   },

@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf, ok } from "../../api/client";
 import { every } from "../../api/poll";
+import type { Role, User } from "../../api/types";
 
 /** Most sessions of one user, and most on a page. */
 export const SESSIONS_MAX = 100;
@@ -31,4 +32,8 @@ export const rolesQuery = queryOptions({
 });
 
 /** Everybody has these by what they are; they are not given. */
-export const GIVEN_BY_THE_SERVICE: readonly string[] = ["public", "anonymous"];
+const GIVEN_BY_THE_SERVICE: readonly string[] = ["public", "anonymous"];
+export const canBeGiven = ({ name }: Pick<Role, "name">): boolean => !GIVEN_BY_THE_SERVICE.includes(name);
+
+/** What a user is called in a sentence. An account that somebody else made may have no name. */
+export const calledOf = ({ name, email, isAnonymous }: Pick<User, "name" | "email" | "isAnonymous">): string => name || (isAnonymous ? "this guest" : email);

@@ -1,0 +1,82 @@
+import { Button, MultiSelect, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, ok } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { useCan } from "../../api/session";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Inspector } from "../../components/Inspector";
+import { EMPTY, bodyOf, isTyped, problemsOf } from "./new-user";
+import { PasswordLink } from "./PasswordLink";
+import { canBeGiven, rolesQuery } from "./users";
+import classes from "../../components/Details.module.css";
+
+/** A new account, and the link with which its owner gets in. The link is held by this component alone, and is gone when it closes. */
+export function NewUser({ onClose }: { onClose: () => void }) {
+  const cache = useQueryClient();
+  const readsRoles = useCan("roles", "read");
+  const roles = useQuery({ ...rolesQuery, enabled: readsRoles });
+  const [draft, setDraft] = useState(EMPTY);
+  const change = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }));
+  const create = useMutation({
+    mutationFn: () => ok(api.POST("/api/v1/users", { body: bodyOf(draft) })),
+    onSuccess: () => cache.invalidateQueries({ queryKey: ["users"] }),
+    // A secret does not stay in a cache.
+    gcTime: 0,
+  });
+  if (create.data !== undefined) {
+    const { data: user, link, linkExpiresAt } = create.data;
+    return (
+      <Inspector title="User created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
+        <div className={classes.body}>
+          <PasswordLink link={{ link, expiresAt: linkExpiresAt }} email={user.email} />
+          <p className="dim">They choose a password with it, and then sign in. If it expires before, reset the password of the user to get a new link.</p>
+        </div>
+      </Inspector>
+    );
+  }
+  const error = isApiError(create.error) ? create.error : null;
+  const problems = problemsOf(error);
+  return (
+    <Inspector
+      title="New user"
+      onClose={onClose}
+      isDirty={isTyped(draft)}
+      footer={
+        <Button type="submit" form="new-user" disabled={draft.email.trim() === ""} loading={create.isPending}>
+          Create user
+        </Button>
+      }
+    >
+      <form
+        id="new-user"
+        className={classes.body}
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate();
+        }}
+      >
+        {create.error !== null && Object.keys(problems).length === 0 && <ErrorNotice error={create.error} />}
+        {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
+        <TextInput label="Email" type="email" description="They sign in with it" autoComplete="off" required value={draft.email} error={problems.email} onChange={({ currentTarget }) => change({ email: currentTarget.value })} autoFocus />
+        <TextInput label="Name" autoComplete="off" value={draft.name} error={problems.name} onChange={({ currentTarget }) => change({ name: currentTarget.value })} />
+        {readsRoles && (
+          <MultiSelect
+            label="Roles"
+            description="What they may do; never more than you may"
+            searchable
+            hidePickedOptions
+            size="xs"
+            placeholder={draft.roles.length === 0 ? "Choose roles" : ""}
+            nothingFoundMessage="No role matches"
+            data={roles.data?.filter(canBeGiven).map(({ id, name }) => ({ value: id, label: name })) ?? []}
+            value={draft.roles}
+            error={problems.roles}
+            onChange={(chosen) => change({ roles: chosen })}
+          />
+        )}
+        <p className="dim">You get a link that you give to them. They choose a password with it.</p>
+      </form>
+    </Inspector>
+  );
+}
