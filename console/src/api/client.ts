@@ -7,7 +7,6 @@
 import createClient from "openapi-fetch";
 import { type ApiError, errorOf, noAnswer } from "./errors";
 import { parseJson, printJson } from "./json";
-import type { WithPeople } from "./people-paths";
 import type { RecordPaths } from "./record-paths";
 import type { paths } from "./schema";
 import { isSessionEstablished, signInAgain } from "./session-lost";
@@ -61,7 +60,7 @@ export function address(path: string, query: string | object = {}): string {
   return text === "" ? path : `${path}?${text}`;
 }
 
-type Routes = WithPeople<paths> & RecordPaths;
+type Routes = paths & RecordPaths;
 type Method = "get" | "head" | "post" | "patch" | "delete";
 /** Paths that have the method: for the others the document says `get?: never`. */
 type RoutesOf<Of extends Method> = { [Path in keyof Routes]: Routes[Path] extends { [Key in Of]: { responses: unknown } } ? Path : never }[keyof Routes] & string;

@@ -894,6 +894,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/reset-password/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow a link to set a password
+         * @description Leads to `callbackURL` with `token` in its query, or with `error=INVALID_TOKEN` if the token is not valid. The link is not used up. The response is 403 `INVALID_CALLBACK_URL` if the page is not of a trusted origin.
+         */
+        get: operations["auth.openResetLink"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/reset-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set a password with a link
+         * @description The token can be used once. All sessions and links of the account end. The response is 400 `INVALID_TOKEN` if the token is unknown, used, expired or no longer valid. A refused password (400 `PASSWORD_TOO_SHORT`, `PASSWORD_TOO_LONG`, `PASSWORD_COMPROMISED`) does not use up the token. Wrong tokens count as wrong passwords do: too many get 429.
+         */
+        post: operations["auth.resetPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/update-user": {
         parameters: {
             query?: never;
@@ -1119,11 +1159,15 @@ export interface paths {
         };
         /**
          * List the users, newest first
-         * @description List the users, newest first. Needs the permission on `users`.
+         * @description If the caller's grants on `users` have conditions or fields, the list has the users that they reach, with the members that they list, and `role` is refused with 403.
          */
         get: operations["users.list"];
         put?: never;
-        post?: never;
+        /**
+         * Make an account for somebody
+         * @description The account has no password until the user sets one on the page of `link`. Only this response shows the link. It holds for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.
+         */
+        post: operations["users.create"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1156,6 +1200,26 @@ export interface paths {
          * @description The response is 403 if the user holds more than the caller. API keys that act as the user count too. Things that a banned user made are suspended.
          */
         patch: operations["users.update"];
+        trace?: never;
+    };
+    "/api/v1/users/{id}/password-link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link to set a user's password
+         * @description Somebody who has the link can set the password once. Only this response shows it. It holds for an hour, or for seven days if the user has no password yet. The earlier link of the user no longer works. Needs update on `users`, and every right that the user holds, now and when the link is used. The response is 409 for a guest and for a banned user.
+         */
+        post: operations["users.createPasswordLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/users/{id}/sessions": {
@@ -2016,7 +2080,7 @@ export interface components {
             /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. The grant then gives nothing. */
             readonly broken?: boolean;
         };
-        /** @description A user, as administrators see one. */
+        /** @description A user, as administrators see one. Callers whose grants list fields of users get only `id` and the listed ones of `name`, `email` and `image`. */
         SvcManagedUser: {
             /** Format: uuid */
             id: string;
@@ -2035,6 +2099,16 @@ export interface components {
                 id: string;
                 name: string;
             }[];
+        };
+        /** @description A link with which somebody sets their password once. */
+        SvcPasswordLink: {
+            /**
+             * Format: uri
+             * @description The page where the password is set. Only this response shows it.
+             */
+            link: string;
+            /** Format: date-time */
+            expiresAt: string;
         };
         /** @description What a session of a user with this role may do. */
         SvcRolePermissions: {
@@ -2357,11 +2431,28 @@ export interface components {
              * @enum {string}
              */
             rowPolicy?: "own";
+            /** @description A condition on the rows that the block reaches. `$user` and `$key` in it stand for the caller of the block. */
+            where?: JsonObject;
+            /** @description A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`. */
+            check?: JsonObject;
+            /** @description The fields that can be read and written in these rows. By default they are all fields. */
+            fields?: {
+                /** @description Fields that can be read: names of columns and keys of many_to_many relations. `id` can always be read. */
+                read?: (string[] | {
+                    except: string[];
+                }) | null;
+                /** @description Fields that can be written. */
+                write?: (string[] | {
+                    except: string[];
+                }) | null;
+            };
             /**
              * @description If it is there, the caller of the block needs the permission too.
              * @enum {string}
              */
             as?: "caller";
+            /** @description True in answers if a condition or a list of fields names what is no longer there. The permission then gives nothing. */
+            readonly broken?: boolean;
         };
         /** @description An action, which callers call by its name. */
         SvcBlockAction: {
@@ -2943,6 +3034,8 @@ export interface components {
         CacheControl: JsonValue;
         /** @description The request headers that the response depends on. */
         Vary: JsonValue;
+        /** @description The page to go to. */
+        Location: JsonValue;
         /** @description The session cookie. */
         SetCookie: JsonValue;
         /** @description The session's token. */
@@ -7051,6 +7144,80 @@ export interface operations {
             507: components["responses"]["StorageFull"];
         };
     };
+    "auth.openResetLink": {
+        parameters: {
+            query: {
+                /** @description The page where the password is set: a path of this server, or a URL of a trusted origin. */
+                callbackURL: string;
+            };
+            header?: never;
+            path: {
+                /** @description The token of the link. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page where the password is set. */
+            302: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.resetPassword": {
+        parameters: {
+            query?: {
+                /** @description The token, if the body has none. */
+                token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    newPassword: string;
+                    /** @description The token of the link. */
+                    token?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The password is set. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
     "auth.updateUser": {
         parameters: {
             query?: never;
@@ -7606,6 +7773,56 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    "users.create": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: email */
+                    email: string;
+                    name?: string;
+                    /** @description The ids or names of the roles that the user gets. */
+                    roles?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description The user, and the link to set the password. */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcManagedUser"];
+                        /**
+                         * Format: uri
+                         * @description The page where the user sets their password. Only this response shows it.
+                         */
+                        link: string;
+                        /** Format: date-time */
+                        linkExpiresAt: string;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
     "users.get": {
         parameters: {
             query?: never;
@@ -7717,6 +7934,41 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "users.createPasswordLink": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The link. */
+            201: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcPasswordLink"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

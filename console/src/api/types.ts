@@ -14,7 +14,8 @@ export type FieldList = NonNullable<GrantFields["read"]>;
 export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
 /** The screens of users are for people who may read whole users (`allows` in session.ts). */
-export type User = Required<Schemas["SvcManagedUser"]>;
+export type User = Schemas["SvcManagedUser"];
+export type PasswordLink = Schemas["SvcPasswordLink"];
 export type Role = Schemas["SvcRole"];
 export type ExplainBody = paths["/api/v1/roles/{id}/explain"]["post"]["requestBody"]["content"]["application/json"];
 export type Explanation = Schemas["SvcExplanation"];

@@ -197,7 +197,7 @@ impl Connection {
     pub async fn block_manifest(&mut self, block: &str, version: &str) -> Result<Option<String>, DbError> {
         let sql = "SELECT manifest FROM svc_block_versions WHERE block = $1 AND version = $2";
         let rows = self.fetch(sql, vec![block.into(), version.into()]).await?;
-        rows.first().map(|row| row.text(0)).transpose().map_err(DbError::from)
+        rows.first().map(|row| row.text(0)).transpose()
     }
 
     /// The packed file of an installed version, as it is stored.

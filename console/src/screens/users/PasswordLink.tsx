@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "react";
-import type { PasswordLink as Link } from "../../api/people-paths";
+import type { PasswordLink as Link } from "../../api/types";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { Time } from "../../components/Time";
 

@@ -7,7 +7,7 @@ mod sessions;
 use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
@@ -61,16 +61,12 @@ pub enum OnDeletion {
 /// A user, as administrators see one. Callers whose grants list fields of users get only `id` and the
 /// listed ones of `name`, `email` and `image`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "SvcManagedUser", deny_unknown_fields, transform = only_the_id_is_required)]
+#[schemars(rename = "SvcManagedUser", deny_unknown_fields)]
 pub struct ManagedUserAnswer {
     #[serde(flatten)]
     user: UserAnswer,
     banned: bool,
     roles: Vec<HeldRole>,
-}
-
-fn only_the_id_is_required(schema: &mut Schema) {
-    schema.insert("required".to_owned(), serde_json::json!(["id"]));
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
