@@ -19,9 +19,9 @@ use crate::caller::client::{AuthProblem, Client};
 use crate::caller::maker_rights::MakerRights;
 use crate::state::sign_in_tries::{Try, account_of};
 
-/// How long a link holds that gives somebody another password.
+/// How long a link is valid that sets another password, in milliseconds.
 const RESET_MS: i64 = 3_600_000;
-/// How long an invitation holds.
+/// How long an invitation is valid, in milliseconds.
 const INVITATION_MS: i64 = 7 * 24 * 3_600_000;
 /// The name under which tries of tokens are counted. It is no address, so that it cannot be an account's.
 const TOKEN_TRIES: &str = "the links to set a password";
@@ -71,9 +71,9 @@ impl App {
         user_id: &str,
         maker: Maker,
         kind: TokenKind,
+        now: i64,
     ) -> Result<PasswordLinkAnswer> {
         let token = LinkToken::random().map_err(Error::internal)?;
-        let now = self.clock.now();
         let expires_at = now
             + match kind {
                 TokenKind::Invitation => INVITATION_MS,
@@ -109,7 +109,7 @@ impl App {
                     None => TokenKind::Invitation,
                     Some(_) => TokenKind::Reset,
                 };
-                app.new_password_link(connection, &user_id, caller.maker(), kind).await
+                app.new_password_link(connection, &user_id, caller.maker(), kind, app.clock.now()).await
             })
         })
         .await

@@ -171,7 +171,7 @@ on_both_engines! {
         // The admin who calls has the right, but the block does not.
         grant(&admin, "installer", json!([right("blocks", &["manage"]), right("task", &["read"])])).await;
         let refused = call().await.expect_error(403, "forbidden");
-        assert!(refused["message"].as_str().unwrap().contains("consented"), "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("its maker has lost this permission"), "{refused}");
         assert_eq!(admin.get(&format!("/api/v1/data/task/{task}")).await.data()["done"], false);
         assert_eq!(reason(&admin.get("/api/v1/blocks/tasks").await), "rights_lost");
         assert_eq!(told(&server, "blocks.suspended").await.len(), 1);

@@ -97,7 +97,7 @@ impl App {
                         _ => error,
                     })?;
                 }
-                let made = app.new_password_link(connection, &user.id, caller.maker(), TokenKind::Invitation).await?;
+                let made = app.new_password_link(connection, &user.id, caller.maker(), TokenKind::Invitation, now).await?;
                 let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
                 announcer.emit(connection, Topic::UserCreated(members)).await?;
                 let data = ManagedUserAnswer::of(&user, connection.roles_of(&user.id).await?);
