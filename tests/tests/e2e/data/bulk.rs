@@ -203,7 +203,7 @@ on_both_engines! {
         let large = json!({ "text": "x".repeat(9_000_000) });
         let refused = admin.patch(path, json!({ "ids": ids, "values": { "data": large } })).await;
         let refused = refused.expect_error(400, "answer_too_large");
-        assert!(refused["message"].as_str().unwrap().contains("Name fewer of them"), "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("Name fewer records"), "{refused}");
         assert_eq!(admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "data": large } })).await.status, 200);
         admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "data": large } })).await.expect_error(400, "answer_too_large");
 
@@ -345,7 +345,7 @@ on_both_engines! {
         ];
         for refused in refusals {
             let refused = refused.expect_error(400, "answer_too_large");
-            assert!(refused["message"].as_str().unwrap().contains("32 MiB together"), "{refused}");
+            assert!(refused["message"].as_str().unwrap().contains("more than 32 MiB"), "{refused}");
         }
         let query = format!("mutation {{ delete_folder(id: \"{folder}\") }}");
         let refused = admin.post("/api/v1/graphql", json!({ "query": query })).await;

@@ -111,7 +111,7 @@ on_both_engines! {
         let events = admin.outbox("note").await.len();
         for body in [json!({ "text": "c" }), json!({}), json!({ "code": "taken" })] {
             let refused = patched(&admin, &path, &first, body).await.expect_error(412, "precondition_failed");
-            assert!(refused["message"].as_str().unwrap().contains("Read it again"), "{refused}");
+            assert!(refused["message"].as_str().unwrap().contains("Read the record again"), "{refused}");
         }
         sent(&admin, "DELETE", &path, &first, None).await.expect_error(412, "precondition_failed");
         // The ETag of another record, or an invented one, matches no version of this record.
