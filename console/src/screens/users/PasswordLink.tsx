@@ -7,7 +7,9 @@ import { Time } from "../../components/Time";
 export function PasswordLink({ link: { link, expiresAt }, email }: { link: Link; email: string }) {
   const shown = useRef<HTMLDivElement>(null);
   // The pane may have been scrolled when the link was asked for.
-  useEffect(() => shown.current?.scrollIntoView({ block: "nearest" }), []);
+  useEffect(() => {
+    shown.current?.scrollIntoView({ block: "nearest" });
+  }, []);
   return (
     <div ref={shown} role="status">
       <OneTimeSecret
