@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Code, Error, Registry, Result, Retry};
+use blockbase_schema::{Error, Registry, Result, Retry};
 use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
 
 use super::types::{ANONYMOUS, SignedIn, UserAnswer};
@@ -256,14 +256,7 @@ impl App {
 
     /// Deletes a guest, with what their relationships say. Returns whether there was one.
     async fn remove_guest(&self, caller: &Caller, id: &str) -> Result<bool> {
-        match self.remove_guest_at_once(caller, id).await {
-            // Only because too many records refer to the guest for one transaction.
-            Err(error) if error.code == Code::AnswerTooLarge => {
-                self.detach_user_in_steps(caller, id).await?;
-                self.remove_guest_at_once(caller, id).await
-            }
-            outcome => outcome,
-        }
+        self.removing(caller, id, || self.remove_guest_at_once(caller, id)).await
     }
 
     async fn remove_guest_at_once(&self, caller: &Caller, id: &str) -> Result<bool> {

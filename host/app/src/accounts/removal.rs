@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_query::{Scope, sql};
-use blockbase_schema::{Error, Registry, RelationshipKind, Result, Retry, USERS};
+use blockbase_schema::{Code, Error, Registry, RelationshipKind, Result, Retry, USERS};
 use blockbase_store::{Connection, KeyHolder, MakerPart};
 
 use crate::App;
@@ -31,8 +31,23 @@ pub(crate) async fn detach_user(connection: &mut Connection, context: &mut Write
 }
 
 impl App {
-    /// Does the same in several transactions, if too many records refer to the user for one. Others can see the steps in between.
-    pub(crate) async fn detach_user_in_steps(&self, caller: &Caller, id: &str) -> Result<()> {
+    /// Runs `remove`, which deletes a user in one transaction. If too many records refer to the user for one, these are detached in
+    /// several transactions first. Others can see the steps in between.
+    pub(crate) async fn removing<T, F>(&self, caller: &Caller, id: &str, remove: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        match remove().await {
+            Err(error) if error.code == Code::AnswerTooLarge => {
+                self.detach_user_in_steps(caller, id).await?;
+                remove().await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Detaches what refers to a user, in several transactions.
+    async fn detach_user_in_steps(&self, caller: &Caller, id: &str) -> Result<()> {
         in_steps(true, |size| self.detach_step(caller, id, size)).await.map(drop)
     }
 

@@ -213,15 +213,8 @@ impl App {
             return Err(Error::invalid_request(message).with_hint(Hint::AnotherHeir));
         }
         let hands_over = matches!(on_deletion, OnDeletion::HandOver(_));
-        match self.delete_user_at_once(caller, id, &access, &on_deletion).await {
-            // Only because too many records refer to the user for one transaction.
-            Err(error) if error.code == Code::AnswerTooLarge => {
-                self.detach_user_in_steps(caller, id).await?;
-                self.delete_user_at_once(caller, id, &access, &on_deletion).await?;
-            }
-            outcome => outcome?,
-        }
-        // What is kept in memory still names the user as the maker.
+        self.removing(caller, id, || self.delete_user_at_once(caller, id, &access, &on_deletion)).await?;
+        // The copies in memory still name the user as the maker.
         if hands_over { self.refresh().await } else { Ok(()) }
     }
 

@@ -8,7 +8,7 @@
 mod records;
 
 use blockbase_query::{Action, ddl};
-use blockbase_schema::{Code, Error, Resource, Result, Retry};
+use blockbase_schema::{Error, Resource, Result, Retry};
 use blockbase_store::ReadCost;
 use serde_json::{Value, json};
 
@@ -57,14 +57,8 @@ impl App {
     /// of a record.
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;
-        let account = match self.erase_account(caller, &erasure.user_id).await {
-            // Only because too many records refer to the user for one transaction.
-            Err(error) if error.code == Code::AnswerTooLarge => {
-                self.detach_user_in_steps(caller, &erasure.user_id).await?;
-                self.erase_account(caller, &erasure.user_id).await?
-            }
-            outcome => outcome?,
-        };
+        let user = &erasure.user_id;
+        let account = self.removing(caller, user, || self.erase_account(caller, user)).await?;
         // Some records of a guest who became this user may not be the user's yet.
         self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
         let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };

@@ -390,9 +390,10 @@ impl App {
             }
         }
         let total = i64::try_from(shown.len()).unwrap_or(i64::MAX);
-        let (offset, limit) = (usize::try_from(paging.offset), usize::try_from(paging.limit));
-        let page = shown.into_iter().skip(offset.unwrap_or(usize::MAX)).take(limit.unwrap_or(usize::MAX));
-        Ok(page_json(&page.collect::<Vec<_>>(), paging, total))
+        let window = paging.offset..paging.offset + paging.limit;
+        let page: Vec<DeliveryAnswer> =
+            (0_u64..).zip(shown).filter(|(place, _)| window.contains(place)).map(|(_, entry)| entry).collect();
+        Ok(page_json(&page, paging, total))
     }
 
     /// Whether the caller is shown something of the event of an entry.

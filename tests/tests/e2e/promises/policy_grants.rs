@@ -279,7 +279,7 @@ impl Run<'_> {
         )
     }
 
-    /// What is wrong with the response of a surface to a read.
+    /// Compares the response of a surface to a read with the reference. Returns the difference.
     async fn problem_of_read(&self, caller: &Caller, read: &Read, surface: usize) -> Option<String> {
         let name = NAMES[read.object];
         let expected = self.state.expected(caller, read);

@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// What is wrong with a condition of a caller.
+    /// The refusals that a condition of a caller can get.
     pub(super) fn refusals_of_condition(&self, caller: &Caller, object: usize, condition: &Condition) -> Vec<Refusal> {
         let mut uses = Vec::new();
         self.world.uses(condition, object, &mut uses);
