@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
+mod command;
 mod exposition;
 pub mod fuzz;
 mod new_block;
@@ -15,6 +16,7 @@ mod run;
 mod server;
 
 pub use blocks::{checkout, example_block, guests_directory, inspect, pack, shipped_block, test_block};
+pub use command::{COMMAND_TIME_MAX, Ran, ran};
 pub use exposition::Exposition;
 pub use new_block::new_block;
 pub use npm::npm_package;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
+use crate::command::{Ran, ran};
 use crate::postgres::new_database;
 
 /// The database of a server.
@@ -111,10 +112,10 @@ impl ServerBuilder {
     }
 
     /// A command with a clean environment, in its own directory.
-    fn command(&self, directory: &Path) -> Command {
+    fn command(&self, directory: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.program.as_deref().unwrap_or_else(|| blockbase()));
         command
-            .arg("serve")
+            .args(arguments)
             .current_dir(directory)
             .env_clear()
             .env("SVC_LISTEN", "127.0.0.1:0")
@@ -133,15 +134,26 @@ impl ServerBuilder {
         command
     }
 
-    /// Starts the server and waits until it listens.
-    pub async fn start(mut self) -> Server {
+    /// Makes the database, if it has to exist before the server, and the directory.
+    pub async fn prepared(mut self) -> ServerBuilder {
         if self.engine == Engine::Postgres && self.database.is_none() {
             self.database = Some(new_database().await);
         }
-        let directory = self.directory.get_or_insert_with(|| Arc::new(tempfile::tempdir().expect("a directory"))).clone();
-        let builder = self.clone();
+        self.directory.get_or_insert_with(|| Arc::new(tempfile::tempdir().expect("a directory")));
+        self
+    }
+
+    /// Runs another command of the binary with the settings of the server, in its directory.
+    pub async fn run(&self, arguments: &[&str], input: &str) -> Ran {
+        ran(self.command(&self.directory(), arguments), input).await
+    }
+
+    /// Starts the server and waits until it listens.
+    pub async fn start(self) -> Server {
+        let builder = self.prepared().await;
+        let directory = builder.directory.clone().expect("a directory");
         tokio::task::spawn_blocking(move || {
-            let mut child = builder.command(directory.path()).spawn().expect("blockbase serve");
+            let mut child = builder.command(directory.path(), &["serve"]).spawn().expect("blockbase serve");
             let log = Arc::new(Mutex::new(String::new()));
             let stderr = child.stderr.take().expect("a pipe");
             let sink = log.clone();
@@ -176,12 +188,10 @@ impl ServerBuilder {
     }
 
     /// Runs a server that should end by itself. Returns its exit status and its standard error.
-    pub async fn fail(mut self) -> (ExitStatus, String) {
-        if self.engine == Engine::Postgres && self.database.is_none() {
-            self.database = Some(new_database().await);
-        }
-        let directory = self.directory.get_or_insert_with(|| Arc::new(tempfile::tempdir().expect("a directory"))).clone();
-        tokio::task::spawn_blocking(move || finished(self.command(directory.path()))).await.expect("an end")
+    pub async fn fail(self) -> (ExitStatus, String) {
+        let builder = self.prepared().await;
+        let command = builder.command(&builder.directory(), &["serve"]);
+        tokio::task::spawn_blocking(move || finished(command)).await.expect("an end")
     }
 }
 
@@ -307,6 +317,11 @@ impl Server {
 
     pub fn directory(&self) -> PathBuf {
         self.builder.directory()
+    }
+
+    /// Runs another command of the binary with the settings of this server, in its directory.
+    pub async fn run(&self, arguments: &[&str], input: &str) -> Ran {
+        self.builder.run(arguments, input).await
     }
 
     /// Kills the process, like a power cut.

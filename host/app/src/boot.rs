@@ -97,6 +97,7 @@ impl App {
             inspected: Inspected::default(),
             log_loss_told_at: AtomicI64::new(0),
         });
+        let _ = app.itself.set(Arc::downgrade(&app));
         app.seal_stored_headers().await?;
         app.seal_stored_files().await?;
         app.refresh().await?;
@@ -126,9 +127,8 @@ impl App {
     }
 
     /// Joins the block runtime to the operations. Once, at boot.
-    pub fn set_runtime(self: &Arc<Self>, runtime: Arc<dyn BlockRuntime>) {
+    pub fn set_runtime(&self, runtime: Arc<dyn BlockRuntime>) {
         let _ = self.runtime.set(runtime);
-        let _ = self.itself.set(Arc::downgrade(self));
         self.retain_installed();
     }
 }

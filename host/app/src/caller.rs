@@ -37,6 +37,9 @@ pub struct Credentials {
     /// The address from which the request comes, if its surface knows it. Guests and callers without a credential share a quota
     /// by address.
     pub address: Option<IpAddr>,
+    /// Whether the request comes from the operator of this server, through the socket in the data directory or from a command that has the
+    /// database open. The operator may do everything.
+    pub is_operator: bool,
 }
 
 /// The values of variables in conditions if this user calls, with or without a key. `now` is set later.

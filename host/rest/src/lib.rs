@@ -22,6 +22,7 @@ pub use edge::address::TrustedProxies;
 pub use edge::host::{KnownHosts, is_loopback_url};
 use edge::middleware::Limits;
 pub use edge::origin::TrustedOrigins;
+use request::extract::Operator;
 pub use routes::service::metrics::{Metrics, MetricsAccess, metrics_router};
 pub use routes::surfaces::{Pages, Surface, Surfaces};
 
@@ -79,24 +80,46 @@ pub struct Stopping {
     pub draining: watch::Receiver<bool>,
 }
 
-/// All routes.
-pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: Stopping) -> Router {
-    let state = AppState(Arc::new(Shared {
-        app,
-        limits: Limits::new(&settings),
-        settings,
-        surfaces,
-        bodies: Arc::default(),
-        documents: routes::openapi::Documents::default(),
-        leaving: stopping.leaving,
-        draining: stopping.draining,
-    }));
-    routes::all(state.settings.metrics.is_some())
-        .into_router()
-        .fallback(answer::error::no_route)
-        .method_not_allowed_fallback(answer::error::no_method)
-        .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::admit))
-        .layer(edge::middleware::cors(&state.settings.trusted_origins))
-        .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::around))
-        .with_state(state)
+/// The surface of one service.
+pub struct Rest(AppState);
+
+impl Rest {
+    pub fn new(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: Stopping) -> Rest {
+        Rest(AppState(Arc::new(Shared {
+            app,
+            limits: Limits::new(&settings),
+            settings,
+            surfaces,
+            bodies: Arc::default(),
+            documents: routes::openapi::Documents::default(),
+            leaving: stopping.leaving,
+            draining: stopping.draining,
+        })))
+    }
+
+    /// All routes, for clients on the network.
+    pub fn router(&self) -> Router {
+        let state = self.0.clone();
+        routes::all(state.settings.metrics.is_some())
+            .into_router()
+            .fallback(answer::error::no_route)
+            .method_not_allowed_fallback(answer::error::no_method)
+            .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::admit))
+            .layer(edge::middleware::cors(&state.settings.trusted_origins))
+            .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::around))
+            .with_state(state)
+    }
+
+    /// The routes of accounts, for the operator of this server. Each request has all rights, so nobody else may reach this router: no
+    /// credential is asked for, and no rate limit holds.
+    pub fn operator_router(&self) -> Router {
+        let state = self.0.clone();
+        routes::accounts::operator_routes()
+            .into_router()
+            .fallback(answer::error::no_route)
+            .method_not_allowed_fallback(answer::error::no_method)
+            .layer(axum::Extension(Operator))
+            .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::around))
+            .with_state(state)
+    }
 }

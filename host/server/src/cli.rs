@@ -8,10 +8,13 @@ mod consent;
 mod dev;
 mod docker_config;
 mod install;
+mod key;
 mod logs;
 mod manage;
 mod oci;
+mod operator;
 mod terminal;
+mod user;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -47,6 +50,12 @@ enum Command {
     /// Make, build, publish and install blocks, and look after installed ones
     #[command(subcommand)]
     Block(block::BlockCommand),
+    /// Create users, set their passwords, give and take roles, ban and delete them: on this machine, also when nobody can sign in
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Create, list and delete API keys on this machine
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Print a script that completes this command line in a shell
     #[command(after_help = "Example:\n  blockbase completions bash > ~/.local/share/bash-completion/completions/blockbase")]
     Completions { shell: Shell },
@@ -94,6 +103,8 @@ pub(crate) fn run() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve => serve::serve().map_err(Problem::from),
         Command::Block(command) => block::run(command),
+        Command::User(command) => user::run(command),
+        Command::Key(command) => key::run(command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "blockbase", &mut std::io::stdout().lock());
             Ok(())

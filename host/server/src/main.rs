@@ -7,6 +7,8 @@ mod cli;
 mod config;
 mod connection;
 mod data_dir;
+#[cfg(unix)]
+mod operator_socket;
 mod secret;
 mod serve;
 mod telemetry;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use blockbase_app::{App, BootstrapAdmin, Clock, Feed, Settings as AppSettings};
+use blockbase_app::{App, BootstrapAdmin, Clock, Feed, FeedPump, Settings as AppSettings};
 use blockbase_auth::{CookieSigner, EtagKey, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_console::Console;
@@ -15,9 +15,9 @@ use blockbase_graphql::Graphql;
 use blockbase_mcp::Mcp;
 use blockbase_outbound::{AddressPolicy, Client};
 use blockbase_rest::{
-    KnownHosts, Metrics, MetricsAccess, Settings as RestSettings, Stopping, Surfaces, TrustedOrigins, TrustedProxies,
+    KnownHosts, Metrics, MetricsAccess, Rest, Settings as RestSettings, Stopping, Surfaces, TrustedOrigins, TrustedProxies,
 };
-use blockbase_store::{Commit, Location, Store};
+use blockbase_store::{BlockLogRow, Commit, Location, Store};
 use blockbase_telemetry::Telemetry;
 use futures_util::FutureExt;
 use hyper::server::conn::http1;
@@ -25,21 +25,23 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
 use crate::config::{AdminPair, Config, SetupToken};
 use crate::connection::{Connections, Watched};
 use crate::data_dir::{DataDir, Unusable};
+#[cfg(unix)]
+use crate::operator_socket::OperatorSocket;
 use crate::secret::Kept;
 use crate::{cli, secret, telemetry};
 
 /// How long running requests may go on when the server drains.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause after an accept failed, for example because no file descriptor was left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the server did not start, or ended: an exit code, and a line for the operator.
 #[derive(Debug)]
@@ -95,55 +97,20 @@ fn warn_about(config: &Config) {
 async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::Boot(format!("Signals cannot be handled: {error}.")))?;
     let on_sqlite = config.database_url.is_none();
-    if let Some(url) = &config.database_url {
-        Location::check_url(url).map_err(Failure::Configuration)?;
-    }
-    let data_dir = DataDir::open(&config.data_dir, on_sqlite).map_err(|unusable| match unusable {
-        Unusable::OpenToOthers(why) => Failure::Configuration(why),
-        Unusable::Other(why) => Failure::Boot(why),
-    })?;
-    let secret_file = data_dir.join("svc.secret");
-    let kept = match &config.secret {
-        Some(secret) => Kept { secret: secret.clone(), is_new: false },
-        None => secret::load_or_generate(&secret_file).map_err(Failure::Boot)?,
-    };
-    let (feed, pump) = Feed::new();
-    let wakeups = Wakeups::default();
-    let store = open_store(&config, &data_dir, &feed, &wakeups).await?;
-
-    let secrets = SecretBox::new(kept.secret.as_bytes()).map_err(Failure::Boot)?;
-    if !blockbase_app::secret_opens(&store, &secrets).await.map_err(unreadable)? {
-        if kept.is_new {
-            // The database was made with another secret, so the new one must not stay in that one's place.
-            let _ = std::fs::remove_file(&secret_file);
-        }
-        return Err(Failure::Configuration(wrong_secret(config.secret.is_some(), &secret_file)));
-    }
-    let secret = kept.secret;
-    let database_id = blockbase_app::database_id(&store).await.map_err(unreadable)?;
-    let setup_token = match &config.setup_token {
-        Some(SetupToken::Auto) => Some(blockbase_auth::setup_token(secret.as_bytes(), &database_id).map_err(Failure::Boot)?),
-        Some(SetupToken::Value(token)) => Some(token.clone()),
-        None => None,
-    };
-
+    let opened = open(&config).await?;
+    let setup_token = setup_token(&config, &opened).await?;
     let (listener, address) = bind("SVC_LISTEN", config.listen).await?;
-    let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{address}"), |url| url.to_string());
-
-    let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
-    let etags = EtagKey::new(secret.as_bytes()).map_err(Failure::Boot)?;
-    let client = Client::new(addresses(&config)).map_err(Failure::Boot)?;
-    let console_url = console_address(&config, address, &public_url);
-    let settings = app_settings(&config, &public_url, &console_url, setup_token.clone());
-    let (app, log_lines) = App::new(store.clone(), settings, Clock::system(), cookies, secrets, etags, feed)
-        .await
-        .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
+    let addresses = Addresses::new(&config, address);
+    let (app, log_lines) = start_app(&config, &opened, &addresses, setup_token.clone()).await?;
+    let Opened { data_dir, store, secret, pump, wakeups, .. } = opened;
+    let Addresses { public_url, console_url, .. } = &addresses;
+    let client = Client::new(address_policy(&config)).map_err(Failure::Boot)?;
     if let Some(admin) = &config.admin {
         bootstrap(&app, admin).await?;
     }
     let is_fresh = app.is_fresh().await.map_err(unreadable)?;
     if is_fresh {
-        tell_who_is_first(&config, address, &public_url, setup_token.as_deref());
+        tell_who_is_first(&config, address, public_url, setup_token.as_deref());
     }
     let program =
         std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
@@ -172,13 +139,16 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         Some(wanted) => Some(bind("SVC_METRICS_LISTEN", wanted).await?),
         None => None,
     };
-    let settings = rest_settings(&config, address, &public_url, telemetry.clone());
+    let settings = rest_settings(&config, &addresses, telemetry.clone());
     let metrics_router = metrics_listener.as_ref().zip(telemetry.clone()).map(|((_, address), telemetry)| {
         tracing::info!(server.metrics_address = %address, "metrics have a listener of their own");
         blockbase_rest::metrics_router(own_metrics(&config, *address, telemetry))
     });
     let surfaces = surfaces(&app, Console::new().map_err(Failure::Boot)?, draining.clone());
-    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces, Stopping { leaving, draining });
+    let rest = Rest::new(Arc::clone(&app), settings, surfaces, Stopping { leaving, draining });
+    let router = rest.router();
+    #[cfg(unix)]
+    let operators = OperatorSocket::bind(on_sqlite.then_some(&data_dir), rest.operator_router());
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
     cli::print_line(&format!("The console is at {console_url}"));
@@ -197,9 +167,14 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
             None => std::future::pending().await,
         }
     });
+    #[cfg(unix)]
+    let mut commands = Box::pin(operators.accept(&connections));
+    #[cfg(not(unix))]
+    let mut commands = Box::pin(std::future::pending::<()>());
     tokio::select! {
         () = accept(&listener, router.clone(), &limits, &connections) => {}
         () = &mut scrapes => {}
+        () = &mut commands => {}
         name = signals.next() => tracing::info!(server.signal = name, "draining"),
     }
     let _ = leave.send(true);
@@ -207,6 +182,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     tokio::select! {
         () = accept(&listener, router, &limits, &connections) => {}
         () = &mut scrapes => {}
+        () = &mut commands => {}
         () = tokio::time::sleep(config.drain_delay) => {}
         _ = signals.next() => {
             tracing::warn!("a second signal; leaving at once");
@@ -214,6 +190,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         }
     }
     drop(scrapes);
+    drop(commands);
     drop(listener);
     let _ = drain.send(true);
     background.begin_drain();
@@ -236,6 +213,112 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The database of a configuration, and what goes with it. Commands that open the database themselves need it too.
+pub(crate) struct Opened {
+    data_dir: DataDir,
+    pub(crate) store: Store,
+    feed: Feed,
+    pump: FeedPump,
+    wakeups: Wakeups,
+    secret: String,
+    secrets: SecretBox,
+}
+
+/// Opens the data directory and the database.
+pub(crate) async fn open(config: &Config) -> Result<Opened, Failure> {
+    if let Some(url) = &config.database_url {
+        Location::check_url(url).map_err(Failure::Configuration)?;
+    }
+    let data_dir = DataDir::open(&config.data_dir, config.database_url.is_none()).map_err(|unusable| match unusable {
+        Unusable::OpenToOthers(why) => Failure::Configuration(why),
+        Unusable::Other(why) => Failure::Boot(why),
+    })?;
+    let secret_file = data_dir.join("svc.secret");
+    let kept = match &config.secret {
+        Some(secret) => Kept { secret: secret.clone(), is_new: false },
+        None => secret::load_or_generate(&secret_file).map_err(Failure::Boot)?,
+    };
+    let (feed, pump) = Feed::new();
+    let wakeups = Wakeups::default();
+    let store = open_store(config, &data_dir, &feed, &wakeups).await?;
+    let secrets = SecretBox::new(kept.secret.as_bytes()).map_err(Failure::Boot)?;
+    if !blockbase_app::secret_opens(&store, &secrets).await.map_err(unreadable)? {
+        if kept.is_new {
+            // The database was made with another secret, so the new one must not stay in that one's place.
+            let _ = std::fs::remove_file(&secret_file);
+        }
+        return Err(Failure::Configuration(wrong_secret(config.secret.is_some(), &secret_file)));
+    }
+    Ok(Opened { data_dir, store, feed, pump, wakeups, secret: kept.secret, secrets })
+}
+
+async fn setup_token(config: &Config, opened: &Opened) -> Result<Option<String>, Failure> {
+    Ok(match &config.setup_token {
+        Some(SetupToken::Auto) => {
+            let database_id = blockbase_app::database_id(&opened.store).await.map_err(unreadable)?;
+            Some(blockbase_auth::setup_token(opened.secret.as_bytes(), &database_id).map_err(Failure::Boot)?)
+        }
+        Some(SetupToken::Value(token)) => Some(token.clone()),
+        None => None,
+    })
+}
+
+/// Where the service can be reached.
+struct Addresses {
+    /// The address of the listener.
+    listener: SocketAddr,
+    public_url: String,
+    /// The console, for people.
+    console_url: String,
+}
+
+impl Addresses {
+    fn new(config: &Config, listener: SocketAddr) -> Addresses {
+        let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{listener}"), |url| url.to_string());
+        let console_url = console_address(config, listener, &public_url);
+        Addresses { listener, public_url, console_url }
+    }
+}
+
+/// The operations on an open database, without a runtime for blocks.
+async fn start_app(
+    config: &Config,
+    opened: &Opened,
+    addresses: &Addresses,
+    setup_token: Option<String>,
+) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>), Failure> {
+    let secret = opened.secret.as_bytes();
+    let cookies = CookieSigner::new(secret, addresses.public_url.starts_with("https:")).map_err(Failure::Boot)?;
+    let etags = EtagKey::new(secret).map_err(Failure::Boot)?;
+    let settings = app_settings(config, addresses, setup_token);
+    let (store, secrets, feed) = (opened.store.clone(), opened.secrets.clone(), opened.feed.clone());
+    App::new(store, settings, Clock::system(), cookies, secrets, etags, feed)
+        .await
+        .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))
+}
+
+/// The operations on accounts for a command that opened the database, without a server.
+pub(crate) struct Standalone {
+    pub(crate) router: axum::Router,
+    pub(crate) store: Store,
+    /// Locks the data directory.
+    _data_dir: DataDir,
+    /// The service does not stop before the command ends.
+    _stops: [watch::Sender<bool>; 2],
+}
+
+/// Opens the database for a command.
+pub(crate) async fn standalone(config: &Config) -> Result<Standalone, Failure> {
+    let opened = open(config).await?;
+    let addresses = Addresses::new(config, config.listen);
+    let (app, _) = start_app(config, &opened, &addresses, None).await?;
+    let ((leave, leaving), (drain, draining)) = (watch::channel(false), watch::channel(false));
+    let surfaces = surfaces(&app, Console::new().map_err(Failure::Boot)?, draining.clone());
+    let rest = Rest::new(app, rest_settings(config, &addresses, None), surfaces, Stopping { leaving, draining });
+    let Opened { data_dir, store, .. } = opened;
+    Ok(Standalone { router: rest.operator_router(), store, _data_dir: data_dir, _stops: [leave, drain] })
 }
 
 async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, wakeups: &Wakeups) -> Result<Store, Failure> {
@@ -336,7 +419,7 @@ async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
     Ok(())
 }
 
-fn addresses(config: &Config) -> AddressPolicy {
+fn address_policy(config: &Config) -> AddressPolicy {
     AddressPolicy { allow_private: config.allow_private_network }
 }
 
@@ -356,11 +439,12 @@ fn outbox_bytes_max(config: &Config) -> i64 {
     OUTBOX_BYTES_DEFAULT
 }
 
-fn app_settings(config: &Config, public_url: &str, console_url: &str, setup_token: Option<String>) -> AppSettings {
+fn app_settings(config: &Config, addresses: &Addresses, setup_token: Option<String>) -> AppSettings {
+    let Addresses { public_url, console_url, .. } = addresses;
     let public_host = url::Url::parse(public_url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let events_bytes_max = config.events_bytes_max.unwrap_or_else(|| outbox_bytes_max(config));
     let effective = [
-        ("SVC_PUBLIC_URL", public_url.to_owned()),
+        ("SVC_PUBLIC_URL", public_url.clone()),
         ("SVC_EVENTS_MAX_BYTES", events_bytes_max.to_string()),
         ("SVC_DISABLE_SIGNUP", config.disable_signup.to_string()),
     ];
@@ -377,7 +461,7 @@ fn app_settings(config: &Config, public_url: &str, console_url: &str, setup_toke
         signup_role: config.signup_role.clone(),
         events_enabled: config.events_enabled,
         retry_base_ms: config.retry_base_ms,
-        addresses: addresses(config),
+        addresses: address_policy(config),
         text_bytes_max: config.text_bytes_max,
         body_bytes_max: config.body_bytes_max,
         answer_bytes_max: config.answer_bytes_max,
@@ -388,7 +472,8 @@ fn app_settings(config: &Config, public_url: &str, console_url: &str, setup_toke
     }
 }
 
-fn rest_settings(config: &Config, address: SocketAddr, public_url: &str, telemetry: Option<Telemetry>) -> RestSettings {
+fn rest_settings(config: &Config, addresses: &Addresses, telemetry: Option<Telemetry>) -> RestSettings {
+    let (address, public_url) = (addresses.listener, addresses.public_url.as_str());
     let hosts = KnownHosts::new(public_url, address, &config.trusted_origins);
     let access = match &config.metrics_token {
         Some(token) => MetricsAccess::Token(token.clone()),

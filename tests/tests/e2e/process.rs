@@ -3,6 +3,7 @@
 pub(crate) mod damaged;
 pub(crate) mod faults;
 pub(crate) mod instances;
+pub(crate) mod operator;
 pub(crate) mod settings;
 pub(crate) mod telemetry;
 

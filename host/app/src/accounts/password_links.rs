@@ -11,7 +11,7 @@ use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, Tok
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::types::hash_error;
+use super::types::{ADMIN, hash_error, password_error};
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
@@ -27,6 +27,8 @@ const INVITATION_MS: i64 = 7 * 24 * 3_600_000;
 const TOKEN_TRIES: &str = "the links to set a password";
 /// Stands for the address in the check of a password before the account is known. No password can be equal to it.
 const NO_ADDRESS: &str = "\0";
+/// Stands for the network of a sign-in where nobody signs in. No network has this name.
+const NO_NETWORK: &str = "";
 /// Expired tokens deleted in one transaction.
 const PURGED_AT_ONCE: i64 = 500;
 
@@ -61,6 +63,18 @@ pub(super) fn setup_required() -> Error {
         Code::SetupRequired,
         "Nobody has signed up yet. The first account that signs up becomes admin, and it makes others.",
     )
+}
+
+fn refuse_guest(user: &UserRow) -> Result<()> {
+    match user.is_anonymous {
+        true => Err(Error::new(Code::Conflict, "A guest has no password. They get one when they sign up.")),
+        false => Ok(()),
+    }
+}
+
+/// Whether a user has the role `admin`.
+pub(super) async fn is_admin(connection: &mut Connection, user_id: &str) -> Result<bool> {
+    Ok(connection.roles_of(user_id).await?.iter().any(|role| role.name == ADMIN))
 }
 
 impl App {
@@ -99,9 +113,7 @@ impl App {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
                 app.require_strength_over_user(connection, &caller, &user).await?;
-                if user.is_anonymous {
-                    return Err(Error::new(Code::Conflict, "A guest has no password. They get one when they sign up."));
-                }
+                refuse_guest(&user)?;
                 if user.banned {
                     return Err(Error::new(Code::Conflict, "This user is banned. Lift the ban first."));
                 }
@@ -169,21 +181,45 @@ impl App {
                 let Some(Link { user, .. }) = app.link(connection, &token_hash, now).await? else { return Ok(Outcome::Invalid) };
                 // A sign-in with the old password that runs meanwhile ends before this change, or fails.
                 connection.held_user(&user.id).await?;
-                if !connection.has_credentialed_user().await? {
+                // Only the operator of the server makes an admin before anybody has signed up.
+                if !connection.has_credentialed_user().await? && !is_admin(connection, &user.id).await? {
                     return Ok(Outcome::NeedsSetup);
                 }
                 if !connection.use_account_token(&token_hash).await? {
                     return Ok(Outcome::Invalid);
                 }
-                connection.set_password(&user.id, &password_hash, now).await?;
-                // The password from the environment is no longer valid, so there is nothing left to claim.
-                connection.end_claim(&user.id).await?;
-                connection.delete_sessions_of(&user.id, None).await?;
+                replace_password(connection, &user.id, &password_hash, now).await?;
                 // Whoever tried the old password without success does not have to wait with the new one.
                 for account in [&attempt.account, &account_of(&user.email)] {
                     connection.sign_in_succeeded(account, &attempt.network, now).await?;
                 }
                 Ok(Outcome::Done)
+            })
+        })
+        .await
+    }
+
+    /// Sets a user's password. Their sessions and links end. The operator of the server does so when nobody can sign in.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_value` for a weak password; `conflict` for guests; `forbidden` if the user holds more than the caller.
+    pub async fn set_password(&self, caller: &Caller, user_id: &str, password: String) -> Result<()> {
+        caller.require(Resource::Users, Action::Update)?;
+        let refused = |problem| password_error(problem, "password");
+        check_password(&password, NO_ADDRESS).map_err(refused)?;
+        let given = password.clone();
+        let password_hash = self.hasher.hash(password).await.map_err(hash_error)?;
+        let (user_id, caller, app, now) = (user_id.to_owned(), caller.clone(), self.itself()?, self.clock.now());
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                refuse_guest(&user)?;
+                check_password(&given, &user.email).map_err(refused)?;
+                replace_password(connection, &user_id, &password_hash, now).await?;
+                // Failed tries of others no longer delay the user's sign-in.
+                Ok(connection.sign_in_succeeded(&account_of(&user.email), NO_NETWORK, now).await?)
             })
         })
         .await
@@ -238,6 +274,15 @@ impl App {
             }
         }
     }
+}
+
+/// Replaces a password. All sessions of the user end.
+async fn replace_password(connection: &mut Connection, user_id: &str, password_hash: &str, now: i64) -> Result<()> {
+    connection.set_password(user_id, password_hash, now).await?;
+    // The password from the environment is no longer valid, so there is nothing left to claim.
+    connection.end_claim(user_id).await?;
+    connection.delete_sessions_of(user_id, None).await?;
+    Ok(())
 }
 
 /// Logs a line for operators who watch the log for attacks. It does not have the token.

@@ -49,6 +49,10 @@ impl RequestInfo {
     }
 }
 
+/// Marks the requests of the operator. Only [`crate::Rest::operator_router`] sets it.
+#[derive(Clone, Copy)]
+pub(crate) struct Operator;
+
 /// Waits until the caller has room for a response, before any work is done.
 ///
 /// # Errors
@@ -106,6 +110,7 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
         renewal: info.map(|info| info.renewal.clone()).unwrap_or_default(),
         principal: info.map(|info| info.principal.clone()).unwrap_or_default(),
         address: info.map(|info| info.address),
+        is_operator: parts.extensions.get::<Operator>().is_some(),
     }
 }
 

@@ -32,3 +32,8 @@ pub(crate) fn routes() -> Routes {
         .delete("/api/v1/api-keys/{id}", api_keys::delete)
         .post("/api/v1/api-keys/{id}/adopt", api_keys::adopt)
 }
+
+/// The routes for the operator of the server, who may also set passwords.
+pub(crate) fn operator_routes() -> Routes {
+    routes().put("/api/v1/users/{id}/password", users::set_password)
+}

@@ -74,8 +74,17 @@ impl Connection {
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Bytes,
-    url: Url,
-    has_key: bool,
+    pub(super) url: Url,
+    pub(super) identity: Identity,
+}
+
+/// As whom a request was sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Identity {
+    Nobody,
+    Key,
+    /// The operator of the server, who needs no key.
+    Operator,
 }
 
 impl Api {
@@ -126,7 +135,8 @@ impl Api {
         if answer.is_cut {
             return Err(Problem::Failed(format!("The answer has more than {ANSWER_BYTES_MAX} bytes.")));
         }
-        Ok(Reply { status: answer.status, body: answer.body, url, has_key: self.authorization.is_some() })
+        let identity = if self.authorization.is_some() { Identity::Key } else { Identity::Nobody };
+        Ok(Reply { status: answer.status, body: answer.body, url, identity })
     }
 
     fn unreachable(&self, failure: &Failure) -> Problem {
@@ -177,11 +187,11 @@ impl Reply {
             let path = issue["path"].as_str().or(issue["field"].as_str()).filter(|path| !path.is_empty()).unwrap_or("(whole)");
             text.push_str(&format!("\n  {}: {}", inert(path), inert(issue["message"].as_str().unwrap_or_default())));
         }
-        match (self.status, self.has_key) {
-            (401, false) => text.push_str(
+        match (self.status, self.identity) {
+            (401, Identity::Nobody) => text.push_str(
                 "\nSay who you are: set SVC_API_KEY (or --key) to an API key, which an admin makes with POST /api/v1/api-keys, or to the token of a sign-in.",
             ),
-            (401, true) => text.push_str(
+            (401, Identity::Key) => text.push_str(
                 "\nThe key does not hold. POST /api/v1/api-keys makes another, signing in gives a new token; set SVC_API_KEY (or --key) to it.",
             ),
             _ => {}

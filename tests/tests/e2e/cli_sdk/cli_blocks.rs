@@ -1,17 +1,15 @@
 //! `blockbase block …` with a server and a registry: consent, upgrades, secrets, logs, `dev`, and errors.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blockbase_tests::{
-    Receiver, Registry, Reply, Server, blockbase, checkout, example_block, guests_directory, on_sqlite_first, pack,
+    COMMAND_TIME_MAX, Ran, Receiver, Registry, Reply, Server, blockbase, checkout, example_block, guests_directory,
+    on_sqlite_first, pack, ran,
 };
 use serde_json::{Value, json};
-
-/// How long one command may take on a machine that is compiling something else.
-const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// The manifest of `examples/tasks` with some keys replaced.
 fn tasks_manifest(changes: Value) -> Value {
@@ -131,57 +129,6 @@ fn hides_what_is_typed(script: u32) {
         }
         assert!(Instant::now() < deadline, "the terminal goes on showing what is typed");
         std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-async fn ran(mut command: Command, input: &str) -> Ran {
-    let input = input.to_owned();
-    let output = tokio::task::spawn_blocking(move || {
-        use std::io::Write;
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
-        let mut stdin = child.stdin.take().unwrap();
-        // A command that does not read its input may have ended already.
-        let _ = stdin.write_all(input.as_bytes());
-        drop(stdin);
-        child.wait_with_output().expect("an end")
-    });
-    Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, output).await.expect("the command ends").unwrap())
-}
-
-/// The outcome of a command.
-#[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    error: String,
-}
-
-impl Ran {
-    fn of(output: Output) -> Ran {
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Ran { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
-    }
-
-    /// Asserts success, and returns what the command printed.
-    #[track_caller]
-    fn out(&self) -> &str {
-        assert_eq!(self.code, Some(0), "{self:?}");
-        &self.out
-    }
-
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(self.out()).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
-    }
-
-    /// Asserts a failure with this exit code and all these parts.
-    #[track_caller]
-    fn expect_error(&self, code: i32, parts: &[&str]) {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        for part in parts {
-            assert!(self.error.contains(part), "{part:?} is missing: {self:?}");
-        }
-        assert!(!self.error.contains("panicked"), "{self:?}");
     }
 }
 

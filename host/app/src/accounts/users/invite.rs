@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{ManagedUserAnswer, ROLES_OF_USER_MAX, checked_name, give};
 use crate::App;
-use crate::accounts::password_links::setup_required;
+use crate::accounts::password_links::{is_admin, setup_required};
 use crate::accounts::types::normal_email;
 use crate::base::answer::Timestamp;
 use crate::base::topic::{NewUserMembers, Topic};
@@ -22,6 +22,9 @@ pub struct NewUser {
     pub name: String,
     /// The roles that they get, each by its id or name.
     pub roles: Vec<String>,
+    /// Whether it may be the first account of the server. Only the operator of the server makes the first account in this way, and it
+    /// has to be an admin.
+    pub may_be_first: bool,
 }
 
 /// An account that was made for somebody, and the link to its first password.
@@ -67,12 +70,13 @@ impl App {
             updated_at: now,
         };
         let (announcer, app, caller) = (self.announcer(caller), self.itself()?, caller.clone());
-        let (roles, signup_role) = (new.roles, self.settings.signup_role.clone());
+        let signup_role = self.settings.signup_role.clone();
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 // Otherwise there would be a way around becoming the first admin, and around its setup token.
-                if !connection.has_credentialed_user().await? {
+                let is_first = !connection.has_credentialed_user().await?;
+                if is_first && !new.may_be_first {
                     return Err(setup_required());
                 }
                 if !connection.insert_user(&user, None).await? {
@@ -85,7 +89,7 @@ impl App {
                 {
                     connection.give_role(&user.id, &role.id).await?;
                 }
-                for (index, role) in roles.iter().enumerate() {
+                for (index, role) in new.roles.iter().enumerate() {
                     let given = give(connection, &caller, &user.id, role).await;
                     given.map_err(|error| match error.code {
                         Code::ForeignKeyViolation => {
@@ -96,6 +100,12 @@ impl App {
                         }
                         _ => error,
                     })?;
+                }
+                if is_first && !is_admin(connection, &user.id).await? {
+                    return Err(Error::new(
+                        Code::SetupRequired,
+                        "Nobody has signed up yet. The first account needs the role `admin`.",
+                    ));
                 }
                 let made = app.new_password_link(connection, &user.id, caller.maker(), TokenKind::Invitation, now).await?;
                 let members = NewUserMembers { user_id: &user.id, is_anonymous: false };

@@ -1,5 +1,6 @@
 //! `/api/v1/users`, with the roles, sessions and password links of each.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +14,7 @@ use crate::answer::error::ApiError;
 use crate::answer::render;
 use crate::request::admission::{AllUsers, Create, Delete, Granted, Read, Update, Users, UsersToRead};
 use crate::request::body::{JsonBody, given};
-use crate::request::extract::{PathParts, QueryPairs};
+use crate::request::extract::{Operator, PathParts, QueryPairs};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +42,12 @@ pub(crate) struct UserBody {
     banned: Option<bool>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PasswordBody {
+    password: String,
+}
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RoleBody {
@@ -65,10 +72,12 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(AllUsers, Create)>,
+    operator: Option<Extension<Operator>>,
     JsonBody(body): JsonBody<NewUserBody>,
 ) -> Result<Response, ApiError> {
     let NewUserBody { email, name, roles } = body;
-    let new = NewUser { email, name: name.unwrap_or_default(), roles: roles.unwrap_or_default() };
+    let new =
+        NewUser { email, name: name.unwrap_or_default(), roles: roles.unwrap_or_default(), may_be_first: operator.is_some() };
     let made = state.app.invite_user(&caller, new).await?;
     Ok((StatusCode::CREATED, axum::Json(made)).into_response())
 }
@@ -79,6 +88,16 @@ pub(crate) async fn password_link(
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::CREATED, &state.app.make_password_link(&caller, &id).await?))
+}
+
+pub(crate) async fn set_password(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(AllUsers, Update)>,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<PasswordBody>,
+) -> Result<StatusCode, ApiError> {
+    state.app.set_password(&caller, &id, body.password).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn sessions(

@@ -1,0 +1,271 @@
+//! `blockbase user …`: accounts, from the machine of the server.
+
+use axum::http::Method;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::Problem;
+use super::operator::{Operator, SETTINGS_HELP};
+use super::terminal::{confirmed, inert, note, print_json, print_line, read_secret, table};
+
+/// Users that a request lists.
+const PAGE: usize = 1000;
+
+#[derive(Subcommand)]
+#[command(after_help = SETTINGS_HELP)]
+pub(super) enum UserCommand {
+    /// List users, the newest first
+    #[command(after_help = "Example:\n  blockbase user list --role admin")]
+    List {
+        /// Only users whose address or name contains this text
+        #[arg(long)]
+        search: Option<String>,
+        /// Only users with this role
+        #[arg(long)]
+        role: Option<String>,
+        /// Print the users as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Create a user and print a link with which they set their password
+    #[command(
+        after_help = "Example:\n  blockbase user create ann@example.com --role admin      # also the first user of a server"
+    )]
+    Create {
+        email: String,
+        #[arg(long)]
+        name: Option<String>,
+        /// A role that the user gets; may be repeated
+        #[arg(long = "role", value_name = "ROLE")]
+        roles: Vec<String>,
+        /// Print the user and the link as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a user's password and end their sessions; reads it unseen from the terminal, or from standard input
+    #[command(after_help = "Example:\n  blockbase user set-password ann@example.com < password.txt")]
+    SetPassword {
+        /// Address of the user, or their id
+        email: String,
+    },
+    /// Print a link with which a user sets another password
+    #[command(after_help = "Example:\n  blockbase user password-link ann@example.com")]
+    PasswordLink {
+        /// Address of the user, or their id
+        email: String,
+        /// Print the link and its end as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a user a role
+    #[command(after_help = "Example:\n  blockbase user grant ann@example.com admin")]
+    Grant {
+        /// Address of the user, or their id
+        email: String,
+        /// Name of the role, or its id
+        role: String,
+    },
+    /// Take a role from a user
+    #[command(after_help = "Example:\n  blockbase user revoke ann@example.com editor")]
+    Revoke {
+        /// Address of the user, or their id
+        email: String,
+        /// Name of the role, or its id
+        role: String,
+    },
+    /// Ban a user: their sessions end, their keys stop working, and what they made is suspended
+    #[command(after_help = "Example:\n  blockbase user ban ann@example.com")]
+    Ban {
+        /// Address of the user, or their id
+        email: String,
+    },
+    /// Lift a ban
+    #[command(after_help = "Example:\n  blockbase user unban ann@example.com")]
+    Unban {
+        /// Address of the user, or their id
+        email: String,
+    },
+    /// Delete a user with their sessions and keys
+    #[command(after_help = "Example:\n  blockbase user delete ann@example.com --hand-over-to bob@example.com")]
+    Delete {
+        /// Address of the user, or their id
+        email: String,
+        /// Who becomes the maker of the webhooks, keys, tasks and blocks that the user made
+        #[arg(long, value_name = "EMAIL", conflicts_with = "suspend")]
+        hand_over_to: Option<String>,
+        /// Suspend what the user made until somebody adopts it
+        #[arg(long)]
+        suspend: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+/// Runs one command.
+pub(super) fn run(command: UserCommand) -> Result<(), Problem> {
+    let may_create = matches!(command, UserCommand::Create { .. });
+    // Read before the database is opened, so that nobody waits for the terminal.
+    let password = match &command {
+        UserCommand::SetPassword { email } => Some(read_secret(&format!("New password of {}: ", inert(email)))?),
+        _ => None,
+    };
+    Operator::run(may_create, |operator| match command {
+        UserCommand::List { search, role, json } => list(operator, search.as_deref(), role.as_deref(), json),
+        UserCommand::Create { email, name, roles, json } => create(operator, &email, name.as_deref(), &roles, json),
+        UserCommand::SetPassword { email } => set_password(operator, &email, &password.unwrap_or_default()),
+        UserCommand::PasswordLink { email, json } => password_link(operator, &email, json),
+        UserCommand::Grant { email, role } => grant(operator, &email, &role),
+        UserCommand::Revoke { email, role } => revoke(operator, &email, &role),
+        UserCommand::Ban { email } => set_banned(operator, &email, true),
+        UserCommand::Unban { email } => set_banned(operator, &email, false),
+        UserCommand::Delete { email, hand_over_to, suspend, yes } => {
+            delete(operator, &email, hand_over_to.as_deref(), suspend, yes)
+        }
+    })
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// All users that match, page after page.
+fn users(operator: &Operator, search: Option<&str>, role: Option<&str>) -> Result<Vec<Value>, Problem> {
+    let mut found = Vec::new();
+    loop {
+        let (limit, offset) = (PAGE.to_string(), found.len().to_string());
+        let mut query = vec![("limit", limit.as_str()), ("offset", offset.as_str())];
+        query.extend(search.map(|search| ("search", search)));
+        query.extend(role.map(|role| ("role", role)));
+        let page = operator.get(&["users"], &query)?;
+        found.extend(page["data"].as_array().cloned().unwrap_or_default());
+        if page["pagination"]["hasNextPage"] != true {
+            return Ok(found);
+        }
+    }
+}
+
+/// The user with this address or id.
+pub(super) fn find(operator: &Operator, named: &str) -> Result<Value, Problem> {
+    let named = named.trim();
+    let found = users(operator, Some(named), None)?.into_iter().find(|user| text(user, "email").eq_ignore_ascii_case(named));
+    if let Some(user) = found {
+        return Ok(user);
+    }
+    let missing = || Problem::Failed(format!("There is no user `{}`. `blockbase user list` shows who there is.", inert(named)));
+    if named.is_empty() || named.contains('@') {
+        return Err(missing());
+    }
+    operator.get(&["users", named], &[]).map(|answer| answer["data"].clone()).map_err(|_| missing())
+}
+
+fn list(operator: &Operator, search: Option<&str>, role: Option<&str>, json: bool) -> Result<(), Problem> {
+    let users = users(operator, search, role)?;
+    if json {
+        return print_json(&Value::Array(users));
+    }
+    if users.is_empty() {
+        note("There is no such user.");
+        return Ok(());
+    }
+    let row = |user: &Value| {
+        let roles: Vec<&str> = user["roles"].as_array().into_iter().flatten().map(|role| text(role, "name")).collect();
+        let state = match (user["banned"] == true, user["isAnonymous"] == true) {
+            (true, _) => "banned",
+            (false, true) => "guest",
+            (false, false) => "",
+        };
+        [text(user, "email"), text(user, "name"), &roles.join(", "), state, text(user, "id")]
+            .map(|cell| inert(cell).into_owned())
+            .to_vec()
+    };
+    let rows: Vec<Vec<String>> = users.iter().map(row).collect();
+    for line in table(&["EMAIL", "NAME", "ROLES", "STATE", "ID"], &rows) {
+        print_line(&line);
+    }
+    Ok(())
+}
+
+fn create(operator: &Operator, email: &str, name: Option<&str>, roles: &[String], json: bool) -> Result<(), Problem> {
+    let mut body = json!({ "email": email, "roles": roles });
+    if let Some(name) = name {
+        body["name"] = json!(name);
+    }
+    let made = operator.change(Method::POST, &["users"], &[], Some(&body))?;
+    if json {
+        return print_json(&made);
+    }
+    note(&format!(
+        "{} is created. They set their password with this link, which works once and until {}:",
+        inert(text(&made["data"], "email")),
+        inert(text(&made, "linkExpiresAt"))
+    ));
+    print_line(&inert(text(&made, "link")));
+    Ok(())
+}
+
+fn set_password(operator: &Operator, email: &str, password: &str) -> Result<(), Problem> {
+    let user = find(operator, email)?;
+    let body = json!({ "password": password });
+    operator.change(Method::PUT, &["users", text(&user, "id"), "password"], &[], Some(&body))?;
+    print_line(&format!("The password of {} is set, and their sessions have ended.", inert(text(&user, "email"))));
+    Ok(())
+}
+
+fn password_link(operator: &Operator, email: &str, json: bool) -> Result<(), Problem> {
+    let user = find(operator, email)?;
+    let made = operator.change(Method::POST, &["users", text(&user, "id"), "password-link"], &[], None)?;
+    if json {
+        return print_json(&made["data"]);
+    }
+    note(&format!(
+        "{} sets another password with this link, which works once and until {}:",
+        inert(text(&user, "email")),
+        inert(text(&made["data"], "expiresAt"))
+    ));
+    print_line(&inert(text(&made["data"], "link")));
+    Ok(())
+}
+
+fn grant(operator: &Operator, email: &str, role: &str) -> Result<(), Problem> {
+    let user = find(operator, email)?;
+    operator.change(Method::POST, &["users", text(&user, "id"), "roles"], &[], Some(&json!({ "roleId": role })))?;
+    print_line(&format!("{} has the role {}.", inert(text(&user, "email")), inert(role)));
+    Ok(())
+}
+
+fn revoke(operator: &Operator, email: &str, role: &str) -> Result<(), Problem> {
+    let user = find(operator, email)?;
+    // The path takes an id alone.
+    let named = |held: &&Value| text(held, "name") == role || text(held, "id") == role;
+    let Some(held) = user["roles"].as_array().into_iter().flatten().find(named) else {
+        return Err(Problem::Failed(format!("{} does not have the role {}.", inert(text(&user, "email")), inert(role))));
+    };
+    operator.change(Method::DELETE, &["users", text(&user, "id"), "roles", text(held, "id")], &[], None)?;
+    print_line(&format!("{} no longer has the role {}.", inert(text(&user, "email")), inert(role)));
+    Ok(())
+}
+
+fn set_banned(operator: &Operator, email: &str, banned: bool) -> Result<(), Problem> {
+    let user = find(operator, email)?;
+    operator.change(Method::PATCH, &["users", text(&user, "id")], &[], Some(&json!({ "banned": banned })))?;
+    let state = if banned { "banned" } else { "no longer banned" };
+    print_line(&format!("{} is {state}.", inert(text(&user, "email"))));
+    Ok(())
+}
+
+fn delete(operator: &Operator, email: &str, heir: Option<&str>, suspend: bool, yes: bool) -> Result<(), Problem> {
+    let user = find(operator, email)?;
+    let heir = heir.map(|heir| find(operator, heir)).transpose()?;
+    let question = format!("{} goes, with their sessions and keys; records stay. Delete this user?", inert(text(&user, "email")));
+    let without_terminal = "There is no terminal to ask at; say --yes to delete without a question.";
+    if !confirmed(&question, yes, without_terminal)? {
+        return Err(Problem::Failed("Nobody was deleted.".to_owned()));
+    }
+    let mut query = Vec::new();
+    query.extend(heir.as_ref().map(|heir| ("handOverTo", text(heir, "id"))));
+    query.extend(suspend.then_some(("suspend", "true")));
+    operator.change(Method::DELETE, &["users", text(&user, "id")], &query, None)?;
+    print_line(&format!("{} is deleted.", inert(text(&user, "email"))));
+    Ok(())
+}
