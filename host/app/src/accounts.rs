@@ -3,6 +3,7 @@
 pub(crate) mod api_keys;
 mod bootstrap;
 mod guests;
+mod mail;
 mod password_links;
 pub(crate) mod preferences;
 mod profile;
@@ -13,6 +14,7 @@ mod sign_in;
 mod sign_up;
 mod types;
 pub(crate) mod users;
+mod verification;
 
 use std::sync::Arc;
 
@@ -21,11 +23,12 @@ use blockbase_schema::Error;
 use blockbase_store::{NewSession, ReadCost};
 
 pub use bootstrap::BootstrapAdmin;
+pub use mail::{MailRequest, OutgoingMail, PAGE_CHARS_MAX};
 pub use password_links::PasswordLinkAnswer;
 pub use profile::ProfileChanges;
 pub use sessions::SESSIONS_OF_USER_MAX;
 pub use sign_in::SignIn;
-pub use sign_up::SignUp;
+pub use sign_up::{SignUp, SignedUp};
 pub use types::{CurrentSession, IMAGE_CHARS_MAX, ListedSession, MeAnswer, NAME_CHARS_MAX, SessionAnswer, SignedIn, UserAnswer};
 use types::{SessionFacts, USER_AGENT_CHARS_MAX};
 

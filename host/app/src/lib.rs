@@ -30,8 +30,9 @@ pub use accounts::users::{
     UserSessionAnswer,
 };
 pub use accounts::{
-    BootstrapAdmin, CurrentSession, IMAGE_CHARS_MAX, ListedSession, MeAnswer, NAME_CHARS_MAX as USER_NAME_CHARS_MAX,
-    PasswordLinkAnswer, ProfileChanges, SESSIONS_OF_USER_MAX, SessionAnswer, SignIn, SignUp, SignedIn, UserAnswer,
+    BootstrapAdmin, CurrentSession, IMAGE_CHARS_MAX, ListedSession, MailRequest, MeAnswer, NAME_CHARS_MAX as USER_NAME_CHARS_MAX,
+    OutgoingMail, PAGE_CHARS_MAX, PasswordLinkAnswer, ProfileChanges, SESSIONS_OF_USER_MAX, SessionAnswer, SignIn, SignUp,
+    SignedIn, SignedUp, UserAnswer,
 };
 pub use automation::tasks::{
     ActionConfig, ErasureConfig, NAME_CHARS_MAX as TASK_NAME_CHARS_MAX, NewTask, TASK_TYPES_MADE, TaskAnswer, TaskChanges,
@@ -88,6 +89,7 @@ pub use state::block_usage::{BlockUsageAnswer, HandlerUsage};
 pub use state::feed::{Feed, FeedPump};
 pub use state::instance::{InstanceAnswer, SignInMethod};
 pub use state::listed_settings::{ListedSetting, SettingSource};
+pub use state::mail_texts::{MailTexts, MailValues, WrittenMail};
 pub use state::manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,

@@ -11,6 +11,7 @@ pub(crate) mod identity_cache;
 pub(crate) mod inspected;
 pub(crate) mod instance;
 pub(crate) mod listed_settings;
+pub(crate) mod mail_texts;
 pub(crate) mod manifest;
 pub(crate) mod master_secret;
 pub(crate) mod persist_config;
@@ -46,6 +47,7 @@ use crate::state::identity_cache::IdentityCache;
 use crate::state::inspected::Inspected;
 use crate::state::instance::Process;
 use crate::state::listed_settings::ListedSetting;
+use crate::state::mail_texts::MailTexts;
 use crate::state::readings::Readings;
 use crate::state::routing::Subscriptions;
 use crate::state::runs_under_way::RunsUnderWay;
@@ -68,6 +70,12 @@ pub struct Settings {
     pub public_host: String,
     /// The address of the page where people set a password. Links to it are made of this alone, never of what a request says.
     pub set_password_url: String,
+    /// The address of the authentication routes, for links in mail.
+    pub auth_url: String,
+    /// The texts of mail; `None` if the server sends no mail.
+    pub mail: Option<Arc<MailTexts>>,
+    /// Whether an address has to be proved before its user can sign in.
+    pub require_email_verification: bool,
     pub events_enabled: bool,
     /// Milliseconds before the second attempt of a delivery. The pause doubles for each further attempt.
     pub retry_base_ms: i64,

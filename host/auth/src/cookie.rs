@@ -16,6 +16,9 @@ pub struct CookieSigner {
 /// The lifetime of a cookie in seconds: seven days.
 const MAX_AGE_SECONDS: u64 = 604_800;
 
+/// Begins what a cookie of a sign-up signs. No token of a session has this form, so neither cookie can stand for the other.
+const SIGN_UP: &str = "signed-up:";
+
 fn encode_component(text: &str) -> String {
     // `encodeURIComponent` for base64 and base62. Of their characters it escapes only these three.
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
@@ -84,6 +87,25 @@ impl CookieSigner {
         }
     }
 
+    /// The `Set-Cookie` value by which a browser shows later that it made an account whose address is not proved yet.
+    pub fn set_sign_up(&self, user_id: &str) -> String {
+        let value = encode_component(&self.signed(&format!("{SIGN_UP}{user_id}")));
+        let secure = if self.secure { "; Secure" } else { "" };
+        format!("{}={value}; Max-Age={MAX_AGE_SECONDS}; Path=/; HttpOnly; SameSite=Lax{secure}", self.sign_up_name())
+    }
+
+    /// The accounts that the browser of a `Cookie` header made.
+    pub fn sign_ups_of_cookies(&self, header: &str) -> Vec<String> {
+        let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let signed = pairs.filter(|(name, _)| *name == self.sign_up_name());
+        let verified = signed.filter_map(|(_, value)| self.verified(&decode_component(value)));
+        verified.filter_map(|value| value.strip_prefix(SIGN_UP).map(str::to_owned)).collect()
+    }
+
+    fn sign_up_name(&self) -> &'static str {
+        if self.secure { "__Secure-svc.signed_up" } else { "svc.signed_up" }
+    }
+
     fn verified(&self, signed: &str) -> Option<String> {
         let (token, signature) = signed.split_once('.')?;
         let mut mac = self.key.clone();
@@ -111,6 +133,22 @@ mod tests {
         assert_eq!(signer.token_of_bearer("token").as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer(&signer.signed("token")).as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer("token.AAAA"), None);
+    }
+
+    #[test]
+    fn a_sign_up_is_no_session() {
+        let signer = CookieSigner::new(b"a secret of thirty-two characters", true).expect("a key");
+        let pair = |cookie: &str| cookie.split(';').next().expect("a pair").to_owned();
+        let (sign_up, session) = (pair(&signer.set_sign_up("u1")), pair(&signer.set_cookie("token", true)));
+        assert_eq!(signer.sign_ups_of_cookies(&format!("{session}; {sign_up}")), ["u1"]);
+        assert_eq!(signer.token_of_cookies(&sign_up), None);
+        // Neither value counts under the other's name.
+        let (_, of_sign_up) = sign_up.split_once('=').expect("a value");
+        let (name, of_session) = session.split_once('=').expect("a value");
+        assert!(signer.sign_ups_of_cookies(&format!("{}={of_session}", signer.sign_up_name())).is_empty());
+        let moved = signer.token_of_cookies(&format!("{name}={of_sign_up}")).expect("a text that was signed");
+        assert!(moved.starts_with(SIGN_UP), "no session has this token: {moved}");
+        assert!(signer.sign_ups_of_cookies(&sign_up[..sign_up.len() - 4]).is_empty());
     }
 
     #[test]

@@ -21,6 +21,9 @@ use crate::dispatcher::{Dispatcher, Running};
 
 /// Deliveries of a webhook that run at a time. It is only one while the endpoint does not respond.
 const WEBHOOK_CALLS_MAX: usize = 16;
+/// Mails that are sent at a time, and the time limit of one.
+const MAILS_MAX: usize = 4;
+const MAIL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Deliveries of a consumer group with a block's handler that run at a time.
 const GROUP_BLOCK_CALLS_MAX: usize = 8;
 /// Deliveries that are claimed for each one that can run.
@@ -181,7 +184,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     let config = match &subscription.target {
         Target::LogEvent => None,
         Target::PersistEvent(config) => Some(config),
-        Target::Webhook(_) | Target::Block { .. } | Target::Broken(_) => {
+        Target::Webhook(_) | Target::Mail | Target::Block { .. } | Target::Broken(_) => {
             let count = deliveries.len();
             for chain in chains(deliveries) {
                 let (group, subscription, token) = (Arc::clone(group), Arc::clone(subscription), Arc::clone(&token));
@@ -362,6 +365,7 @@ impl Group {
             // An unavailable endpoint gets one request at a time.
             Target::Webhook(_) if is_away => Manner { slots: 1, claimed: 1, timeout: settings.webhook_timeout },
             Target::Webhook(_) => of(WEBHOOK_CALLS_MAX, settings.webhook_timeout),
+            Target::Mail => of(MAILS_MAX, MAIL_TIMEOUT),
             Target::Block { .. } | Target::Broken(_) => of(GROUP_BLOCK_CALLS_MAX, settings.handler_timeout),
         }
     }

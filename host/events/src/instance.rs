@@ -118,7 +118,9 @@ async fn deliver(dispatcher: &Dispatcher, subscription: &Subscription, event: Cl
                 deliver_to_block(&dispatcher.app, (block, handler, config), event, attempts, timeout).await
             }
             Target::Broken(problem) => Err(broken(problem.clone())),
-            Target::PersistEvent(_) | Target::Webhook(_) => Err(broken("this handler does not run on every instance".to_owned())),
+            Target::PersistEvent(_) | Target::Webhook(_) | Target::Mail => {
+                Err(broken("this handler does not run on every instance".to_owned()))
+            }
         }
     };
     observe_delivery(&topic, consumer, handler, |failed: &Failed| failed.kind, attempt).await

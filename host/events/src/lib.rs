@@ -8,6 +8,7 @@ mod dispatcher;
 mod feed;
 mod group;
 mod instance;
+mod mail;
 mod throttle;
 mod wakeups;
 mod webhook;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use blockbase_app::schema::Result;
 use blockbase_app::{App, FeedPump};
-use blockbase_outbound::Client;
+use blockbase_outbound::{Client, Mailer};
 use blockbase_store::BlockLogRow;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub handler_timeout: Duration,
     /// The client that makes the calls.
     pub client: Client,
+    /// Sends mail; `None` if the server sends none.
+    pub mailer: Option<Arc<Mailer>>,
 }
 
 /// How often this instance checks, with one short statement, whether another instance changed the schema, the blocks, the
@@ -127,7 +130,8 @@ pub fn start(
     let problem = "expired sessions and links could not be deleted";
     pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), problem, |app| async move {
         app.purge_sessions().await?;
-        app.purge_account_tokens().await.map(|_| ())
+        app.purge_account_tokens().await?;
+        app.purge_mails().await
     })));
     pollers.push(tokio::spawn(every(
         EXPIRED_KEYS,

@@ -1,16 +1,18 @@
-//! Calls to other machines, for all parts of the service that make them: webhooks, blocks.
+//! Calls to other machines, for all parts of the service that make them: webhooks, blocks, mail.
 //!
 //! The client resolves a name, checks each address, and connects only to a checked address. So no answer of a name server leads into a
 //! network that is not public. The client does not follow redirects, and takes no proxy from the environment. It reads a response up to a
-//! bound, and one deadline applies to the whole call. This crate must not know of webhooks, blocks or the database.
+//! bound, and one deadline applies to the whole call. This crate must not know of webhooks, blocks, accounts or the database.
 #![forbid(unsafe_code)]
 
 mod address;
 mod client;
 mod headers;
+mod mail;
 mod resolver;
 mod tls;
 
 pub use address::{AddressPolicy, Refused};
 pub use client::{Answer, Client, Failure, Request};
 pub use headers::{is_reserved, is_reserved_of_messages};
+pub use mail::{Mail, MailFailure, Mailer};

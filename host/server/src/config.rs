@@ -4,9 +4,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_app::{ListedSetting, SettingSource};
+use blockbase_app::{ListedSetting, MailTexts, SettingSource};
+use blockbase_outbound::Mailer;
 use blockbase_telemetry::Collector;
 use ipnet::IpNet;
 use url::Url;
@@ -32,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) disable_signup: bool,
     pub(crate) anonymous_auth: bool,
     pub(crate) signup_role: Option<String>,
+    pub(crate) require_email_verification: bool,
+    pub(crate) mail: Option<Mail>,
     pub(crate) events_enabled: bool,
     /// Age in days at which settled events are deleted. 0 keeps all of them.
     pub(crate) events_retention_days: u32,
@@ -80,6 +84,47 @@ pub(crate) struct Otlp {
     pub(crate) metrics: Option<Collector>,
     /// Whether a collector is configured while telemetry is off.
     pub(crate) is_ignored: bool,
+}
+
+/// How mail is sent, and its texts.
+#[derive(Clone)]
+pub(crate) struct Mail {
+    pub(crate) mailer: Arc<Mailer>,
+    pub(crate) texts: Arc<MailTexts>,
+}
+
+/// The sender of mail that only the log shows.
+const LOGGED_FROM: &str = "Blockbase <blockbase@localhost.localdomain>";
+
+fn mail(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<Option<Mail>, String> {
+    let (url, from) = (source.text("SVC_SMTP_URL"), source.text("SVC_MAIL_FROM"));
+    let is_logged = source.flag("SVC_MAIL_LOG")?;
+    let mailer = match (url, is_logged) {
+        (None, false) => {
+            for name in ["SVC_MAIL_FROM", "SVC_MAIL_TEMPLATES"] {
+                if source.text(name).is_some() {
+                    return Err(format!("{name} is set, but the server sends no mail: set SVC_SMTP_URL, or SVC_MAIL_LOG=true."));
+                }
+            }
+            if source.flag("SVC_REQUIRE_EMAIL_VERIFICATION")? {
+                return Err("SVC_REQUIRE_EMAIL_VERIFICATION needs mail: set SVC_SMTP_URL, or SVC_MAIL_LOG=true.".to_owned());
+            }
+            return Ok(None);
+        }
+        (Some(_), true) => return Err("SVC_MAIL_LOG=true sends no mail: leave it or SVC_SMTP_URL out.".to_owned()),
+        (None, true) => Mailer::log(from.as_deref().unwrap_or(LOGGED_FROM)).map_err(|why| format!("SVC_MAIL_FROM {why}"))?,
+        (Some(url), false) => {
+            let from = from.ok_or("SVC_MAIL_FROM is needed with SVC_SMTP_URL: it is the sender of mail.")?;
+            Mailer::log(&from).map_err(|why| format!("SVC_MAIL_FROM {why}"))?;
+            Mailer::smtp(&url, &from).map_err(|why| format!("SVC_SMTP_URL {why}"))?
+        }
+    };
+    if !source.flag("SVC_EVENTS_ENABLED")? {
+        return Err("Mail goes through the outbox: SVC_EVENTS_ENABLED=false leaves no way to send it.".to_owned());
+    }
+    let folder = source.text("SVC_MAIL_TEMPLATES").map(PathBuf::from);
+    let texts = MailTexts::read(folder.as_deref()).map_err(|why| format!("SVC_MAIL_TEMPLATES: {why}"))?;
+    Ok(Some(Mail { mailer: Arc::new(mailer), texts: Arc::new(texts) }))
 }
 
 /// Fewest characters of a setup token that is not `auto`. A person who guesses it becomes admin.
@@ -305,6 +350,8 @@ impl Config {
             admin,
             anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH")?,
             signup_role: source.text("SVC_SIGNUP_ROLE"),
+            require_email_verification: source.flag("SVC_REQUIRE_EMAIL_VERIFICATION")?,
+            mail: mail(&source)?,
             events_enabled: source.flag("SVC_EVENTS_ENABLED")?,
             events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS")?).unwrap_or(30),
             events_bytes_max: source.parsed("SVC_EVENTS_MAX_BYTES", "a whole number of bytes", |text| {

@@ -89,6 +89,9 @@ fn warn_about(config: &Config) {
     if !config.telemetry && (config.metrics_token.is_some() || config.metrics_listen.is_some()) {
         tracing::warn!("SVC_METRICS_TOKEN or SVC_METRICS_LISTEN is set, but there are no metrics without SVC_TELEMETRY=true");
     }
+    if config.public_url.is_none() && config.mail.is_some() {
+        tracing::warn!("SVC_PUBLIC_URL is not set, so links in mail lead to the address that this server listens on");
+    }
     if config.otlp.is_ignored {
         tracing::warn!("an OTLP endpoint is set, but nothing is exported without SVC_TELEMETRY=true");
     }
@@ -130,6 +133,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         webhook_timeout: config.webhook_timeout,
         handler_timeout: config.action_timeout,
         client,
+        mailer: config.mail.as_ref().map(|mail| Arc::clone(&mail.mailer)),
     };
     let background = blockbase_events::start(&app, event_settings, wakeups, pump, log_lines);
 
@@ -453,6 +457,9 @@ fn app_settings(config: &Config, addresses: &Addresses, setup_token: Option<Stri
         anonymous_auth: config.anonymous_auth,
         public_host: public_host.unwrap_or_else(|| "localhost".to_owned()),
         set_password_url: format!("{console_url}{}", blockbase_console::SET_PASSWORD),
+        auth_url: format!("{}/api/auth", console_url.strip_suffix(blockbase_console::PATH).unwrap_or(public_url)),
+        mail: config.mail.as_ref().map(|mail| Arc::clone(&mail.texts)),
+        require_email_verification: config.require_email_verification,
         events_retention_days: config.events_retention_days,
         events_bytes_max,
         require_auth: config.require_auth,

@@ -1,6 +1,7 @@
 //! Users, credentials, sessions, roles, keys.
 
 mod keys;
+mod mails;
 mod preferences;
 mod roles;
 mod sessions;
@@ -10,6 +11,7 @@ mod tries;
 use blockbase_query::{Dialect, Param, Statement};
 
 pub use keys::{ApiKeyRow, KeyHolder, NewApiKey};
+pub use mails::{MailKind, MailRow};
 pub use roles::RoleRow;
 pub use sessions::{NewSession, SessionHolder, SessionRow};
 pub use tokens::{AccountTokenRow, TokenKind};
@@ -168,6 +170,13 @@ impl Connection {
         Ok(!self.fetch("SELECT user_id FROM svc_credentials LIMIT 1", Vec::new()).await?.is_empty())
     }
 
+    /// The user with this address, in its normal form.
+    pub async fn user_of_email(&mut self, email: &str) -> Result<Option<UserRow>, DbError> {
+        let sql = concat!("SELECT ", user_columns!(), " FROM svc_users u WHERE u.email = $1");
+        let rows = self.fetch(sql, vec![email.into()]).await?;
+        rows.first().map(|row| user(row, 0)).transpose()
+    }
+
     pub async fn user(&mut self, id: &str) -> Result<Option<UserRow>, DbError> {
         let rows = self.fetch(concat!("SELECT ", user_columns!(), " FROM svc_users u WHERE u.id = $1"), vec![id.into()]).await?;
         rows.first().map(|row| user(row, 0)).transpose()
@@ -221,6 +230,8 @@ impl Connection {
     /// Deletes a user with their credentials, sessions, roles, keys and tokens, and the tokens that they made for others.
     pub async fn delete_user(&mut self, id: &str) -> Result<bool, DbError> {
         self.run("DELETE FROM svc_account_tokens WHERE made_by_user = $1", vec![id.into()]).await?;
+        let mails = "DELETE FROM svc_mails WHERE user_id = $1 OR address = (SELECT email FROM svc_users WHERE id = $1)";
+        self.run(mails, vec![id.into()]).await?;
         Ok(self.run("DELETE FROM svc_users WHERE id = $1", vec![id.into()]).await? == 1)
     }
 

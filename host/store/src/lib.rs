@@ -38,8 +38,8 @@ use blockbase_schema::{Error, Result};
 use futures_util::future::BoxFuture;
 
 pub use accounts::{
-    ALL_NETWORKS, AccountTokenRow, ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow, SignInTries,
-    TokenKind, UserRow,
+    ALL_NETWORKS, AccountTokenRow, ApiKeyRow, KeyHolder, MailKind, MailRow, NewApiKey, NewSession, RoleRow, SessionHolder,
+    SessionRow, SignInTries, TokenKind, UserRow,
 };
 pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};

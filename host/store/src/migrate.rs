@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(15, "0015_delivery_attempts.sql"),
     migration!(16, "0016_users_as_data.sql"),
     migration!(17, "0017_account_tokens.sql"),
+    migration!(18, "0018_mail.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

@@ -1,8 +1,8 @@
 //! Links to set a password. Somebody who manages users makes one and hands it over, and it is used once.
 //!
 //! A link has the rights of its maker ([`crate::access::makers`]): they are judged when it is used. Otherwise somebody could keep a link to
-//! an account without rights, and take the account over once it has more rights than they have. A link says nothing about an address,
-//! because nobody knows how it was handed over.
+//! an account without rights, and take the account over once it has more rights than they have. A link that somebody hands over says
+//! nothing about an address. A link that was mailed proves it ([`super::mail`]).
 
 use blockbase_auth::{LinkToken, check_password, hash_token};
 use blockbase_query::Action;
@@ -11,6 +11,7 @@ use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, Tok
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::mail::{INVITATION_MS, LINK_MS};
 use super::types::{ADMIN, hash_error, password_error};
 use crate::App;
 use crate::base::answer::Timestamp;
@@ -19,12 +20,8 @@ use crate::caller::client::{AuthProblem, Client};
 use crate::caller::maker_rights::MakerRights;
 use crate::state::sign_in_tries::{Try, account_of};
 
-/// How long a link is valid that sets another password, in milliseconds.
-const RESET_MS: i64 = 3_600_000;
-/// How long an invitation is valid, in milliseconds.
-const INVITATION_MS: i64 = 7 * 24 * 3_600_000;
 /// The name under which tries of tokens are counted. It is no address, so that it cannot be an account's.
-const TOKEN_TRIES: &str = "the links to set a password";
+pub(super) const TOKEN_TRIES: &str = "the links to set a password";
 /// Stands for the address in the check of a password before the account is known. No password can be equal to it.
 const NO_ADDRESS: &str = "\0";
 /// Stands for the network of a sign-in where nobody signs in. No network has this name.
@@ -88,13 +85,16 @@ impl App {
         now: i64,
     ) -> Result<PasswordLinkAnswer> {
         let token = LinkToken::random().map_err(Error::internal)?;
-        let expires_at = now
-            + match kind {
-                TokenKind::Invitation => INVITATION_MS,
-                TokenKind::Reset => RESET_MS,
-            };
-        let row =
-            AccountTokenRow { token_hash: token.hash(), user_id: user_id.to_owned(), kind, maker, created_at: now, expires_at };
+        let expires_at = now + if kind == TokenKind::Invitation { INVITATION_MS } else { LINK_MS };
+        let row = AccountTokenRow {
+            token_hash: token.hash(),
+            user_id: user_id.to_owned(),
+            kind,
+            maker,
+            is_mailed: false,
+            created_at: now,
+            expires_at,
+        };
         connection.insert_account_token(row).await?;
         // Browsers do not send the part after `#`, so it gets into no log.
         let link = format!("{}#token={}", self.settings.set_password_url, token.as_str());
@@ -162,7 +162,7 @@ impl App {
         };
         check_password(&password, &link.user.email)?;
         let password_hash = self.hasher.hash(password).await.map_err(hash_error)?;
-        match self.use_link(link.token.token_hash, password_hash, attempt).await? {
+        match self.use_link(client, link.token.token_hash, password_hash, attempt).await? {
             Outcome::Done => Ok(()),
             Outcome::NeedsSetup => Err(setup_required().into()),
             Outcome::Invalid => {
@@ -172,13 +172,15 @@ impl App {
         }
     }
 
-    async fn use_link(&self, token_hash: String, password_hash: String, attempt: Try) -> Result<Outcome> {
-        let (app, now) = (self.itself()?, self.clock.now());
+    async fn use_link(&self, client: &Client, token_hash: String, password_hash: String, attempt: Try) -> Result<Outcome> {
+        let (app, now, browser) = (self.itself()?, self.clock.now(), self.browser_of(client).await?);
         self.change_accounts(Service, move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 // Of several requests with this token, the others see that it is gone.
-                let Some(Link { user, .. }) = app.link(connection, &token_hash, now).await? else { return Ok(Outcome::Invalid) };
+                let Some(Link { mut user, token }) = app.link(connection, &token_hash, now).await? else {
+                    return Ok(Outcome::Invalid);
+                };
                 // A sign-in with the old password that runs meanwhile ends before this change, or fails.
                 connection.held_user(&user.id).await?;
                 // Only the operator of the server makes an admin before anybody has signed up.
@@ -187,6 +189,9 @@ impl App {
                 }
                 if !connection.use_account_token(&token_hash).await? {
                     return Ok(Outcome::Invalid);
+                }
+                if token.is_mailed {
+                    app.prove_address(connection, &mut user, &browser, &password_hash, now).await?;
                 }
                 replace_password(connection, &user.id, &password_hash, now).await?;
                 // Whoever tried the old password without success does not have to wait with the new one.
@@ -234,7 +239,8 @@ impl App {
 
     /// The link of a token, if it can be used: it has not expired, its user is not banned, and its maker could still make it.
     async fn link(&self, connection: &mut Connection, token_hash: &str, now: i64) -> Result<Option<Link>> {
-        let Some(token) = connection.password_token(token_hash, now).await? else { return Ok(None) };
+        let token = connection.account_token(token_hash, &TokenKind::OF_PASSWORDS, now).await?;
+        let Some(token) = token else { return Ok(None) };
         let user = connection.user(&token.user_id).await?.filter(|user| !user.banned);
         let Some(user) = user else { return Ok(None) };
         let may_be_made = match self.rights_of_maker_in(connection, &token.maker).await? {
@@ -286,6 +292,6 @@ async fn replace_password(connection: &mut Connection, user_id: &str, password_h
 }
 
 /// Logs a line for operators who watch the log for attacks. It does not have the token.
-fn log_invalid(client: &Client) {
-    tracing::warn!(client.address = client.ip_address, "a link to set a password was not valid");
+pub(super) fn log_invalid(client: &Client) {
+    tracing::warn!(client.address = client.ip_address, "a link of an account was not valid");
 }

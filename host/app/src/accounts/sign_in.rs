@@ -3,6 +3,7 @@
 use blockbase_schema::Result;
 
 use super::guests::{Upgrade, carry_over};
+use super::mail::MailRequest;
 use super::sessions::SESSIONS_OF_USER_MAX;
 use super::types::{SignedIn, UserAnswer, hash_error, normal_email};
 use crate::App;
@@ -17,6 +18,8 @@ pub struct SignIn {
     pub password: String,
     pub remember: bool,
     pub client: Client,
+    /// The page to which the client goes afterwards. The surface has checked that it is trusted.
+    pub callback: Option<String>,
 }
 
 /// What the transaction decided.
@@ -33,7 +36,7 @@ impl App {
     /// A guest's session among the credentials is ended, and what the guest had is the user's. Where the user has as many sessions as
     /// one may have, those that were used least recently end.
     pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
-        let SignIn { email, password, remember, client } = request;
+        let SignIn { email, password, remember, client, callback } = request;
         let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
         let attempt = self.begin_try(&email, &client).await?;
         let sought = email.clone();
@@ -49,6 +52,11 @@ impl App {
             self.log_failed_try(&email, &client, "a sign-in");
             return Err(AuthProblem::InvalidEmailOrPassword);
         };
+        if self.waits_for_proof(&user).await? {
+            let request = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
+            self.request_verification_of(&user, request).await?;
+            return Err(AuthProblem::EmailNotVerified);
+        }
         let guest = self.guest_of(&client.credentials).await?;
         let (session, token) = self.new_session(&user.id, remember, &client)?;
         let caller = App::as_user(&user.id);

@@ -2,9 +2,10 @@
 
 use blockbase_auth::{check_password, hash_token};
 use blockbase_schema::{Code, Error};
-use blockbase_store::UserRow;
+use blockbase_store::{MailKind, Maker, UserRow};
 
 use super::guests::{Upgrade, carry_over};
+use super::mail::{MailRequest, NewMail};
 use super::types::{ADMIN, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
 use crate::App;
 use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
@@ -22,11 +23,22 @@ pub struct SignUp {
     /// What the request sent as `x-setup-token`.
     pub setup_token: Option<String>,
     pub client: Client,
+    /// The page to which the client goes afterwards. The surface has checked that it is trusted.
+    pub callback: Option<String>,
+}
+
+/// The result of a sign-up.
+pub enum SignedUp {
+    SignedIn(SignedIn),
+    /// The user has to prove their address first. If the address is taken, this is an account that does not exist. Nobody learns which.
+    Waits(UserAnswer),
 }
 
 /// What the transaction decided.
 enum Outcome {
     Done,
+    /// The address has to be proved, or it is taken and that must not show.
+    Waits,
     EmailTaken,
     Closed,
     NeedsSetupToken,
@@ -46,8 +58,11 @@ impl App {
     ///
     /// If the credentials have a guest's session, it is ended, and the new user gets what the guest had. If the sign-up fails,
     /// the guest does not change.
-    pub async fn sign_up(&self, request: SignUp) -> Result<SignedIn, AuthProblem> {
-        let SignUp { name, email, password, image, remember, setup_token, client } = request;
+    ///
+    /// If addresses have to be proved, nobody but the first user is signed in. A mail has the link for it, and a guest stays a guest until
+    /// the link is used.
+    pub async fn sign_up(&self, request: SignUp) -> Result<SignedUp, AuthProblem> {
+        let SignUp { name, email, password, image, remember, setup_token, client, callback } = request;
         let email = normal_email(&email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
         check_name(&name)?;
         check_image(image.as_deref())?;
@@ -80,11 +95,15 @@ impl App {
         };
         let (session, token) = self.new_session(&user.id, remember, &client)?;
         let caller = App::as_user(&user.id);
-        let (user, password_hash, session, guest, caller) = (&user, &password_hash, &session, &guest, &caller);
+        let mail = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
+        let (_, page, language) = mail.checked()?;
+        let (user, password_hash, session, guest, caller, page, language) =
+            (&user, &password_hash, &session, &guest, &caller, &page, &language);
         let outcome = self
             .on_schema(&Caller::system(), move |registry| async move {
                 self.store.check_room()?;
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
+                let (app, page, language) = (self.itself()?, page.clone(), language.clone());
                 let announcer = self.announcer(caller);
                 let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
@@ -104,8 +123,23 @@ impl App {
                         if !is_first && closes {
                             return Ok(Outcome::Closed);
                         }
-                        if !connection.insert_user(&user, Some(hash)).await? {
-                            return Ok(Outcome::EmailTaken);
+                        let waits = app.settings.require_email_verification && !is_first;
+                        let guest = guest.filter(|_| !waits);
+                        let is_new = connection.insert_user(&user, Some(hash)).await?;
+                        if waits {
+                            // The same work for an address that is taken. Its account gets a mail only if it still has to be proved.
+                            let mail = NewMail {
+                                kind: MailKind::Verify,
+                                address: &user.email,
+                                user_id: is_new.then_some(user.id.as_str()),
+                                page,
+                                language,
+                                maker: Maker::default(),
+                            };
+                            app.ask_for_mail(connection, &announcer, mail, now).await?;
+                        }
+                        if !is_new {
+                            return Ok(if waits { Outcome::Waits } else { Outcome::EmailTaken });
                         }
                         let carried = match &guest {
                             Some(guest) => {
@@ -128,24 +162,27 @@ impl App {
                                 return Err(Error::internal("there is no role `admin`"));
                             }
                         }
-                        connection.insert_session(session).await?;
+                        if !waits {
+                            connection.insert_session(session).await?;
+                        }
                         let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
                         announcer.emit(connection, Topic::UserCreated(members)).await?;
                         if let Some(guest) = guest.filter(|_| carried) {
                             let members = UpgradeMembers { user_id: &user.id, guest_id: &guest };
                             announcer.emit(connection, Topic::UserUpgraded(members)).await?;
                         }
-                        Ok(Outcome::Done)
+                        Ok(if waits { Outcome::Waits } else { Outcome::Done })
                     })
                 })
                 .await
             })
             .await?;
-        if guest.is_some() {
+        if guest.is_some() && matches!(outcome, Outcome::Done) {
             self.follow_carry_over(&user.id).await;
         }
         match outcome {
-            Outcome::Done => Ok(SignedIn { token, user: UserAnswer::from(user), remember }),
+            Outcome::Waits => Ok(SignedUp::Waits(UserAnswer::from(user))),
+            Outcome::Done => Ok(SignedUp::SignedIn(SignedIn { token, user: UserAnswer::from(user), remember })),
             Outcome::EmailTaken => Err(AuthProblem::UserExists),
             Outcome::Closed => Err(AuthProblem::SignUpDisabled),
             Outcome::NeedsSetupToken => Err(needs_setup_token()),

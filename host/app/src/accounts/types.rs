@@ -62,6 +62,12 @@ pub struct UserAnswer {
     updated_at: Timestamp,
 }
 
+impl UserAnswer {
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 impl From<&UserRow> for UserAnswer {
     fn from(user: &UserRow) -> UserAnswer {
         UserAnswer {

@@ -94,6 +94,8 @@ topics! {
         "A guest signed up or signed in. The guest is deleted without an event of its own.";
     UserDeleted(UserMembers<'a>) "auth.user.deleted"
         "A user or a guest was deleted.";
+    MailRequested(MailMembers<'a>) "auth.mail.requested"
+        "Somebody asked for a mail. The event shows neither the address nor the link. Nobody learns from it whether an account exists.";
     KeyCreated(KeyMembers<'a>) "auth.key.created"
         "An API key was made.";
     KeyUsed(UsedKeyMembers<'a>) "auth.key.used"
@@ -157,6 +159,14 @@ pub(crate) struct UpgradeMembers<'a> {
     /// The account that took over the guest's data.
     pub(crate) user_id: &'a str,
     pub(crate) guest_id: &'a str,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MailMembers<'a> {
+    pub(crate) mail_id: &'a str,
+    /// `invite`, `reset` or `verify`.
+    pub(crate) kind: &'a str,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -326,6 +336,7 @@ mod tests {
             Topic::UserCreated(NewUserMembers { user_id: "u", is_anonymous: true }),
             Topic::UserUpgraded(UpgradeMembers { user_id: "u", guest_id: "g" }),
             Topic::UserDeleted(UserMembers { user_id: "u" }),
+            Topic::MailRequested(MailMembers { mail_id: "m", kind: "reset" }),
             Topic::KeyCreated((&key).into()),
             Topic::KeyUsed(UsedKeyMembers { id: "k" }),
             Topic::KeyAdopted((&key).into()),
@@ -362,6 +373,7 @@ mod tests {
             r#"auth.user.created {"userId":"u","isAnonymous":true,"actor":null}"#.to_owned(),
             r#"auth.user.upgraded {"userId":"u","guestId":"g","actor":null}"#.to_owned(),
             r#"auth.user.deleted {"userId":"u","actor":null}"#.to_owned(),
+            r#"auth.mail.requested {"mailId":"m","kind":"reset","actor":null}"#.to_owned(),
             format!("auth.key.created {about_key}"),
             r#"auth.key.used {"id":"k","actor":null}"#.to_owned(),
             format!("auth.key.adopted {about_key}"),

@@ -10,6 +10,8 @@ use crate::caller::Credentials;
 pub struct Client {
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
+    /// The languages that the client named, as `Accept-Language` lists them.
+    pub languages: Option<String>,
     /// The credentials of the request. If they are a guest's session, the guest's data is carried over.
     pub credentials: Credentials,
 }
@@ -35,6 +37,13 @@ pub enum AuthProblem {
     NoCredential,
     /// A link's token is unknown, used, expired or ended. Nobody learns which of these.
     InvalidToken,
+    /// A verification was asked for another address than the session's.
+    EmailMismatch,
+    EmailAlreadyVerified,
+    /// The password is right, and the address has to be proved before a sign-in.
+    EmailNotVerified,
+    /// The token of a link that proves an address is unknown, used, expired or ended.
+    InvalidVerification,
     EmailCannotChange,
     NothingToChange,
     /// A guest asked to become a guest.

@@ -19,7 +19,8 @@ use crate::caller::Caller;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{
-    BUILT_IN_HANDLERS, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_act_on, may_change_stored, may_subscribe,
+    BUILT_IN_HANDLERS, MAIL_CONSUMER, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_act_on, may_change_stored,
+    may_subscribe,
 };
 
 /// Longest name of a consumer group in bytes.
@@ -90,14 +91,14 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
     let fits = consumer.starts_with(|first: char| first.is_ascii_lowercase())
         && consumer.len() <= CONSUMER_BYTES_MAX
         && consumer.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-:.".contains(&byte));
-    if fits && !consumer.starts_with(WEBHOOK_CONSUMER) {
+    if fits && !consumer.starts_with(WEBHOOK_CONSUMER) && consumer != MAIL_CONSUMER {
         return Ok(());
     }
     Err(refused(
         "consumer",
         format!(
             "`consumer` has to begin with a lowercase letter. It takes lowercase letters, digits, `_`, `-`, `.` and `:`, \
-             {CONSUMER_BYTES_MAX} characters at most, and must not begin with `{WEBHOOK_CONSUMER}`."
+             {CONSUMER_BYTES_MAX} characters at most. It must not begin with `{WEBHOOK_CONSUMER}` or be `{MAIL_CONSUMER}`."
         ),
     ))
 }

@@ -31,6 +31,10 @@ pub struct InstanceAnswer {
     sign_up: bool,
     /// Whether guests may sign in.
     anonymous: bool,
+    /// Whether the server sends mail, so that people can ask for another password.
+    mail: bool,
+    /// Whether an address has to be proved before its user can sign in.
+    email_verification: bool,
     methods: Vec<SignInMethod>,
     providers: Vec<Provider>,
 }
@@ -67,6 +71,8 @@ impl App {
             setup_token: needs_admin && settings.setup_token.is_some(),
             sign_up: needs_admin || !settings.disable_signup,
             anonymous: settings.anonymous_auth,
+            mail: settings.mail.is_some(),
+            email_verification: settings.require_email_verification,
             methods,
             providers: Vec::new(),
         })

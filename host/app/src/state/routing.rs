@@ -21,6 +21,11 @@ use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 pub(crate) const LOG_EVENT: &str = "log_event";
 /// The handler that the ledger shows for a webhook's deliveries.
 const WEBHOOK: &str = "webhook";
+/// The group that sends mail, and the handler that the ledger shows for it. No subscription can have this name.
+pub(crate) const MAIL_CONSUMER: &str = "svc:mail";
+const SEND_MAIL: &str = "send_mail";
+/// The topic of its events.
+const MAIL_TOPIC: &str = "auth.mail.requested";
 /// The names of webhooks' groups begin with this.
 pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
 /// The longest chain of handlers' writes after which an event still goes to blocks.
@@ -44,6 +49,8 @@ pub enum Target {
     LogEvent,
     PersistEvent(Arc<PersistConfig>),
     Webhook(Arc<Webhook>),
+    /// The server's own mail.
+    Mail,
     Block {
         block: String,
         handler: String,
@@ -92,6 +99,18 @@ impl Subscription {
             per_instance: row.per_instance,
             patterns: pattern.into_iter().collect(),
             maker: row.maker,
+        }
+    }
+
+    /// The group that sends the server's mail. It is always there; without mail, no event leads to it.
+    fn of_mail() -> Subscription {
+        Subscription {
+            consumer: MAIL_CONSUMER.to_owned(),
+            handler: SEND_MAIL.to_owned(),
+            target: Target::Mail,
+            per_instance: false,
+            patterns: TopicPattern::parse(MAIL_TOPIC).into_iter().collect(),
+            maker: Maker::default(),
         }
     }
 
@@ -171,6 +190,7 @@ impl Subscriptions {
                 Err(error) => tracing::error!(webhook.id = id, error.cause = %error, "a stored webhook cannot be read"),
             }
         }
+        list.push(Arc::new(Subscription::of_mail()));
         let places = list.iter().enumerate().map(|(place, subscription)| (subscription.consumer.clone(), place)).collect();
         Ok(Subscriptions { version, list, places, by_topic: RwLock::default() })
     }

@@ -167,6 +167,7 @@ impl Group {
             Target::Block { block, handler, config } => {
                 deliver_to_block(app, (block, handler, config), event, attempts, timeout).await
             }
+            Target::Mail => mail::send(app, settings.mailer.as_deref(), &event, timeout).await,
             Target::Broken(problem) => Err(Failed { kind: "broken_subscription", problem: problem.clone(), answered: true }),
             Target::LogEvent | Target::PersistEvent(_) => {
                 Err(Failed { kind: "internal", problem: "the handler takes events in batches".to_owned(), answered: true })

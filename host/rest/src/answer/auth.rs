@@ -14,6 +14,8 @@ pub(crate) enum AuthError {
     Problem(AuthProblem),
     /// `callbackURL` leads to an origin that is not trusted.
     InvalidCallbackUrl,
+    /// `redirectTo` leads to an origin that is not trusted.
+    InvalidRedirectUrl,
 }
 
 impl From<AuthProblem> for AuthError {
@@ -50,6 +52,9 @@ impl IntoResponse for AuthError {
             AuthError::InvalidCallbackUrl => {
                 return refusal(StatusCode::FORBIDDEN, "INVALID_CALLBACK_URL", "Invalid callbackURL");
             }
+            AuthError::InvalidRedirectUrl => {
+                return refusal(StatusCode::FORBIDDEN, "INVALID_REDIRECT_URL", "Invalid redirectURL");
+            }
         };
         match problem {
             AuthProblem::UserExists => refusal(
@@ -77,6 +82,10 @@ impl IntoResponse for AuthError {
             AuthProblem::InvalidPassword => bad("INVALID_PASSWORD", "Invalid password"),
             AuthProblem::NoCredential => bad("CREDENTIAL_ACCOUNT_NOT_FOUND", "Credential account not found"),
             AuthProblem::InvalidToken => bad("INVALID_TOKEN", "Invalid token"),
+            AuthProblem::EmailMismatch => bad("EMAIL_MISMATCH", "Email mismatch"),
+            AuthProblem::EmailAlreadyVerified => bad("EMAIL_ALREADY_VERIFIED", "Email is already verified"),
+            AuthProblem::EmailNotVerified => refusal(StatusCode::FORBIDDEN, "EMAIL_NOT_VERIFIED", "Email not verified"),
+            AuthProblem::InvalidVerification => refusal(StatusCode::UNAUTHORIZED, "INVALID_TOKEN", "Invalid token"),
             AuthProblem::EmailCannotChange => bad("EMAIL_CAN_NOT_BE_UPDATED", "Email can not be updated"),
             AuthProblem::NothingToChange => bad("NO_FIELDS_TO_UPDATE", "No fields to update"),
             AuthProblem::GuestAlready => {

@@ -5,6 +5,7 @@ mod profile;
 mod reset;
 mod sessions;
 mod sign;
+mod verify;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -16,9 +17,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 pub(crate) use profile::{change_password, delete_guest, update_user};
-pub(crate) use reset::{reset_callback, reset_password};
+pub(crate) use reset::{request_reset, reset_callback, reset_password};
 pub(crate) use sessions::{get, list, revoke, revoke_all, revoke_others};
 pub(crate) use sign::{guest, sign_in, sign_out, sign_up};
+pub(crate) use verify::{send_verification, verify_email};
 
 use crate::AppState;
 use crate::answer::auth::{AuthError, show_token};
@@ -38,6 +40,9 @@ pub(crate) fn routes() -> Routes {
         .post("/api/auth/revoke-sessions", revoke_all)
         .post("/api/auth/revoke-other-sessions", revoke_others)
         .post("/api/auth/change-password", change_password)
+        .post("/api/auth/send-verification-email", send_verification)
+        .get("/api/auth/verify-email", verify_email)
+        .post("/api/auth/request-password-reset", request_reset)
         .get("/api/auth/reset-password/{token}", reset_callback)
         .post("/api/auth/reset-password", reset_password)
         .post("/api/auth/update-user", update_user)
@@ -111,8 +116,14 @@ fn client(credentials: Credentials, headers: &HeaderMap, info: &RequestInfo) -> 
     Client {
         ip_address: Some(info.address.to_string()),
         user_agent: headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        languages: languages(headers),
         credentials,
     }
+}
+
+/// The languages that a browser names.
+fn languages(headers: &HeaderMap) -> Option<String> {
+    headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// An answer that hands out a session.

@@ -11,15 +11,21 @@ pub enum TokenKind {
     Invitation,
     /// Another password.
     Reset,
+    /// The proof of the account's address.
+    Verification,
 }
 
 impl TokenKind {
-    const ALL: [TokenKind; 2] = [TokenKind::Invitation, TokenKind::Reset];
+    const ALL: [TokenKind; 3] = [TokenKind::Invitation, TokenKind::Reset, TokenKind::Verification];
+
+    /// The kinds that set a password.
+    pub const OF_PASSWORDS: [TokenKind; 2] = [TokenKind::Invitation, TokenKind::Reset];
 
     const fn as_str(self) -> &'static str {
         match self {
             TokenKind::Invitation => "invitation",
             TokenKind::Reset => "reset",
+            TokenKind::Verification => "verification",
         }
     }
 
@@ -39,6 +45,8 @@ pub struct AccountTokenRow {
     pub kind: TokenKind,
     /// Who made it. Nobody is the service itself.
     pub maker: Maker,
+    /// Whether it was mailed to the account's address, so that using it proves the address.
+    pub is_mailed: bool,
     pub created_at: i64,
     pub expires_at: i64,
 }
@@ -49,14 +57,15 @@ impl Connection {
         let ended = "DELETE FROM svc_account_tokens WHERE user_id = $1 AND kind = $2";
         self.run(ended, vec![token.user_id.clone().into(), token.kind.as_str().into()]).await?;
         self.run(
-            "INSERT INTO svc_account_tokens (token_hash, user_id, kind, made_by_user, made_by_key, created_at, expires_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO svc_account_tokens (token_hash, user_id, kind, made_by_user, made_by_key, is_mailed, created_at, expires_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             vec![
                 token.token_hash.into(),
                 token.user_id.into(),
                 token.kind.as_str().into(),
                 token.maker.user_id.into(),
                 token.maker.api_key_id.into(),
+                i64::from(token.is_mailed).into(),
                 token.created_at.into(),
                 token.expires_at.into(),
             ],
@@ -65,12 +74,17 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// The token with this hash that sets a password, unless it has expired.
-    pub async fn password_token(&mut self, token_hash: &str, now: i64) -> Result<Option<AccountTokenRow>, DbError> {
+    /// The token with this hash, unless it has expired or is of another kind.
+    pub async fn account_token(
+        &mut self,
+        token_hash: &str,
+        kinds: &[TokenKind],
+        now: i64,
+    ) -> Result<Option<AccountTokenRow>, DbError> {
         let rows = self
             .fetch(
-                "SELECT token_hash, user_id, kind, made_by_user, made_by_key, created_at, expires_at FROM svc_account_tokens \
-                 WHERE token_hash = $1 AND kind IN ('invitation', 'reset') AND expires_at > $2",
+                "SELECT token_hash, user_id, kind, made_by_user, made_by_key, is_mailed, created_at, expires_at \
+                 FROM svc_account_tokens WHERE token_hash = $1 AND expires_at > $2",
                 vec![token_hash.into(), now.into()],
             )
             .await?;
@@ -80,11 +94,12 @@ impl Connection {
                 user_id: row.text(1)?,
                 kind: TokenKind::read(&row.text(2)?)?,
                 maker: Maker { user_id: row.optional_text(3)?, api_key_id: row.optional_text(4)? },
-                created_at: row.integer(5)?,
-                expires_at: row.integer(6)?,
+                is_mailed: row.integer(5)? != 0,
+                created_at: row.integer(6)?,
+                expires_at: row.integer(7)?,
             })
         });
-        token.transpose()
+        Ok(token.transpose()?.filter(|token: &AccountTokenRow| kinds.contains(&token.kind)))
     }
 
     /// Uses a token up. `true` for the caller who did.

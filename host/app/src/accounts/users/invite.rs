@@ -2,12 +2,13 @@
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{TokenKind, UserRow};
+use blockbase_store::{MailKind, TokenKind, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{ManagedUserAnswer, ROLES_OF_USER_MAX, checked_name, give};
 use crate::App;
+use crate::accounts::mail::NewMail;
 use crate::accounts::password_links::{is_admin, setup_required};
 use crate::accounts::types::normal_email;
 use crate::base::answer::Timestamp;
@@ -25,6 +26,8 @@ pub struct NewUser {
     /// Whether it may be the first account of the server. Only the operator of the server makes the first account in this way, and it
     /// has to be an admin.
     pub may_be_first: bool,
+    /// Whether the answer has the link even if the server sends mail. The operator hands it over.
+    pub wants_link: bool,
 }
 
 /// An account that was made for somebody, and the link to its first password.
@@ -33,10 +36,14 @@ pub struct NewUser {
 #[schemars(inline, deny_unknown_fields)]
 pub struct InvitationAnswer {
     data: ManagedUserAnswer,
-    /// The page where the user sets their password. Only this response shows it.
-    #[schemars(extend("format" = "uri"))]
-    link: String,
-    link_expires_at: Timestamp,
+    /// The page where the user sets their password. Only this response shows it. If the server sends mail, the link is mailed, and the
+    /// response does not show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "uri"))]
+    link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Timestamp")]
+    link_expires_at: Option<Timestamp>,
 }
 
 fn invalid(field: &str, message: String) -> Error {
@@ -107,11 +114,29 @@ impl App {
                         "Nobody has signed up yet. The first account needs the role `admin`.",
                     ));
                 }
-                let made = app.new_password_link(connection, &user.id, caller.maker(), TokenKind::Invitation, now).await?;
                 let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
                 announcer.emit(connection, Topic::UserCreated(members)).await?;
+                let is_mailed = app.sends_mail() && !new.wants_link && {
+                    let mail = NewMail {
+                        kind: MailKind::Invite,
+                        address: &user.email,
+                        user_id: Some(&user.id),
+                        page: None,
+                        language: None,
+                        maker: caller.maker(),
+                    };
+                    app.ask_for_mail(connection, &announcer, mail, now).await?
+                };
+                let made = match is_mailed {
+                    true => None,
+                    false => {
+                        let kind = TokenKind::Invitation;
+                        Some(app.new_password_link(connection, &user.id, caller.maker(), kind, now).await?)
+                    }
+                };
                 let data = ManagedUserAnswer::of(&user, connection.roles_of(&user.id).await?);
-                Ok(InvitationAnswer { data, link: made.link, link_expires_at: made.expires_at })
+                let (link, link_expires_at) = made.map(|made| (made.link, made.expires_at)).unzip();
+                Ok(InvitationAnswer { data, link, link_expires_at })
             })
         })
         .await

@@ -76,8 +76,13 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody<NewUserBody>,
 ) -> Result<Response, ApiError> {
     let NewUserBody { email, name, roles } = body;
-    let new =
-        NewUser { email, name: name.unwrap_or_default(), roles: roles.unwrap_or_default(), may_be_first: operator.is_some() };
+    let new = NewUser {
+        email,
+        name: name.unwrap_or_default(),
+        roles: roles.unwrap_or_default(),
+        may_be_first: operator.is_some(),
+        wants_link: operator.is_some(),
+    };
     let made = state.app.invite_user(&caller, new).await?;
     Ok((StatusCode::CREATED, axum::Json(made)).into_response())
 }

@@ -8,9 +8,10 @@ use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of, schema};
 use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 use crate::routes::auth::profile::{PasswordBody, UserBody};
-use crate::routes::auth::reset::ResetBody;
+use crate::routes::auth::reset::{ResetBody, ResetRequestBody};
 use crate::routes::auth::sessions::RevokeBody;
 use crate::routes::auth::sign::{SignInBody, SignUpBody};
+use crate::routes::auth::verify::VerificationBody;
 use crate::routes::me::ClaimBody;
 
 pub(crate) fn schemas() -> Value {
@@ -35,7 +36,8 @@ pub(crate) fn describe(paths: &mut Paths) {
         .describe(
             "The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header \
             `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 \
-            `EMAIL_PASSWORD_SIGN_UP_DISABLED`.",
+            `EMAIL_PASSWORD_SIGN_UP_DISABLED`. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), `token` is null, the \
+            server mails a link, and the response for an address that is taken looks the same.",
         )
         .parameter(json!({
             "name": "x-setup-token",
@@ -47,12 +49,13 @@ pub(crate) fn describe(paths: &mut Paths) {
         .json_body(schema("SvcSignUp"))
         .without(&[401])
         .problems(&[409, 422])
-        .response(200, session_response(json!({})));
+        .response(200, session_response(json!({ "token": { "type": ["string", "null"] } })));
     paths.add("post", "/api/auth/sign-up/email", sign_up);
     let sign_in = operation("signIn", "Sign in with an address and a password", Caller::Unseen)
         .describe(
             "A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten \
-            failures from one network, sign-in to the account from there gets 429 for up to a minute at a time.",
+            failures from one network, sign-in to the account from there gets 429 for up to a minute at a time. If the address has to be \
+            proved first (`SVC_REQUIRE_EMAIL_VERIFICATION`), the response is 403 `EMAIL_NOT_VERIFIED`, and the server mails a link.",
         )
         .json_body(schema("SvcSignIn"))
         .response(
@@ -79,6 +82,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", "/api/auth/get-session", get_session);
     sessions(paths);
     profile(paths);
+    mail(paths);
     let me = operation("me", "Ask who the caller is", Caller::Anyone)
         .describe("Takes any credential. An invalid credential gets a normal response, not an error.")
         .without(&[401])
@@ -181,6 +185,63 @@ fn reset(paths: &mut Paths) {
         .without(&[401])
         .answers(200, "The password is set.", status());
     paths.add("post", "/api/auth/reset-password", set);
+}
+
+/// The routes of mail. Without mail they are 404.
+fn mail(paths: &mut Paths) {
+    let request = operation("requestPasswordReset", "Ask for a link to set another password", Caller::Unseen)
+        .describe(
+            "The server mails the link. The response is the same, in the same time, whether or not an account has the address. One address \
+            gets at most five mails in an hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`), and 403 \
+            `INVALID_REDIRECT_URL` if the page is not of a trusted origin.",
+        )
+        .json_body(body_of::<ResetRequestBody>())
+        .without(&[401])
+        .problems(&[404])
+        .answers(
+            200,
+            "The link is mailed if an account has the address.",
+            exact_object(json!({ "status": { "type": "boolean" }, "message": { "type": "string" } })),
+        );
+    paths.add("post", "/api/auth/request-password-reset", request);
+    let send = operation("sendVerificationEmail", "Ask for a link that proves an address", Caller::Unseen)
+        .describe(
+            "The server mails the link. With a session, the address has to be the user's (400 `EMAIL_MISMATCH`), and not be proved yet (400 \
+            `EMAIL_ALREADY_VERIFIED`). Without one, the response is the same for every address. One address gets at most five mails in an \
+            hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`).",
+        )
+        .json_body(body_of::<VerificationBody>())
+        .without(&[401])
+        .problems(&[404])
+        .answers(200, "The link is mailed if an account has the address and has not proved it.", status());
+    paths.add("post", "/api/auth/send-verification-email", send);
+    let verify = operation("verifyEmail", "Prove an address with a link", Caller::Unseen)
+        .describe(
+            "The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, \
+            unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with \
+            `error=INVALID_TOKEN` if the token is not valid. Without it, the response is 401 `INVALID_TOKEN` then. If addresses have to be \
+            proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.",
+        )
+        .parameter(json!({
+            "name": "token",
+            "in": "query",
+            "required": true,
+            "description": "The token of the link.",
+            "schema": { "type": "string" },
+        }))
+        .parameter(query_parameter(
+            "callbackURL",
+            "The page to go to: a path of this server, or a URL of a trusted origin.",
+            json!({ "type": "string" }),
+        ))
+        .problems(&[400, 507])
+        .answers(
+            200,
+            "The address is proved.",
+            exact_object(json!({ "status": { "type": "boolean" }, "user": { "type": "null" } })),
+        )
+        .response(302, json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) }));
+    paths.add("get", "/api/auth/verify-email", verify);
 }
 
 fn profile(paths: &mut Paths) {

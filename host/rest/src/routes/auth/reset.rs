@@ -6,14 +6,14 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{AuthProblem, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
+use blockbase_app::{AuthProblem, MailRequest, PAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
 use super::sign::callback;
-use super::{AuthBody, client};
+use super::{AuthBody, client, languages};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
@@ -27,6 +27,30 @@ pub(super) struct ResetBody {
     new_password: String,
     /// The token of the link.
     token: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResetRequestBody {
+    #[schemars(extend("format" = "email"))]
+    email: String,
+    /// The page where the link of the mail ends, with the token as a parameter: a path of this server, or a URL of a trusted origin. The
+    /// default is the console's page.
+    #[schemars(length(max = PAGE_CHARS_MAX))]
+    redirect_to: Option<String>,
+}
+
+pub(crate) async fn request_reset(
+    State(state): State<AppState>,
+    Anyone(_): Anyone,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: ResetRequestBody = body.parse()?;
+    let page = callback(&state, body.redirect_to).map_err(|_| AuthError::InvalidRedirectUrl)?;
+    state.app.request_password_reset(MailRequest { email: body.email, page, languages: languages(&headers) }).await?;
+    let message = "If this email exists in our system, check your email for the reset link";
+    Ok(axum::Json(json!({ "status": true, "message": message })).into_response())
 }
 
 pub(crate) async fn reset_callback(
@@ -67,7 +91,7 @@ pub(crate) async fn reset_password(
 /// origin.
 ///
 /// A path is not parsed, because its normal form could begin with `//`, which browsers take for another host.
-fn with_parameter(page: &str, (name, value): (&str, &str)) -> Option<HeaderValue> {
+pub(super) fn with_parameter(page: &str, (name, value): (&str, &str)) -> Option<HeaderValue> {
     let page = match page.starts_with('/') {
         true => page.to_owned(),
         false => Url::parse(page).ok()?.into(),

@@ -3,8 +3,8 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
-use blockbase_app::{IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, SignIn, SignUp, USER_NAME_CHARS_MAX};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, SignIn, SignUp, SignedUp, USER_NAME_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -66,7 +66,7 @@ pub(crate) async fn sign_up(
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: SignUpBody = body.parse()?;
-    callback(&state, body.callback_url)?;
+    let callback = callback(&state, body.callback_url)?;
     let request = SignUp {
         name: body.name,
         email: body.email,
@@ -75,10 +75,23 @@ pub(crate) async fn sign_up(
         remember: body.remember_me.unwrap_or(true),
         setup_token: headers.get("x-setup-token").map(|token| String::from_utf8_lossy(token.as_bytes()).into_owned()),
         client: client(credentials, &headers, &info),
+        callback,
     };
-    let answer = state.app.sign_up(request).await?;
-    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
-    Ok(signed_in(&state, &answer, &body))
+    match state.app.sign_up(request).await? {
+        SignedUp::SignedIn(answer) => {
+            let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+            Ok(signed_in(&state, &answer, &body))
+        }
+        SignedUp::Waits(user) => {
+            // For an address that is taken, the cookie names an account that does not exist.
+            let cookie = state.app.cookies().set_sign_up(user.id());
+            let mut response = axum::Json(json!({ "token": null, "user": user })).into_response();
+            if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+                response.headers_mut().insert(header::SET_COOKIE, cookie);
+            }
+            Ok(response)
+        }
+    }
 }
 
 pub(crate) async fn sign_in(
@@ -95,6 +108,7 @@ pub(crate) async fn sign_in(
         password: body.password,
         remember: body.remember_me.unwrap_or(true),
         client: client(credentials, &headers, &info),
+        callback: callback.clone(),
     };
     let answer = state.app.sign_in(request).await?;
     let mut json = json!({ "redirect": callback.is_some(), "token": answer.token.as_str(), "user": answer.user });

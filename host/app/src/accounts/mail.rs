@@ -1,0 +1,340 @@
+//! Mail with links: who asks for one, and what a link in it does.
+//!
+//! A request for a mail does the same work for every address, whether or not an account has it: it counts the mail, stores it, and writes an
+//! event. Everything that depends on the account happens later, when the event is delivered: the account is looked up, the token of the
+//! link is made, and the text is written. So neither the answer nor its time tells whether an account exists, a token that was not sent is
+//! stored nowhere, and the event, the ledger and the log show no token.
+
+use blockbase_auth::{LinkToken, hash_token};
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{
+    AccountTokenRow, ClaimedEvent, Connection, MailKind, MailRow, Maker, ReadCost, Service, TokenKind, UserRow,
+};
+use serde::Deserialize;
+
+use super::password_links::is_admin;
+use super::types::normal_email;
+use crate::App;
+use crate::base::topic::{MailMembers, Topic};
+use crate::caller::Caller;
+use crate::caller::client::{AuthProblem, Client};
+use crate::outbox::platform_event::Announcer;
+use crate::state::mail_texts::{MailTexts, MailValues};
+
+const HOUR_MS: i64 = 3_600_000;
+/// How long an invitation is valid.
+pub(super) const INVITATION_MS: i64 = 7 * 24 * HOUR_MS;
+/// How long a link is valid that sets another password, or proves an address.
+pub(super) const LINK_MS: i64 = HOUR_MS;
+/// Mails to one address that may be asked for within an hour.
+const MAILS_OF_ADDRESS_MAX: i64 = 5;
+const LIMIT_MS: i64 = HOUR_MS;
+/// How long a mail waits that could not be sent. Then it is too late for it.
+const KEPT_MS: i64 = 7 * 24 * HOUR_MS;
+/// Rows that one transaction deletes.
+const PURGED_AT_ONCE: i64 = 500;
+/// Longest name of a language.
+const LANGUAGE_CHARS_MAX: usize = 35;
+/// Longest address of a page where a link ends.
+pub const PAGE_CHARS_MAX: usize = 2_000;
+
+/// A mail to be sent.
+#[derive(Clone, Debug)]
+pub struct OutgoingMail {
+    /// The id of the mail, for [`App::mail_was_sent`].
+    pub id: String,
+    pub to: String,
+    pub subject: String,
+    pub text: String,
+    pub html: Option<String>,
+    /// The token in the text. Whoever reports a failure leaves it out.
+    pub token: String,
+}
+
+/// A mail that is asked for.
+pub(super) struct NewMail<'a> {
+    pub(super) kind: MailKind,
+    pub(super) address: &'a str,
+    pub(super) user_id: Option<&'a str>,
+    pub(super) page: Option<String>,
+    pub(super) language: Option<String>,
+    pub(super) maker: Maker,
+}
+
+/// How somebody asks for a mail.
+#[derive(Clone, Debug, Default)]
+pub struct MailRequest {
+    pub email: String,
+    /// The page where the link ends. The surface has checked that it is trusted.
+    pub page: Option<String>,
+    /// The languages of the request, as `Accept-Language` lists them.
+    pub languages: Option<String>,
+}
+
+/// The first language of an `Accept-Language` header.
+fn first_language(languages: &str) -> Option<String> {
+    let first = languages.split([',', ';']).next().unwrap_or_default().trim();
+    let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (!first.is_empty() && first.len() <= LANGUAGE_CHARS_MAX && is_name(first)).then(|| first.to_owned())
+}
+
+/// The payload of the event of a mail.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload {
+    mail_id: String,
+}
+
+fn mail_is_off() -> AuthProblem {
+    Error::new(Code::NotFound, "This server sends no mail (SVC_SMTP_URL).").into()
+}
+
+impl MailRequest {
+    pub(super) fn checked(self) -> Result<(String, Option<String>, Option<String>), AuthProblem> {
+        let email = normal_email(&self.email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
+        if self.page.as_ref().is_some_and(|page| page.chars().count() > PAGE_CHARS_MAX) {
+            return Err(AuthProblem::Validation(format!("The page's address has {PAGE_CHARS_MAX} characters at most.")));
+        }
+        Ok((email, self.page, self.languages.as_deref().and_then(first_language)))
+    }
+}
+
+impl App {
+    /// The texts of mail.
+    ///
+    /// # Errors
+    /// `not_found` if the server sends no mail.
+    pub(super) fn mail_texts(&self) -> Result<&MailTexts, AuthProblem> {
+        self.settings.mail.as_deref().ok_or_else(mail_is_off)
+    }
+
+    /// Whether the server sends mail.
+    pub fn sends_mail(&self) -> bool {
+        self.settings.mail.is_some()
+    }
+
+    /// Stores a mail and writes the event that leads to it. Returns whether the address may still get it.
+    pub(super) async fn ask_for_mail(
+        &self,
+        connection: &mut Connection,
+        announcer: &Announcer,
+        mail: NewMail<'_>,
+        now: i64,
+    ) -> Result<bool> {
+        let asked = connection.count_mail(&hash_token(mail.address), LIMIT_MS, now).await?;
+        if asked > MAILS_OF_ADDRESS_MAX {
+            tracing::warn!(
+                mail.kind = mail.kind.as_str(),
+                "an address has had as many mails as it may have in an hour; another one is not sent"
+            );
+            return Ok(false);
+        }
+        let id = self.clock.id(now).to_string();
+        let row = MailRow {
+            id: id.clone(),
+            kind: mail.kind,
+            address: mail.address.to_owned(),
+            user_id: mail.user_id.map(str::to_owned),
+            language: mail.language,
+            page: mail.page,
+            maker: mail.maker,
+            created_at: now,
+        };
+        connection.insert_mail(row).await?;
+        let members = MailMembers { mail_id: &id, kind: mail.kind.as_str() };
+        announcer.emit(connection, Topic::MailRequested(members)).await?;
+        Ok(true)
+    }
+
+    /// Asks for a link to another password. The answer is the same whether or not an account has the address.
+    pub async fn request_password_reset(&self, request: MailRequest) -> Result<(), AuthProblem> {
+        self.mail_texts()?;
+        let (address, page, language) = request.checked()?;
+        self.ask_alone(MailKind::Reset, address, None, page, language).await
+    }
+
+    /// Asks for a link that proves an address. With a session, the address has to be that of the session's user.
+    ///
+    /// # Errors
+    /// [`AuthProblem::EmailMismatch`] and [`AuthProblem::EmailAlreadyVerified`] for a session.
+    pub async fn request_verification(&self, client: &Client, request: MailRequest) -> Result<(), AuthProblem> {
+        self.mail_texts()?;
+        let (address, page, language) = request.checked()?;
+        let identity = self.identify(&client.credentials).await?.filter(|identity| identity.session().is_some());
+        if let Some(identity) = &identity {
+            if identity.user.email != address {
+                return Err(AuthProblem::EmailMismatch);
+            }
+            if identity.user.email_verified {
+                return Err(AuthProblem::EmailAlreadyVerified);
+            }
+        }
+        self.ask_alone(MailKind::Verify, address, identity.map(|identity| identity.user.id.clone()), page, language).await
+    }
+
+    /// Whether a user has to prove their address before they can sign in. Admins can always sign in, because they configure the mail.
+    pub(super) async fn waits_for_proof(&self, user: &UserRow) -> Result<bool> {
+        if !self.settings.require_email_verification || user.email_verified {
+            return Ok(false);
+        }
+        let id = user.id.clone();
+        let is_admin = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { is_admin(connection, &id).await }))
+            .await?;
+        Ok(!is_admin)
+    }
+
+    /// Asks for a link that proves the address of a user who has shown the password.
+    pub(super) async fn request_verification_of(&self, user: &UserRow, request: MailRequest) -> Result<(), AuthProblem> {
+        let (address, page, language) = request.checked()?;
+        self.ask_alone(MailKind::Verify, address, Some(user.id.clone()), page, language).await
+    }
+
+    /// Asks for a mail in a transaction of its own.
+    pub(super) async fn ask_alone(
+        &self,
+        kind: MailKind,
+        address: String,
+        user_id: Option<String>,
+        page: Option<String>,
+        language: Option<String>,
+    ) -> Result<(), AuthProblem> {
+        let (app, announcer, now) = (self.itself()?, self.announcer(&Caller::nobody()), self.clock.now());
+        self.store
+            .write(Service, move |connection| {
+                Box::pin(async move {
+                    let mail =
+                        NewMail { kind, address: &address, user_id: user_id.as_deref(), page, language, maker: Maker::default() };
+                    app.ask_for_mail(connection, &announcer, mail, now).await
+                })
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// The mail that an event leads to, with a new link; `None` if there is nothing to send: no account has the address, it was sent
+    /// before, or it is no longer needed.
+    ///
+    /// # Errors
+    /// The database does not answer, or the event cannot be read.
+    pub async fn mail_of_event(&self, event: &ClaimedEvent) -> Result<Option<OutgoingMail>> {
+        let Some(texts) = self.settings.mail.clone() else {
+            return Err(Error::internal("the server sends no mail (SVC_SMTP_URL)"));
+        };
+        let Payload { mail_id } = serde_json::from_str(&event.payload).map_err(Error::internal)?;
+        let (app, now) = (self.itself()?, self.clock.now());
+        self.store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move {
+                    let Some(mail) = connection.mail(&mail_id).await? else { return Ok(None) };
+                    let user = match &mail.user_id {
+                        Some(id) => connection.user(id).await?.filter(|user| user.email == mail.address),
+                        None => connection.user_of_email(&mail.address).await?,
+                    };
+                    let Some(user) = user.filter(|user| is_due(&mail, user)) else {
+                        connection.delete_mail(&mail_id).await?;
+                        return Ok(None);
+                    };
+                    let token = LinkToken::random().map_err(Error::internal)?;
+                    let (kind, lives_ms) = match mail.kind {
+                        MailKind::Invite => (TokenKind::Invitation, INVITATION_MS),
+                        MailKind::Reset => (TokenKind::Reset, LINK_MS),
+                        MailKind::Verify => (TokenKind::Verification, LINK_MS),
+                    };
+                    let row = AccountTokenRow {
+                        token_hash: token.hash(),
+                        user_id: user.id.clone(),
+                        kind,
+                        maker: mail.maker.clone(),
+                        is_mailed: true,
+                        created_at: now,
+                        expires_at: now + lives_ms,
+                    };
+                    connection.insert_account_token(row).await?;
+                    let values = MailValues {
+                        link: &app.link_of_mail(&mail, token.as_str()),
+                        email: &mail.address,
+                        server: &app.settings.public_host,
+                        hours: lives_ms / HOUR_MS,
+                    };
+                    let written = texts.write(mail.kind, mail.language.as_deref(), &values);
+                    Ok(Some(OutgoingMail {
+                        id: mail.id,
+                        to: mail.address,
+                        subject: written.subject,
+                        text: written.text,
+                        html: written.html,
+                        token: token.as_str().to_owned(),
+                    }))
+                })
+            })
+            .await
+    }
+
+    /// Forgets a mail that the mail server has taken.
+    pub async fn mail_was_sent(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        self.store
+            .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.delete_mail(&id).await?) }))
+            .await
+    }
+
+    fn link_of_mail(&self, mail: &MailRow, token: &str) -> String {
+        let auth = &self.settings.auth_url;
+        let page = |page: &str| form_urlencoded::byte_serialize(page.as_bytes()).collect::<String>();
+        match (mail.kind, &mail.page) {
+            (MailKind::Verify, end) => {
+                format!("{auth}/verify-email?token={token}&callbackURL={}", page(end.as_deref().unwrap_or("/")))
+            }
+            (MailKind::Reset, Some(end)) => format!("{auth}/reset-password/{token}?callbackURL={}", page(end)),
+            (MailKind::Reset | MailKind::Invite, _) => format!("{}#token={token}", self.settings.set_password_url),
+        }
+    }
+
+    /// Deletes mails that were not sent in time, and counts that no longer matter.
+    pub async fn purge_mails(&self) -> Result<()> {
+        loop {
+            let now = self.clock.now();
+            let gone = self
+                .store
+                .write_in_reserve(Service, move |connection| {
+                    Box::pin(async move { Ok(connection.purge_mails(now - KEPT_MS, now - LIMIT_MS, PURGED_AT_ONCE).await?) })
+                })
+                .await?;
+            if gone == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether a mail still says something to its user.
+fn is_due(mail: &MailRow, user: &UserRow) -> bool {
+    let wants = match mail.kind {
+        MailKind::Verify => !user.email_verified,
+        MailKind::Invite | MailKind::Reset => true,
+    };
+    wants && !user.banned && !user.is_anonymous
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_its_first_language() {
+        for (header, language) in [
+            ("de-CH,de;q=0.9,en;q=0.8", Some("de-CH")),
+            ("fr", Some("fr")),
+            (" en ; q=0.1", Some("en")),
+            ("*", None),
+            ("", None),
+            ("../../etc/passwd", None),
+            ("a\u{e4}", None),
+        ] {
+            assert_eq!(first_language(header).as_deref(), language, "{header}");
+        }
+        assert_eq!(first_language(&"x".repeat(36)), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! Proofs of addresses: the link of a mail, and what the first proof of an address ends.
+//!
+//! Somebody can sign up with another person's address and wait. So the first proof of an address removes what the account had before, unless
+//! it comes from a browser of whoever made the account: one with a session of it, or with the cookie of its sign-up.
+
+use std::collections::BTreeSet;
+
+use blockbase_auth::{LinkToken, hash_token};
+use blockbase_schema::{Error, Result};
+use blockbase_store::{Connection, MakerPart, TokenKind, UserRow};
+
+use super::guests::{Upgrade, carry_over};
+use super::password_links::{TOKEN_TRIES, log_invalid};
+use super::removal::keys_are_gone;
+use super::types::{SignedIn, UserAnswer, hash_error};
+use crate::App;
+use crate::access::makers::settle;
+use crate::base::topic::{Topic, UpgradeMembers};
+use crate::caller::Caller;
+use crate::caller::client::{AuthProblem, Client};
+
+/// The accounts that a browser shows to be its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Browser {
+    /// The user of its session.
+    session: Option<String>,
+    /// The users that signed up in it and have not proved their address yet.
+    signed_up: BTreeSet<String>,
+}
+
+impl Browser {
+    fn is_of(&self, user: &UserRow) -> bool {
+        self.session.as_ref() == Some(&user.id) || self.signed_up.contains(&user.id)
+    }
+}
+
+/// The outcome of a proof.
+enum Outcome {
+    Invalid,
+    /// The user, and whether the browser that signed up gets a session now.
+    Proved(Box<UserRow>, bool),
+}
+
+impl App {
+    pub(super) async fn browser_of(&self, client: &Client) -> Result<Browser> {
+        let identity = self.identify(&client.credentials).await?.filter(|identity| identity.session().is_some());
+        let cookies = client.credentials.cookies.as_deref().unwrap_or_default();
+        Ok(Browser {
+            session: identity.map(|identity| identity.user.id.clone()),
+            signed_up: self.cookies.sign_ups_of_cookies(cookies).into_iter().collect(),
+        })
+    }
+
+    /// Notes that an address is proved. The first proof ends the account's sessions and keys if it comes from another browser than that of
+    /// the account, and replaces the password with that of `password_hash`. The accounts are locked.
+    ///
+    /// The password is replaced and not removed: a server on which nobody has a password gives its next sign-up the role `admin`.
+    pub(super) async fn prove_address(
+        &self,
+        connection: &mut Connection,
+        user: &mut UserRow,
+        browser: &Browser,
+        password_hash: &str,
+        now: i64,
+    ) -> Result<()> {
+        if user.email_verified {
+            return Ok(());
+        }
+        user.email_verified = true;
+        user.updated_at = now;
+        connection.update_user(user).await?;
+        let announcer = self.announcer(&App::as_user(&user.id));
+        if !browser.is_of(user) {
+            let keys = connection.api_keys_of_user(&user.id).await?;
+            for holder in &keys {
+                connection.delete_api_key(&holder.key.id).await?;
+            }
+            connection.delete_sessions_of(&user.id, None).await?;
+            if connection.password_hash(&user.id).await?.is_some() {
+                connection.set_password(&user.id, password_hash, now).await?;
+                connection.end_claim(&user.id).await?;
+            }
+            keys_are_gone(connection, &announcer, keys, now).await?;
+        }
+        // Conditions with `$user.email` have a value from now on.
+        settle(connection, &announcer, MakerPart::User(user.id.clone()), now).await
+    }
+
+    /// Proves an address with the token of a mail. The browser that signed up, if sign-ups wait for the proof, gets its session, and a guest
+    /// who signed up in it takes along what is theirs.
+    ///
+    /// # Errors
+    /// [`AuthProblem::InvalidVerification`], whatever is wrong with the token; `rate_limited` after too many wrong tokens.
+    pub async fn verify_email(&self, client: &Client, token: &str) -> Result<Option<SignedIn>, AuthProblem> {
+        let attempt = self.begin_try(TOKEN_TRIES, client).await?;
+        let (hash, browser) = (hash_token(token), self.browser_of(client).await?);
+        let (sought, now) = (hash.clone(), self.clock.now());
+        let known = self
+            .store
+            .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.account_token(&sought, &[TokenKind::Verification], now).await?) })
+            })
+            .await?;
+        let Some(known) = known else {
+            log_invalid(client);
+            return Err(AuthProblem::InvalidVerification);
+        };
+        let signed_up = browser.signed_up.contains(&known.user_id) && self.settings.require_email_verification;
+        let guest = match signed_up {
+            true => self.guest_of(&client.credentials).await?,
+            false => None,
+        };
+        // Nobody knows this password.
+        let random = LinkToken::random().map_err(Error::internal)?;
+        let unknown = self.hasher.hash(random.as_str().to_owned()).await.map_err(hash_error)?;
+        let (session, session_token) = self.new_session(&known.user_id, true, client)?;
+        let caller = App::as_user(&known.user_id);
+        let (hash, browser, session, guest, caller, attempt, unknown) =
+            (&hash, &browser, &session, &guest, &caller, &attempt, &unknown);
+        let outcome = self
+            .on_schema(&Caller::system(), move |registry| async move {
+                let (app, hash, browser, guest) = (self.itself()?, hash.clone(), browser.clone(), guest.clone());
+                let (session, attempt, unknown, now) = (session.clone(), attempt.clone(), unknown.clone(), self.clock.now());
+                let announcer = self.announcer(caller);
+                let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
+                self.change_accounts(blockbase_store::Service, move |connection| {
+                    Box::pin(async move {
+                        connection.lock_accounts().await?;
+                        let token = connection.account_token(&hash, &[TokenKind::Verification], now).await?;
+                        let Some(token) = token else { return Ok(Outcome::Invalid) };
+                        let user = connection.held_user(&token.user_id).await?.filter(|user| !user.banned);
+                        let Some(mut user) = user else { return Ok(Outcome::Invalid) };
+                        if !connection.use_account_token(&hash).await? {
+                            return Ok(Outcome::Invalid);
+                        }
+                        let signs_in = signed_up && !user.email_verified;
+                        app.prove_address(connection, &mut user, &browser, &unknown, now).await?;
+                        connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
+                        if signs_in {
+                            if let Some(guest) = &guest {
+                                let way = (guest.as_str(), user.id.as_str());
+                                if carry_over(connection, &mut context, &announcer, way, Upgrade::SignUp, now).await? {
+                                    let members = UpgradeMembers { user_id: &user.id, guest_id: guest };
+                                    announcer.emit(connection, Topic::UserUpgraded(members)).await?;
+                                }
+                            }
+                            connection.insert_session(session).await?;
+                        }
+                        Ok(Outcome::Proved(Box::new(user), signs_in))
+                    })
+                })
+                .await
+            })
+            .await?;
+        match outcome {
+            Outcome::Invalid => {
+                log_invalid(client);
+                Err(AuthProblem::InvalidVerification)
+            }
+            Outcome::Proved(user, signs_in) => {
+                if guest.is_some() && signs_in {
+                    self.follow_carry_over(&user.id).await;
+                }
+                Ok(signs_in.then(|| SignedIn { token: session_token, user: UserAnswer::from(&*user), remember: true }))
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The texts of mail: the built-in ones in English, and those of a folder that replace them, by language.
+//!
+//! A text names no user. Somebody can sign up with another's address and with a name that is an advertisement, and would have it mailed.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use blockbase_store::MailKind;
+
+/// Largest file of a text, in bytes.
+const FILE_BYTES_MAX: u64 = 256 << 10;
+/// The language of the built-in texts, and the one that other languages fall back to.
+const FALLBACK: &str = "en";
+/// What stands before the subject in the first line of a text.
+const SUBJECT: &str = "Subject: ";
+const LINK: &str = "link";
+/// The names that `{{…}}` takes.
+const PLACEHOLDERS: [&str; 4] = [LINK, "email", "server", "hours"];
+
+/// The values of the placeholders in one mail.
+#[derive(Clone, Debug)]
+pub struct MailValues<'a> {
+    pub link: &'a str,
+    pub email: &'a str,
+    /// The host of the public URL.
+    pub server: &'a str,
+    /// How long the link is valid.
+    pub hours: i64,
+}
+
+/// The texts of one mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenMail {
+    pub subject: String,
+    pub text: String,
+    pub html: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Template {
+    subject: String,
+    text: String,
+    html: Option<String>,
+}
+
+/// All texts, by kind and language.
+#[derive(Clone, Debug)]
+pub struct MailTexts(HashMap<(&'static str, String), Template>);
+
+const fn built_in(kind: MailKind) -> &'static str {
+    match kind {
+        MailKind::Invite => {
+            "Subject: Your account on {{server}}\n\nHello,\n\nsomebody made an account for {{email}} on {{server}}. \
+             Choose your password here:\n\n{{link}}\n\nThe link works once, within {{hours}} hours.\n"
+        }
+        MailKind::Reset => {
+            "Subject: Another password for {{server}}\n\nHello,\n\nsomebody asked for another password for {{email}} on {{server}}. \
+             Choose it here:\n\n{{link}}\n\nThe link works once, within {{hours}} hours. If you did not ask for it, ignore this mail: \
+             your password stays as it is.\n"
+        }
+        MailKind::Verify => {
+            "Subject: Confirm your address for {{server}}\n\nHello,\n\nconfirm that {{email}} is your address on {{server}}:\n\n\
+             {{link}}\n\nThe link works once, within {{hours}} hours. If you have no account there, ignore this mail.\n"
+        }
+    }
+}
+
+impl MailTexts {
+    /// The built-in texts, replaced by the files `<kind>.<language>.txt` and `<kind>.<language>.html` of a folder.
+    ///
+    /// # Errors
+    /// What is wrong with the folder or a file, for the operator.
+    pub fn read(folder: Option<&Path>) -> Result<MailTexts, String> {
+        let mut texts = HashMap::new();
+        for kind in MailKind::ALL {
+            let template = Template::parse(built_in(kind), None).map_err(|why| format!("the built-in text {why}"))?;
+            texts.insert((kind.as_str(), FALLBACK.to_owned()), template);
+        }
+        let Some(folder) = folder else { return Ok(MailTexts(texts)) };
+        let explain = |error: std::io::Error| format!("{} cannot be read: {error}.", folder.display());
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(explain)? {
+            names.extend(entry.map_err(explain)?.file_name().into_string());
+        }
+        names.sort();
+        for name in &names {
+            let Some((kind, language)) = name.strip_suffix(".txt").and_then(|name| name.split_once('.')) else { continue };
+            // Files of later kinds are not in the way.
+            let Some(kind) = MailKind::ALL.into_iter().find(|known| known.as_str() == kind) else { continue };
+            let explain = |why: String| format!("{} in {}: {why}", name, folder.display());
+            let html = format!("{}.{language}.html", kind.as_str());
+            let html = names.contains(&html).then(|| read_file(&folder.join(html))).transpose().map_err(explain)?;
+            let text = read_file(&folder.join(name)).map_err(explain)?;
+            let template = Template::parse(&text, html).map_err(explain)?;
+            texts.insert((kind.as_str(), language.to_ascii_lowercase()), template);
+        }
+        Ok(MailTexts(texts))
+    }
+
+    /// The texts of a mail in a language, or in the one that it falls back to.
+    pub(crate) fn write(&self, kind: MailKind, language: Option<&str>, values: &MailValues<'_>) -> WrittenMail {
+        let language = language.unwrap_or(FALLBACK).to_ascii_lowercase();
+        let general = language.split('-').next().unwrap_or_default().to_owned();
+        let template =
+            [language, general, FALLBACK.to_owned()].into_iter().find_map(|language| self.0.get(&(kind.as_str(), language)));
+        let Some(Template { subject, text, html }) = template else {
+            return WrittenMail { subject: String::new(), text: values.link.to_owned(), html: None };
+        };
+        WrittenMail {
+            subject: fill(subject, values, str::to_owned),
+            text: fill(text, values, str::to_owned),
+            html: html.as_ref().map(|html| fill(html, values, escaped)),
+        }
+    }
+}
+
+fn read_file(path: &Path) -> Result<String, String> {
+    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(format!("a text has {FILE_BYTES_MAX} bytes at most."));
+    }
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+impl Template {
+    fn parse(text: &str, html: Option<String>) -> Result<Template, String> {
+        let text = text.replace("\r\n", "\n");
+        let (subject, body) = text.split_once('\n').unwrap_or((&text, ""));
+        let subject = subject.strip_prefix(SUBJECT).map(str::trim).filter(|subject| !subject.is_empty());
+        let subject = subject.ok_or_else(|| format!("the first line has to be `{SUBJECT}…`."))?;
+        let parts = [Some(subject), Some(body), html.as_deref()];
+        for part in parts.into_iter().flatten() {
+            let unknown = placeholders(part).find(|name| !PLACEHOLDERS.contains(name));
+            if let Some(unknown) = unknown {
+                return Err(format!("there is no `{{{{{unknown}}}}}`; there are {}.", PLACEHOLDERS.join(", ")));
+            }
+        }
+        if [Some(body), html.as_deref()].into_iter().flatten().any(|part| !placeholders(part).any(|name| name == LINK)) {
+            return Err("the text needs `{{link}}`.".to_owned());
+        }
+        Ok(Template { subject: subject.to_owned(), text: body.trim_start_matches('\n').to_owned(), html })
+    }
+}
+
+/// The names within `{{…}}`.
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    text.split("{{").skip(1).filter_map(|part| part.split_once("}}")).map(|(name, _)| name.trim())
+}
+
+/// The text with the values in it. A value is not searched for placeholders.
+fn fill(text: &str, values: &MailValues<'_>, write: impl Fn(&str) -> String) -> String {
+    let hours = values.hours.to_string();
+    let mut parts = text.split("{{");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let Some((name, rest)) = part.split_once("}}") else {
+            filled.push_str("{{");
+            filled.push_str(part);
+            continue;
+        };
+        filled.push_str(&write(match name.trim() {
+            LINK => values.link,
+            "email" => values.email,
+            "server" => values.server,
+            _ => &hours,
+        }));
+        filled.push_str(rest);
+    }
+    filled
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: MailValues<'static> =
+        MailValues { link: "https://a.example/?x=1&y={{email}}", email: "ann+<b>@example.com", server: "a.example", hours: 1 };
+
+    #[test]
+    fn a_folder_replaces_texts_by_language() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
+        write("reset.de.txt", "Subject: Neues Passwort\r\n\r\nHier: {{ link }}\r\n");
+        write("reset.de.html", "<a href=\"{{link}}\">{{email}}</a>");
+        write("reset.de-CH.txt", "Subject: Nöis Passwort\n\n{{link}}");
+        write("magic-link.en.txt", "of a later version");
+        write("notes.md", "anything");
+        let texts = MailTexts::read(Some(folder.path())).expect("texts");
+        let german = texts.write(MailKind::Reset, Some("de-AT"), &VALUES);
+        assert_eq!(german.subject, "Neues Passwort");
+        assert_eq!(german.text, "Hier: https://a.example/?x=1&y={{email}}\n");
+        let html = "<a href=\"https://a.example/?x=1&amp;y={{email}}\">ann+&lt;b&gt;@example.com</a>";
+        assert_eq!(german.html.as_deref(), Some(html));
+        assert_eq!(texts.write(MailKind::Reset, Some("DE-ch"), &VALUES).subject, "Nöis Passwort");
+        for language in [None, Some("fr"), Some("")] {
+            let fallback = texts.write(MailKind::Reset, language, &VALUES);
+            assert_eq!(fallback.subject, "Another password for a.example");
+            assert!(fallback.text.contains("ann+<b>@example.com") && fallback.html.is_none());
+        }
+    }
+
+    #[test]
+    fn a_wrong_text_is_refused_with_its_file() {
+        for (text, why) in [
+            ("{{link}}", "the first line"),
+            ("Subject: x\n\nno link", "{{link}}"),
+            ("Subject: x\n\n{{link}} {{password}}", "{{password}}"),
+            ("Subject: {{name}}\n\n{{link}}", "{{name}}"),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            std::fs::write(folder.path().join("verify.en.txt"), text).expect("a file");
+            let error = MailTexts::read(Some(folder.path())).expect_err("a wrong text");
+            assert!(error.contains("verify.en.txt") && error.contains(why), "{error}");
+        }
+        assert!(MailTexts::read(Some(Path::new("/nonexistent"))).is_err());
+    }
+}

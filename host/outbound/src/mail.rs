@@ -1,0 +1,266 @@
+//! Mail by SMTP.
+//!
+//! The operator names the mail server, so it may be in a private network. A connection without TLS goes to this machine alone.
+
+use std::time::Duration;
+
+use lettre::message::header::{HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use url::{Host, Url};
+
+/// The port of SMTP within TLS.
+const SMTPS_PORT: u16 = 465;
+/// The port of SMTP that begins without TLS.
+const SUBMISSION_PORT: u16 = 587;
+/// Characters of a server's answer that are shown.
+const ANSWER_CHARS_MAX: usize = 300;
+
+/// Where mail goes.
+pub struct Mailer {
+    from: Mailbox,
+    domain: String,
+    way: Way,
+}
+
+enum Way {
+    Smtp(Box<AsyncSmtpTransport<Tokio1Executor>>),
+    /// The log, for development.
+    Log,
+}
+
+/// A mail as it is sent.
+#[derive(Clone)]
+pub struct Mail {
+    /// Names the mail in its `Message-ID`, so that a second copy of it can be recognized.
+    pub id: String,
+    pub to: String,
+    pub subject: String,
+    pub text: String,
+    pub html: Option<String>,
+}
+
+/// Why a mail was not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum MailFailure {
+    #[error("the mail server cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("the mail server did not answer in time")]
+    Timeout,
+    /// The mail server answered, and did not take the mail.
+    #[error("the mail server refused the mail: {0}")]
+    Refused(String),
+    #[error("the mail cannot be written: {0}")]
+    Unsendable(String),
+}
+
+impl Mailer {
+    /// A mailer that sends through `url`: `smtps://user:password@host:465`, or `smtp://…?tls=required` for a connection that begins without
+    /// TLS and goes on with it. `smtp://` without `tls` is allowed to a loopback address alone.
+    ///
+    /// # Errors
+    /// What is wrong with the URL or the sender. The text never shows the URL, because it has a password.
+    pub fn smtp(url: &str, from: &str) -> Result<Mailer, String> {
+        const FORM: &str = "an address like smtps://user:password@mail.example.com or smtp://mail.example.com?tls=required";
+        let url = Url::parse(url).map_err(|_| format!("needs {FORM}."))?;
+        let host = url.host().ok_or_else(|| format!("needs {FORM}."))?;
+        let (name, is_loopback) = match &host {
+            // URLs of this scheme are not normalized, so an address can be written as a name.
+            Host::Domain(name) => match name.parse::<std::net::IpAddr>() {
+                Ok(address) => (address.to_string(), address.is_loopback()),
+                Err(_) => (name.to_ascii_lowercase(), name.eq_ignore_ascii_case("localhost")),
+            },
+            Host::Ipv4(address) => (address.to_string(), address.is_loopback()),
+            Host::Ipv6(address) => (address.to_string(), address.is_loopback()),
+        };
+        let mut is_required = false;
+        for (parameter, value) in url.query_pairs() {
+            match (&*parameter, &*value) {
+                ("tls", "required") => is_required = true,
+                _ => return Err("takes the parameter tls=required and no other.".to_owned()),
+            }
+        }
+        if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
+            return Err(format!("needs {FORM}, without a path."));
+        }
+        let (tls, port) = match url.scheme() {
+            "smtps" => (Tls::Wrapper(tls(&name)?), SMTPS_PORT),
+            "smtp" if is_required => (Tls::Required(tls(&name)?), SUBMISSION_PORT),
+            "smtp" if is_loopback => (Tls::None, SUBMISSION_PORT),
+            "smtp" => {
+                return Err("needs smtps:// or ?tls=required: without TLS, mail goes to this machine alone.".to_owned());
+            }
+            _ => return Err(format!("needs {FORM}.")),
+        };
+        let mailer = Mailer::log(from)?;
+        let mut transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&name)
+            .port(url.port().unwrap_or(port))
+            .tls(tls)
+            .hello_name(ClientId::Domain(mailer.domain.clone()));
+        if !url.username().is_empty() {
+            let decoded = |text: &str| percent_decoded(text).ok_or("has a user or password that is not valid UTF-8.".to_owned());
+            let password = decoded(url.password().unwrap_or_default())?;
+            transport = transport.credentials(Credentials::new(decoded(url.username())?, password));
+        }
+        Ok(Mailer { way: Way::Smtp(Box::new(transport.build())), ..mailer })
+    }
+
+    /// A mailer that writes each mail into the log.
+    ///
+    /// # Errors
+    /// What is wrong with the sender.
+    pub fn log(from: &str) -> Result<Mailer, String> {
+        let from: Mailbox = from.parse().map_err(|_| "needs an address like Example <mail@example.com>.".to_owned())?;
+        Ok(Mailer { domain: from.email.domain().to_owned(), from, way: Way::Log })
+    }
+
+    /// Sends a mail within `timeout`.
+    ///
+    /// # Errors
+    /// The reason. If the time is over, the server may have taken the mail.
+    pub async fn send(&self, mail: &Mail, timeout: Duration) -> Result<(), MailFailure> {
+        match &self.way {
+            Way::Log => {
+                tracing::info!(mail.to = mail.to, mail.subject = mail.subject, "a mail (SVC_MAIL_LOG):\n{}", mail.text);
+                Ok(())
+            }
+            Way::Smtp(transport) => {
+                let message = self.message(mail).map_err(MailFailure::Unsendable)?;
+                match tokio::time::timeout(timeout, transport.send(message)).await {
+                    Err(_) => Err(MailFailure::Timeout),
+                    Ok(Ok(_)) => Ok(()),
+                    Ok(Err(error)) if error.is_timeout() => Err(MailFailure::Timeout),
+                    Ok(Err(error)) => {
+                        let text: String = full(&error).chars().take(ANSWER_CHARS_MAX).collect();
+                        Err(match error.is_permanent() || error.is_transient() {
+                            true => MailFailure::Refused(text),
+                            false => MailFailure::Unreachable(text),
+                        })
+                    }
+                }
+            }
+        }
+    }
+
+    fn message(&self, mail: &Mail) -> Result<Message, String> {
+        let to: lettre::Address = mail.to.parse().map_err(|_| "the address of the receiver is not valid".to_owned())?;
+        let one_line: String = mail.subject.chars().filter(|character| !character.is_control()).collect();
+        let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
+        let builder = Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(None, to))
+            .subject(one_line)
+            .message_id(Some(format!("<{}@{}>", mail.id, self.domain)))
+            .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()));
+        let message = match &mail.html {
+            Some(html) => builder.multipart(MultiPart::alternative_plain_html(mail.text.clone(), html.clone())),
+            None => builder.singlepart(lettre::message::SinglePart::plain(mail.text.clone())),
+        };
+        message.map_err(|error| error.to_string())
+    }
+}
+
+/// The error with its causes.
+fn full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let said = next.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = next.source();
+    }
+    text
+}
+
+/// TLS with the machine's trusted certificates.
+fn tls(host: &str) -> Result<TlsParameters, String> {
+    let mut builder = TlsParameters::builder(host.to_owned()).certificate_store(CertificateStore::None);
+    for certificate in crate::tls::machine_certificates() {
+        if let Ok(certificate) = Certificate::from_der(certificate.to_vec()) {
+            builder = builder.add_root_certificate(certificate);
+        }
+    }
+    builder.build_rustls().map_err(|error| format!("TLS cannot be set up: {error}"))
+}
+
+/// Percent-encoded text, decoded.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        match (byte, after) {
+            (b'%', [high, low, after @ ..]) => {
+                let digits = [*high, *low];
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+                rest = after;
+            }
+            _ => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: &str = "Example <mail@example.com>";
+
+    #[test]
+    fn an_address_of_a_mail_server_says_how_it_is_reached() {
+        for good in [
+            "smtps://mail.example.com",
+            "smtps://user:p%40ss@mail.example.com:4650",
+            "smtp://user:pass@mail.example.com?tls=required",
+            "smtp://127.0.0.1:2525",
+            "smtp://localhost",
+            "smtp://[::1]:25",
+        ] {
+            assert!(Mailer::smtp(good, FROM).is_ok(), "{good}");
+        }
+        for bad in [
+            "mail.example.com",
+            "http://mail.example.com",
+            "smtp://mail.example.com",
+            "smtp://user:hunter2@10.0.0.1",
+            "smtp://mail.example.com?tls=opportunistic",
+            "smtp://127.0.0.1?tls=none",
+            "smtps://mail.example.com/path",
+            "smtps://user:hunter2%FF@mail.example.com",
+            "smtps://",
+        ] {
+            let Err(why) = Mailer::smtp(bad, FROM) else { panic!("{bad}") };
+            assert!(!why.contains("hunter2") && !why.contains("example.com/"), "{why}");
+        }
+        assert!(Mailer::smtp("smtps://mail.example.com", "nobody").is_err());
+    }
+
+    #[test]
+    fn no_text_adds_a_header() {
+        let mailer = Mailer::log(FROM).expect("a sender");
+        let mail = Mail {
+            id: "1".to_owned(),
+            to: "ann@example.com".to_owned(),
+            subject: "Hello\r\nBcc: eve@example.com".to_owned(),
+            text: "Grüße\r\n.\r\nRCPT TO:<eve@example.com>".to_owned(),
+            html: None,
+        };
+        let text = String::from_utf8(mailer.message(&mail).expect("a message").formatted()).expect("text");
+        assert!(!text.contains("\nBcc"), "{text}");
+        assert!(
+            text.contains("Message-ID: <1@example.com>\r\n") && text.contains("Auto-Submitted: auto-generated\r\n"),
+            "{text}"
+        );
+        assert_eq!(text.matches("To: ").count(), 1, "{text}");
+        let wrong = Mail { to: "ann@example.com\r\nBcc: eve@example.com".to_owned(), ..mail };
+        assert!(mailer.message(&wrong).is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! Proving an address with a link.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{AuthProblem, MailRequest, PAGE_CHARS_MAX};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::reset::with_parameter;
+use super::sign::callback;
+use super::{AuthBody, client, hand_out, languages};
+use crate::AppState;
+use crate::answer::auth::AuthError;
+use crate::answer::error::ApiError;
+use crate::request::admission::Anyone;
+use crate::request::extract::{QueryPairs, RequestInfo};
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct VerificationBody {
+    #[schemars(extend("format" = "email"))]
+    email: String,
+    /// The page where the link of the mail ends: a path of this server, or a URL of a trusted origin. The default is `/`.
+    #[serde(rename = "callbackURL")]
+    #[schemars(length(max = PAGE_CHARS_MAX))]
+    callback_url: Option<String>,
+}
+
+pub(crate) async fn send_verification(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: VerificationBody = body.parse()?;
+    let page = callback(&state, body.callback_url)?;
+    let request = MailRequest { email: body.email, page, languages: languages(&headers) };
+    state.app.request_verification(&client(credentials, &headers, &info), request).await?;
+    Ok(axum::Json(json!({ "status": true })).into_response())
+}
+
+pub(crate) async fn verify_email(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
+    headers: HeaderMap,
+    query: Result<QueryPairs, ApiError>,
+) -> Result<Response, AuthError> {
+    let query = query?;
+    let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
+    let token = query.get("token").ok_or_else(|| AuthProblem::Validation("`token` is missing.".to_owned()))?;
+    let session = match state.app.verify_email(&client(credentials, &headers, &info), token).await {
+        Ok(session) => session,
+        Err(AuthProblem::InvalidVerification) if page.is_some() => {
+            let location = page.and_then(|page| with_parameter(&page, ("error", "INVALID_TOKEN")));
+            let location = location.ok_or(AuthError::InvalidCallbackUrl)?;
+            return Ok((StatusCode::FOUND, [(header::LOCATION, location)]).into_response());
+        }
+        Err(problem) => return Err(problem.into()),
+    };
+    let mut response = match page {
+        Some(page) => {
+            let location = HeaderValue::from_str(&page).map_err(|_| AuthError::InvalidCallbackUrl)?;
+            (StatusCode::FOUND, [(header::LOCATION, location)]).into_response()
+        }
+        None => axum::Json(json!({ "status": true, "user": null })).into_response(),
+    };
+    if let Some(session) = session {
+        hand_out(&state, &mut response, session.token.as_str(), session.remember);
+    }
+    Ok(response)
+}

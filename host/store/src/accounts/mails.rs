@@ -1,0 +1,123 @@
+//! Mail that waits to be sent, and how much of it one address gets.
+
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::makers::Maker;
+
+/// What a mail is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailKind {
+    /// Somebody was invited, and sets the first password with a link.
+    Invite,
+    /// Another password.
+    Reset,
+    /// The proof of an address.
+    Verify,
+}
+
+impl MailKind {
+    pub const ALL: [MailKind; 3] = [MailKind::Invite, MailKind::Reset, MailKind::Verify];
+
+    /// The name in the database, in events and in the names of template files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MailKind::Invite => "invite",
+            MailKind::Reset => "reset",
+            MailKind::Verify => "verify",
+        }
+    }
+}
+
+/// A mail that somebody asked for.
+#[derive(Clone, Debug)]
+pub struct MailRow {
+    pub id: String,
+    pub kind: MailKind,
+    pub address: String,
+    /// The account that asked. Without one it is the account that has the address when the mail is sent.
+    pub user_id: Option<String>,
+    /// The first language that a browser named.
+    pub language: Option<String>,
+    /// The page where the link ends, if it was named.
+    pub page: Option<String>,
+    /// With whose rights it was asked for. Nobody is the service itself.
+    pub maker: Maker,
+    pub created_at: i64,
+}
+
+impl Connection {
+    /// Counts a mail to an address. Returns how many were asked for in the current window, which begins with the first of them. The row
+    /// stays locked, so that concurrent requests are all counted.
+    pub async fn count_mail(&mut self, address_hash: &str, window_ms: i64, now: i64) -> Result<i64, DbError> {
+        let rows = self
+            .fetch(
+                "INSERT INTO svc_mail_limits (address_hash, since, mails) VALUES ($1, $2, 1) \
+                 ON CONFLICT (address_hash) DO UPDATE SET \
+                 mails = CASE WHEN svc_mail_limits.since <= $3 THEN 1 ELSE svc_mail_limits.mails + 1 END, \
+                 since = CASE WHEN svc_mail_limits.since <= $3 THEN excluded.since ELSE svc_mail_limits.since END \
+                 RETURNING mails",
+                vec![address_hash.into(), now.into(), (now - window_ms).into()],
+            )
+            .await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    pub async fn insert_mail(&mut self, mail: MailRow) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_mails (id, kind, address, user_id, language, page, made_by_user, made_by_key, created_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            vec![
+                mail.id.into(),
+                mail.kind.as_str().into(),
+                mail.address.into(),
+                mail.user_id.into(),
+                mail.language.into(),
+                mail.page.into(),
+                mail.maker.user_id.into(),
+                mail.maker.api_key_id.into(),
+                mail.created_at.into(),
+            ],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// A mail that waits to be sent.
+    pub async fn mail(&mut self, id: &str) -> Result<Option<MailRow>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT id, kind, address, user_id, language, page, made_by_user, made_by_key, created_at FROM svc_mails WHERE id = $1",
+                vec![id.into()],
+            )
+            .await?;
+        let mail = rows.first().map(|row| {
+            let kind = row.text(1)?;
+            let known = MailKind::ALL.into_iter().find(|known| known.as_str() == kind);
+            Ok(MailRow {
+                id: row.text(0)?,
+                kind: known.ok_or_else(|| DbError::Other(format!("there is no kind of mail {kind:?}").into()))?,
+                address: row.text(2)?,
+                user_id: row.optional_text(3)?,
+                language: row.optional_text(4)?,
+                page: row.optional_text(5)?,
+                maker: Maker { user_id: row.optional_text(6)?, api_key_id: row.optional_text(7)? },
+                created_at: row.integer(8)?,
+            })
+        });
+        mail.transpose()
+    }
+
+    pub async fn delete_mail(&mut self, id: &str) -> Result<(), DbError> {
+        self.run("DELETE FROM svc_mails WHERE id = $1", vec![id.into()]).await.map(|_| ())
+    }
+
+    /// Deletes at most `limit` mails that were asked for before `before`, and as many counts that no longer matter.
+    pub async fn purge_mails(&mut self, before: i64, counts_before: i64, limit: i64) -> Result<u64, DbError> {
+        let mails =
+            "DELETE FROM svc_mails WHERE id IN (SELECT id FROM svc_mails WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
+        let counts = "DELETE FROM svc_mail_limits WHERE address_hash IN \
+                      (SELECT address_hash FROM svc_mail_limits WHERE since < $1 ORDER BY since LIMIT $2)";
+        Ok(self.run(mails, vec![before.into(), limit.into()]).await?
+            + self.run(counts, vec![counts_before.into(), limit.into()]).await?)
+    }
+}
