@@ -5,6 +5,7 @@ pub(crate) mod bootstrap;
 pub(crate) mod borrowed_rights;
 pub(crate) mod erasure;
 pub(crate) mod guests;
+pub(crate) mod mail;
 pub(crate) mod people;
 pub(crate) mod policies;
 pub(crate) mod preferences;

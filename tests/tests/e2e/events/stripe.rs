@@ -1,9 +1,8 @@
 //! The signature of webhooks, verified by Stripe's unmodified libraries. Stripe designed the scheme.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use blockbase_tests::{Engine, Receiver, lock, target_directory};
+use blockbase_tests::{Engine, PIP_STEPS, Receiver, command_in, installed};
 use serde_json::json;
 
 use crate::events::webhooks::{make, quick};
@@ -30,10 +29,7 @@ const PYTHON: Library = Library {
         ("requirements.txt", include_str!("../../../clients/stripe/requirements.txt")),
         ("verify.py", include_str!("../../../clients/stripe/verify.py")),
     ],
-    install: &[
-        "python3 -m venv --clear venv",
-        "venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: -r requirements.txt",
-    ],
+    install: &PIP_STEPS,
     verify: "venv/bin/python verify.py",
 };
 
@@ -46,42 +42,9 @@ struct Library {
     verify: &'static str,
 }
 
-/// A command in `directory`. Spaces separate its words.
-fn command(words: &str, directory: &Path) -> Command {
-    let mut words = words.split(' ');
-    let name = words.next().unwrap();
-    // If the program is in the directory, its path there.
-    let program = if name.contains('/') { directory.join(name) } else { PathBuf::from(name) };
-    let mut command = Command::new(program);
-    command.args(words).current_dir(directory);
-    command
-}
-
 impl Library {
-    /// Installs the pinned packages, once for each pinning file, in a folder below cargo's.
     fn installed(&self) -> PathBuf {
-        // One installation at a time, because several tests want the same packages.
-        let _installing = lock(self.directory);
-        let directory = target_directory().join(self.directory);
-        std::fs::create_dir_all(&directory).unwrap();
-        let installed = directory.join("installed");
-        let pins = self.files[0].1;
-        let is_installed = std::fs::read_to_string(&installed).is_ok_and(|known| known == pins);
-        for (name, text) in self.files {
-            let file = directory.join(name);
-            // Equal files are not written again, because a running program may be reading them.
-            if !std::fs::read_to_string(&file).is_ok_and(|known| known == *text) {
-                std::fs::write(file, text).unwrap();
-            }
-        }
-        if !is_installed {
-            for step in self.install {
-                let done = command(step, &directory).output().expect("npm (Node 20 or newer), python3 with venv");
-                assert!(done.status.success(), "{step}: {}", String::from_utf8_lossy(&done.stderr));
-            }
-            std::fs::write(installed, pins).unwrap();
-        }
-        directory
+        installed(self.directory, self.files, self.install)
     }
 
     /// Verifies with the library what was received. The webhook was signed with these secrets.
@@ -89,7 +52,7 @@ impl Library {
         let directory = self.installed();
         let body = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(body.path(), &signed.body).unwrap();
-        let mut command = command(self.verify, &directory);
+        let mut command = command_in(self.verify, &directory);
         let ran = command.arg(body.path()).arg(&signed.header).args(&signed.secrets).output().expect("the program");
         let (checks, problem) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert!(ran.status.success(), "{}: after\n{checks}\n{problem}", self.verify);
@@ -103,7 +66,7 @@ pub(crate) async fn signature_by_the_library(body: &'static str, secret: &'stati
         let directory = JAVASCRIPT.installed();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), body).unwrap();
-        let mut command = command("node sign.mjs", &directory);
+        let mut command = command_in("node sign.mjs", &directory);
         let ran = command.arg(file.path()).arg(secret).arg(age_seconds.to_string()).output().unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).unwrap().trim().to_owned()

@@ -1,0 +1,458 @@
+//! Mail: links to reset a password, to prove an address and to accept an invitation.
+
+use blockbase_tests::{Admin, Answer, Engine, MailServer, Server, ServerBuilder, on_both_engines, until};
+use serde_json::{Value, json};
+
+const PASSWORD: &str = "correct horse battery";
+const NEW_PASSWORD: &str = "another horse battery";
+
+/// A server that sends mail to `mails`. It tries again at once.
+fn sending_to(engine: Engine, mails: &MailServer) -> ServerBuilder {
+    ServerBuilder::new(engine)
+        .env("SVC_SMTP_URL", &format!("smtp://127.0.0.1:{}", mails.port()))
+        .env("SVC_MAIL_FROM", "Shop <shop@example.com>")
+        .env("SVC_RETRY_BASE_MS", "1")
+        .env("SVC_EVENTS_POLL_INTERVAL_MS", "50")
+}
+
+async fn post(server: &Server, path: &str, body: Value) -> Answer {
+    server.call("POST", &format!("/api/auth/{path}"), Some(body)).await
+}
+
+async fn sign_in(server: &Server, name: &str, password: &str) -> Answer {
+    post(server, "sign-in/email", json!({ "email": format!("{name}@example.com"), "password": password })).await
+}
+
+async fn request_reset(server: &Server, name: &str) -> Answer {
+    post(server, "request-password-reset", json!({ "email": format!("{name}@example.com") })).await
+}
+
+async fn reset(server: &Server, token: &str, password: &str) -> Answer {
+    post(server, "reset-password", json!({ "newPassword": password, "token": token })).await
+}
+
+/// The link in a mail.
+fn link(mail: &Value) -> String {
+    let text = mail["text"].as_str().unwrap();
+    text.lines().find(|line| line.starts_with("http")).unwrap_or_else(|| panic!("no link: {text}")).to_owned()
+}
+
+/// The token in a link to the console, or to the protocol's routes.
+fn token(mail: &Value) -> String {
+    let link = link(mail);
+    let after = |mark: &str| link.split_once(mark).map(|(_, rest)| rest.to_owned());
+    let rest = after("#token=").or_else(|| after("?token=")).or_else(|| after("/reset-password/")).unwrap();
+    rest.split(['&', '?']).next().unwrap().to_owned()
+}
+
+/// The path and the query of a link of the server.
+fn path_of(server: &Server, mail: &Value) -> String {
+    let link = link(mail);
+    link.strip_prefix(&server.base).unwrap_or_else(|| panic!("{link} does not lead to {}", server.base)).to_owned()
+}
+
+/// The consumer group of mail in the ledger.
+async fn deliveries(admin: &Admin<'_>) -> Vec<Value> {
+    let page = admin.get("/api/v1/events/deliveries?consumer=svc:mail&limit=100").await;
+    page.data().as_array().unwrap().clone()
+}
+
+#[track_caller]
+fn expect_code(answer: &Answer, status: u16, code: &str) {
+    assert_eq!((answer.status, answer.json()["code"].as_str()), (status, Some(code)), "{}", answer.text);
+}
+
+on_both_engines! {
+    async fn a_forgotten_password_is_reset_with_a_mailed_link(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        let admin = server.admin().await;
+        let ann = server.sign_up("ann").await;
+        let key = json!({ "name": "ci", "roleId": "anonymous" });
+        let of_ann = server.with_token(ann.clone());
+        let made = admin.post("/api/v1/api-keys", json!({
+            "name": "ci", "roleId": "anonymous", "userId": of_ann.get("/api/v1/me").await.json()["user"]["id"],
+        })).await;
+        assert_eq!(made.status, 201, "{key}: {}", made.text);
+        let key = made.json()["key"].as_str().unwrap().to_owned();
+
+        // The same answer for an address that nobody has.
+        let (known, unknown) = (request_reset(&server, "ann").await, request_reset(&server, "nobody").await);
+        assert_eq!((known.status, &known.text), (200, &unknown.text), "{}", unknown.status);
+        assert_eq!(known.json()["status"], true);
+        let mail = mails.mails(1).await.remove(0);
+        assert_eq!((&mail["from"], &mail["to"]), (&json!("shop@example.com"), &json!(["ann@example.com"])), "{mail}");
+        assert!(mail["subject"].as_str().unwrap().contains("127.0.0.1"), "{mail}");
+        assert!(link(&mail).starts_with(&format!("{}/admin/set-password#token=", server.base)), "{mail}");
+        let token = token(&mail);
+
+        // Neither the event nor the ledger nor the database nor the log has the token; the address is in none of the first two.
+        until("both deliveries ended", async || {
+            deliveries(&admin).await.iter().filter(|delivery| delivery["status"] == "delivered").count() == 2
+        }).await;
+        let events = admin.get("/api/v1/events?topic=auth.mail.requested").await.text;
+        let ledger = serde_json::to_string(&deliveries(&admin).await).unwrap();
+        assert!(events.contains("\"kind\":\"reset\""), "{events}");
+        for text in [&events, &ledger] {
+            assert!(!text.contains(&token) && !text.contains("ann@example.com") && !text.contains("nobody@"), "{text}");
+        }
+        assert!(!server.log().contains(&token));
+        assert!(server.sql("SELECT id FROM svc_mails").await.is_empty(), "nothing waits any more");
+        let stored = server.sql("SELECT token_hash, kind FROM svc_account_tokens").await;
+        assert_eq!(stored.len(), 1);
+        assert!(!stored.concat().contains(&token), "{stored:?}");
+
+        // The link is the first proof of the address, by a browser without a session: sessions and keys end.
+        expect_code(&reset(&server, "wrong", NEW_PASSWORD).await, 400, "INVALID_TOKEN");
+        expect_code(&reset(&server, &token, "short").await, 400, "PASSWORD_TOO_SHORT");
+        assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
+        expect_code(&reset(&server, &token, NEW_PASSWORD).await, 400, "INVALID_TOKEN");
+        assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 401);
+        let signed_in = sign_in(&server, "ann", NEW_PASSWORD).await.json();
+        assert_eq!(signed_in["user"]["emailVerified"], true, "{signed_in}");
+        until("the session ends", async || of_ann.get("/api/v1/me").await.json()["authenticated"] == false).await;
+        until("the key ends", async || server.with_token(key.clone()).get("/api/v1/data").await.status == 401).await;
+
+        // A second reset leaves the keys, because the address is proved by now.
+        let id = signed_in["user"]["id"].clone();
+        let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "anonymous", "userId": id })).await;
+        let key = made.json()["key"].as_str().unwrap().to_owned();
+        request_reset(&server, "ann").await;
+        let mail = mails.mails(2).await.remove(1);
+        assert_eq!(reset(&server, &super::mail::token(&mail), PASSWORD).await.status, 200);
+        assert_eq!(server.with_token(key).get("/api/v1/me").await.json()["authenticated"], true);
+    }
+
+    async fn an_address_is_proved_with_a_mailed_link(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).env("SVC_TRUSTED_ORIGINS", "https://app.example.com").start().await;
+        let admin = server.admin().await;
+        let ann = server.with_token(server.sign_up("ann").await);
+        let ask = async |who: Option<&str>, body: Value| {
+            server.call_as(who, "POST", "/api/auth/send-verification-email", Some(body)).await
+        };
+        // With a session: the own address, once. Without one: the same answer for every address.
+        expect_code(&ask(Some(&ann.token), json!({ "email": "admin@example.com" })).await, 400, "EMAIL_MISMATCH");
+        expect_code(&ask(None, json!({ "email": "nonsense" })).await, 400, "VALIDATION_ERROR");
+        let foreign = json!({ "email": "ann@example.com", "callbackURL": "https://evil.example/x" });
+        expect_code(&ask(None, foreign).await, 403, "INVALID_CALLBACK_URL");
+        let unknown = ask(None, json!({ "email": "nobody@example.com" })).await;
+        let own = ask(Some(&ann.token), json!({ "email": "Ann@example.com", "callbackURL": "/welcome?step=2" })).await;
+        assert_eq!((own.status, &own.text), (200, &unknown.text));
+        let mail = mails.mails(1).await.remove(0);
+        let path = path_of(&server, &mail);
+        assert!(path.ends_with("&callbackURL=%2Fwelcome%3Fstep%3D2"), "{path}");
+
+        // The browser of the account opens it: nothing ends.
+        let opened = ann.get(&path).await;
+        assert_eq!((opened.status, opened.headers["location"].to_str().unwrap()), (302, "/welcome?step=2"), "{}", opened.text);
+        assert!(!opened.headers.contains_key("set-cookie"));
+        assert_eq!(ann.get("/api/v1/me").await.json()["user"]["emailVerified"], true);
+        expect_code(&ask(Some(&ann.token), json!({ "email": "ann@example.com" })).await, 400, "EMAIL_ALREADY_VERIFIED");
+        // A used link is an error.
+        let again = server.call("GET", &path, None).await;
+        assert_eq!(again.headers["location"].to_str().unwrap(), "/welcome?step=2&error=INVALID_TOKEN");
+        let without_page = path.split("&callbackURL").next().unwrap();
+        expect_code(&server.call("GET", without_page, None).await, 401, "INVALID_TOKEN");
+        expect_code(&server.call("GET", "/api/auth/verify-email", None).await, 400, "VALIDATION_ERROR");
+        let evil = format!("{without_page}&callbackURL=https%3A%2F%2Fevil.example");
+        expect_code(&server.call("GET", &evil, None).await, 403, "INVALID_CALLBACK_URL");
+
+        // Somebody signed up with Bob's address, and waits. Bob proves it in his own browser.
+        let squatter = server.with_token(server.sign_up("bob").await);
+        assert_eq!(ask(None, json!({ "email": "bob@example.com" })).await.status, 200);
+        let mail = mails.mails(2).await.remove(1);
+        let opened = server.call("GET", &path_of(&server, &mail).replace("%2F", "https%3A%2F%2Fapp.example.com"), None).await;
+        assert_eq!(opened.headers["location"].to_str().unwrap(), "https://app.example.com", "{}", opened.text);
+        until("the squatter is out", async || squatter.get("/api/v1/me").await.json()["authenticated"] == false).await;
+        assert_eq!(sign_in(&server, "bob", PASSWORD).await.status, 401);
+        // Nobody becomes admin by that.
+        assert_eq!(server.call("GET", "/api/v1/instance", None).await.data()["needsAdmin"], false);
+        assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 3);
+
+        // Kinds of links do not stand for each other.
+        request_reset(&server, "bob").await;
+        let of_reset = token(&mails.mails(3).await[2]);
+        expect_code(&server.call("GET", &format!("/api/auth/verify-email?token={of_reset}"), None).await, 401, "INVALID_TOKEN");
+        assert_eq!(reset(&server, &of_reset, NEW_PASSWORD).await.status, 200);
+    }
+
+    async fn sign_in_waits_for_the_proof_where_it_is_required(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails)
+            .env("SVC_REQUIRE_EMAIL_VERIFICATION", "true")
+            .env("SVC_ANONYMOUS_AUTH", "true")
+            .start()
+            .await;
+        // The first admin is exempt, so that a wrong mail server locks nobody out.
+        let admin = server.admin().await;
+        assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 200);
+        let instance = server.call("GET", "/api/v1/instance", None).await.data();
+        assert_eq!((&instance["mail"], &instance["emailVerification"]), (&json!(true), &json!(true)));
+
+        let body = json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD, "callbackURL": "/welcome" });
+        let signed_up = post(&server, "sign-up/email", body.clone()).await;
+        assert_eq!((signed_up.status, &signed_up.json()["token"]), (200, &Value::Null), "{}", signed_up.text);
+        assert!(!signed_up.headers.contains_key("set-auth-token"));
+        let cookie = signed_up.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let mail = mails.mails(1).await.remove(0);
+        // A taken address looks the same, and its account gets a mail while it still has to be proved.
+        let taken = post(&server, "sign-up/email", json!({ "name": "Eve", "email": "ann@example.com", "password": NEW_PASSWORD })).await;
+        let members = |answer: &Answer| answer.json()["user"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!((taken.status, members(&taken)), (200, members(&signed_up)), "{}", taken.text);
+        assert_eq!(taken.json()["user"]["name"], "Eve");
+        assert!(taken.headers.contains_key("set-cookie"));
+        mails.mails(2).await;
+
+        // A wrong password says nothing about the proof.
+        assert_eq!(sign_in(&server, "ann", NEW_PASSWORD).await.status, 401);
+        expect_code(&sign_in(&server, "ann", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
+        let newest = mails.mails(3).await.remove(2);
+        // A new link ends the earlier ones.
+        assert_eq!(server.call("GET", &path_of(&server, &mail), None).await.headers["location"], "/welcome?error=INVALID_TOKEN");
+        // The browser that signed up is signed in, and keeps its password.
+        let opened = server.send(server.request("GET", &path_of(&server, &newest)).header("cookie", &cookie)).await;
+        assert_eq!(opened.status, 302, "{}", opened.text);
+        assert!(opened.headers.contains_key("set-auth-token"), "{:?}", opened.headers);
+        assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
+        // The cookie of a taken address opens nothing.
+        assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 2);
+
+        // A guest stays a guest until the link is used in the guest's browser.
+        let guest = post(&server, "sign-in/anonymous", json!({})).await.json()["token"].as_str().unwrap().to_owned();
+        let body = json!({ "name": "Bob", "email": "bob@example.com", "password": PASSWORD });
+        let signed_up = server.call_as(Some(&guest), "POST", "/api/auth/sign-up/email", Some(body)).await;
+        let cookie = signed_up.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        assert_eq!(server.with_token(guest.clone()).get("/api/v1/me").await.json()["user"]["isAnonymous"], true);
+        let mail = mails.mails(4).await.remove(3);
+        let request = server.request("GET", &path_of(&server, &mail)).header("cookie", &cookie).bearer_auth(&guest);
+        let opened = server.send(request).await;
+        let bob = opened.headers["set-auth-token"].to_str().unwrap().to_owned();
+        assert_eq!(server.with_token(bob).get("/api/v1/me").await.json()["user"]["email"], "bob@example.com");
+        until("the guest is gone", async || server.with_token(guest.clone()).get("/api/v1/me").await.json()["authenticated"] == false).await;
+    }
+
+    async fn an_invitation_is_mailed(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        let admin = server.admin().await;
+        let invited = admin.post("/api/v1/users", json!({ "email": "ann@example.com" })).await;
+        assert_eq!(invited.status, 201, "{}", invited.text);
+        let members: Vec<String> = invited.json().as_object().unwrap().keys().cloned().collect();
+        assert_eq!(members, ["data"], "the link is in the mail alone");
+        let mail = mails.mails(1).await.remove(0);
+        assert!(mail["text"].as_str().unwrap().contains("168 hours"), "{mail}");
+        assert_eq!(reset(&server, &token(&mail), PASSWORD).await.status, 200);
+        assert_eq!(sign_in(&server, "ann", PASSWORD).await.json()["user"]["emailVerified"], true);
+        // The operator of the server gets the link.
+        let made = server.run(&["user", "create", "bob@example.com"], "").await;
+        assert!(made.out().contains("#token="), "{made:?}");
+        // An invitation has the rights of whoever sent it, also if it waits in the outbox.
+        admin.post("/api/v1/roles", json!({ "name": "inviter", "permissions": [
+            { "resource": "users", "actions": ["create", "read"] },
+        ] })).await.data();
+        let eve = server.with_token(server.sign_up("eve").await);
+        let id = eve.get("/api/v1/me").await.json()["user"]["id"].as_str().unwrap().to_owned();
+        admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "inviter" })).await.data();
+        until("eve may invite", async || {
+            eve.post("/api/v1/users", json!({ "email": "mallory@example.com" })).await.status == 201
+        }).await;
+        let mail = mails.mails(2).await.remove(1);
+        assert_eq!(admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await.status, 200);
+        expect_code(&reset(&server, &token(&mail), PASSWORD).await, 400, "INVALID_TOKEN");
+    }
+
+    async fn one_address_gets_five_mails_an_hour(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        let admin = server.admin().await;
+        server.sign_up("ann").await;
+        // At once, so that no race gives more.
+        let asked = futures_util::future::join_all((0..20).map(|_| request_reset(&server, "ann"))).await;
+        assert!(asked.iter().all(|answer| answer.status == 200));
+        let nobody = futures_util::future::join_all((0..20).map(|_| request_reset(&server, "nobody"))).await;
+        assert!(nobody.iter().all(|answer| answer.text == asked[0].text));
+        until("all that may be sent is sent", async || {
+            let ended = deliveries(&admin).await;
+            ended.len() == 10 && ended.iter().all(|delivery| delivery["status"] == "delivered")
+        }).await;
+        assert_eq!(mails.events("mail").len(), 5);
+        // The last link alone works.
+        let sent = mails.mails(5).await;
+        let works = async |mail: &Value| {
+            let path = format!("/api/auth/reset-password/{}?callbackURL=/x", token(mail));
+            server.call("GET", &path, None).await.headers["location"].to_str().unwrap().starts_with("/x?token=")
+        };
+        let mut working = 0;
+        for mail in &sent {
+            working += usize::from(works(mail).await);
+        }
+        assert_eq!(working, 1);
+        // After an hour there may be more.
+        server.sql("UPDATE svc_mail_limits SET since = since - 3600001").await;
+        request_reset(&server, "ann").await;
+        mails.mails(6).await;
+    }
+
+    async fn a_mail_survives_a_mail_server_that_is_away_and_a_kill(engine: Engine) {
+        let mut mails = MailServer::start(&["--fail", "1"]).await;
+        let mut server = sending_to(engine, &mails).start().await;
+        let token_of_admin = server.admin().await.token;
+        server.sign_up("ann").await;
+        request_reset(&server, "ann").await;
+        let first = mails.mails(1).await.remove(0);
+        assert_eq!(mails.events("failed").len(), 1);
+        // The attempt is in the ledger, without the link.
+        let admin = server.with_token(token_of_admin.clone());
+        until("the delivery ended", async || deliveries(&admin).await[0]["status"] == "delivered").await;
+        let ledger = serde_json::to_string(&deliveries(&admin).await).unwrap();
+        assert!(ledger.contains("451") && !ledger.contains(&token(&first)), "{ledger}");
+
+        // A mail server that hangs does not hold up requests, and a kill loses nothing.
+        mails.behave(json!({ "hang": "data" })).await;
+        server.sql("DELETE FROM svc_mail_limits").await;
+        assert_eq!(request_reset(&server, "ann").await.status, 200);
+        until("the mail hangs", async || !mails.events("hung").is_empty()).await;
+        server.kill();
+        mails.behave(json!({ "hang": null })).await;
+        // The dead process's claim ends as that of any delivery.
+        server.sql("UPDATE svc_events_consumers SET lease_until = 0").await;
+        let server = server.builder().start().await;
+        let second = mails.mails(2).await.remove(1);
+        assert_ne!(token(&first), token(&second));
+        assert_eq!(reset(&server, &token(&second), NEW_PASSWORD).await.status, 200);
+        expect_code(&reset(&server, &token(&first), NEW_PASSWORD).await, 400, "INVALID_TOKEN");
+    }
+
+    async fn an_address_that_is_refused_is_dead_in_the_end(engine: Engine) {
+        let mails = MailServer::start(&["--refuse", "ann@example.com"]).await;
+        let server = sending_to(engine, &mails).start().await;
+        let admin = server.admin().await;
+        server.sign_up("ann").await;
+        request_reset(&server, "ann").await;
+        until("the delivery is dead", async || deliveries(&admin).await[0]["status"] == "dead").await;
+        assert!(deliveries(&admin).await[0]["error"].as_str().unwrap().contains("550"));
+    }
+
+    async fn no_header_of_a_request_moves_a_link(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        server.admin().await;
+        let body = json!({ "email": "admin@example.com" });
+        let request = server.request("POST", "/api/auth/request-password-reset");
+        let request = request.header("x-forwarded-host", "evil.example").header("x-forwarded-proto", "https");
+        let request = request.header("referer", "https://evil.example/").header("accept-language", "../../x").json(&body);
+        assert_eq!(server.send(request).await.status, 200);
+        let mail = mails.mails(1).await.remove(0);
+        assert!(!mail["raw"].as_str().unwrap().contains("evil"), "{mail}");
+        assert!(link(&mail).starts_with(&server.base), "{mail}");
+        let body = json!({ "email": "admin@example.com", "redirectTo": "https://evil.example/reset" });
+        expect_code(&post(&server, "request-password-reset", body).await, 403, "INVALID_REDIRECT_URL");
+        // A name is in no mail, and an address adds no header.
+        for email in ["a@example.com\r\nBcc: eve@example.com", "a@example.com,eve@example.com", "<a@example.com>"] {
+            expect_code(&post(&server, "request-password-reset", json!({ "email": email })).await, 400, "VALIDATION_ERROR");
+        }
+        // A mailed link that names a page of the server leads there with the token.
+        let body = json!({ "email": "admin@example.com", "redirectTo": "/reset" });
+        assert_eq!(post(&server, "request-password-reset", body).await.status, 200);
+        let mail = mails.mails(2).await.remove(1);
+        let opened = server.call("GET", &path_of(&server, &mail), None).await;
+        assert_eq!(opened.headers["location"].to_str().unwrap(), format!("/reset?token={}", token(&mail)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_goes_over_tls_with_a_password_and_to_trusted_servers_alone() {
+    for (mode, scheme, query) in [("implicit", "smtps", ""), ("starttls", "smtp", "?tls=required")] {
+        let mails = MailServer::start(&["--tls", mode, "--user", "shop@x", "--password", "p:ss/w@rd"]).await;
+        let url = |user: &str| format!("{scheme}://{user}@localhost:{}{query}", mails.port());
+        let with = |user: &str, authority: &str| {
+            ServerBuilder::new(Engine::Sqlite)
+                .env("SVC_SMTP_URL", &url(user))
+                .env("SVC_MAIL_FROM", "shop@example.com")
+                .env("SVC_RETRY_BASE_MS", "1")
+                .env("SVC_EVENTS_POLL_INTERVAL_MS", "50")
+                .env("SSL_CERT_FILE", authority)
+        };
+        let good = "shop%40x:p%3Ass%2Fw%40rd";
+        let server = with(good, mails.authority()).start().await;
+        server.admin().await;
+        request_reset(&server, "admin").await;
+        let mail = mails.mails(1).await.remove(0);
+        assert_eq!((&mail["tls"], &mail["user"]), (&json!(true), &json!("shop@x")), "{mail}");
+
+        // A wrong password, and an authority that is not trusted: nothing is sent, and the log and the ledger show no password.
+        let empty = tempfile::NamedTempFile::new().unwrap();
+        let other = MailServer::start(&["--tls", "implicit"]).await;
+        for (user, authority) in [("shop%40x:hunter2", mails.authority()), (good, other.authority())] {
+            let server = with(user, authority).start().await;
+            let admin = server.admin().await;
+            request_reset(&server, "admin").await;
+            until("the delivery failed", async || {
+                deliveries(&admin).await.first().is_some_and(|delivery| delivery["attempts"].as_i64() > Some(0))
+            })
+            .await;
+            let ledger = serde_json::to_string(&deliveries(&admin).await).unwrap();
+            let settings = admin.get("/api/v1/settings").await.text;
+            for text in [&ledger, &server.log(), &settings] {
+                assert!(!text.contains("hunter2") && !text.contains("p:ss") && !text.contains("p%3Ass"), "{text}");
+            }
+        }
+        drop(empty);
+        assert_eq!(mails.events("mail").len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_come_from_a_folder_by_language() {
+    let mails = MailServer::start(&[]).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("reset.de.txt"), "Subject: Neues Passwort für {{server}}\n\nHier: \n{{link}}\n").unwrap();
+    std::fs::write(folder.path().join("reset.de.html"), "<p><a href=\"{{link}}\">Passwort</a></p>").unwrap();
+    let server = sending_to(Engine::Sqlite, &mails).env("SVC_MAIL_TEMPLATES", folder.path().to_str().unwrap()).start().await;
+    server.admin().await;
+    let request = server.request("POST", "/api/auth/request-password-reset").header("accept-language", "de-AT,en;q=0.5");
+    server.send(request.json(&json!({ "email": "admin@example.com" }))).await;
+    let mail = mails.mails(1).await.remove(0);
+    assert_eq!(mail["subject"], "Neues Passwort für 127.0.0.1", "{mail}");
+    assert!(mail["html"].as_str().unwrap().contains("<a href=\"http"), "{mail}");
+    request_reset(&server, "admin").await;
+    assert!(mails.mails(2).await[1]["html"].is_null());
+}
+
+#[tokio::test]
+async fn wrong_settings_of_mail_stop_the_boot() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("reset.en.txt"), "no subject").unwrap();
+    let folder = folder.path().to_str().unwrap();
+    for (settings, named) in [
+        (&[("SVC_SMTP_URL", "smtp://user:hunter2@mail.example.com"), ("SVC_MAIL_FROM", "a@b.c")][..], "SVC_SMTP_URL"),
+        (&[("SVC_SMTP_URL", "smtps://mail.example.com")], "SVC_MAIL_FROM"),
+        (&[("SVC_SMTP_URL", "smtps://mail.example.com"), ("SVC_MAIL_FROM", "nobody")], "SVC_MAIL_FROM"),
+        (&[("SVC_MAIL_FROM", "a@b.c")], "SVC_SMTP_URL"),
+        (&[("SVC_REQUIRE_EMAIL_VERIFICATION", "true")], "SVC_SMTP_URL"),
+        (&[("SVC_MAIL_LOG", "true"), ("SVC_EVENTS_ENABLED", "false")], "SVC_EVENTS_ENABLED"),
+        (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", "/nonexistent")], "SVC_MAIL_TEMPLATES"),
+        (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", folder)], "reset.en.txt"),
+    ] {
+        let builder = settings.iter().fold(ServerBuilder::new(Engine::Sqlite), |builder, (name, value)| builder.env(name, value));
+        let (status, text) = builder.fail().await;
+        assert_eq!(status.code(), Some(2), "{settings:?}: {text}");
+        assert!(text.contains(named) && !text.contains("hunter2") && text.trim_end().lines().count() == 1, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_mail_its_routes_are_not_there_and_the_log_shows_mail_where_it_is_asked_to() {
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
+    server.admin().await;
+    for path in ["request-password-reset", "send-verification-email"] {
+        expect_code(&post(&server, path, json!({ "email": "admin@example.com" })).await, 404, "not_found");
+    }
+    assert_eq!(server.call("GET", "/api/v1/instance", None).await.data()["mail"], false);
+    let server = ServerBuilder::new(Engine::Sqlite).env("SVC_MAIL_LOG", "true").start().await;
+    server.admin().await;
+    request_reset(&server, "admin").await;
+    let log = server.log_with("#token=").await;
+    assert!(log.contains("admin@example.com"), "{log}");
+}
