@@ -167,7 +167,7 @@ on_both_engines! {
         until("the squatter is out", async || squatter.get("/api/v1/me").await.json()["authenticated"] == false).await;
         assert_eq!(sign_in(&server, "bob", PASSWORD).await.status, 401);
         // Nobody becomes admin by that.
-        assert_eq!(server.call("GET", "/api/v1/instance", None).await.data()["needsAdmin"], false);
+        assert_eq!(server.call("GET", "/api/v1/instance", None).await.json()["needsAdmin"], false);
         assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 3);
 
         // Kinds of links do not stand for each other.
@@ -187,7 +187,7 @@ on_both_engines! {
         // The first admin is exempt, so that a wrong mail server locks nobody out.
         let admin = server.admin().await;
         assert_eq!(sign_in(&server, "admin", PASSWORD).await.status, 200);
-        let instance = server.call("GET", "/api/v1/instance", None).await.data();
+        let instance = server.call("GET", "/api/v1/instance", None).await.json();
         assert_eq!((&instance["mail"], &instance["emailVerification"]), (&json!(true), &json!(true)));
 
         let body = json!({ "name": "Ann", "email": "ann@example.com", "password": PASSWORD, "callbackURL": "/welcome" });
@@ -449,7 +449,7 @@ async fn without_mail_its_routes_are_not_there_and_the_log_shows_mail_where_it_i
     for path in ["request-password-reset", "send-verification-email"] {
         expect_code(&post(&server, path, json!({ "email": "admin@example.com" })).await, 404, "not_found");
     }
-    assert_eq!(server.call("GET", "/api/v1/instance", None).await.data()["mail"], false);
+    assert_eq!(server.call("GET", "/api/v1/instance", None).await.json()["mail"], false);
     let server = ServerBuilder::new(Engine::Sqlite).env("SVC_MAIL_LOG", "true").start().await;
     server.admin().await;
     request_reset(&server, "admin").await;

@@ -33,7 +33,8 @@ on_both_engines! {
     async fn everybody_learns_how_to_sign_in_and_nothing_more(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let fresh = json!({
-            "needsAdmin": true, "setupToken": false, "signUp": true, "anonymous": false, "methods": ["password"], "providers": [],
+            "needsAdmin": true, "setupToken": false, "signUp": true, "anonymous": false, "mail": false,
+            "emailVerification": false, "methods": ["password"], "providers": [],
         });
         assert_eq!(instance(&server).await, fresh);
         server.admin().await;
