@@ -96,3 +96,52 @@ export async function errorOf(response: Response, method: string, path: string):
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** An error in words: what happened, the reason in the server's words, and what to do. */
+export interface DescribedError {
+  title: string;
+  what: string;
+  todo?: string;
+}
+
+/** The longest sentence that can be a title. */
+const TITLE_CHARACTERS = 160;
+
+/**
+ * The first sentence of a refusal, without its full stop, and the rest. The server's sentence names the missing permission. It is never
+ * searched for that, because messages may change. A full stop between backticks belongs to a name.
+ */
+function refusal(message: string): DescribedError {
+  const [, first, rest] = /^((?:`[^`]*`|[^`.]|\.(?!\s|$))+)\.(?:\s+([^]*))?$/.exec(message) ?? [];
+  return first === undefined || first.length > TITLE_CHARACTERS ? { title: "You may not do this", what: message } : { title: first, what: rest ?? "" };
+}
+
+export function describeError(error: unknown): DescribedError {
+  if (!isApiError(error)) return { title: "Something in this page failed", what: messageOf(error), todo: "Reload the page. If it happens again, report it with this sentence." };
+  const what = error.message;
+  switch (error.status) {
+    case 0:
+      return { title: "The server does not answer", what, todo: "What you typed stays here." };
+    case 401:
+      return { title: "You are not signed in", what };
+    case 403:
+      // Other codes are not about permissions.
+      return error.code === "forbidden"
+        ? { ...refusal(what), todo: "Somebody who may update roles can give you a missing permission, on the Roles page." }
+        : { title: "You may not do this", what };
+    case 404:
+      return { title: "There is nothing here", what };
+    case 409:
+      return { title: "This conflicts with what is there", what };
+    case 412:
+      return { title: "Somebody changed it in the meantime", what };
+    case 413:
+      return { title: "This is too large", what };
+    case 429:
+      return { title: "Too many requests", what };
+    default:
+      return error.status >= 500
+        ? { title: "The server failed", what, todo: "Try again. If it happens again, look for the request id in the server's log." }
+        : { title: "The server refused this", what };
+  }
+}

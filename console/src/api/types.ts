@@ -40,6 +40,7 @@ export type Delivery = Schemas["SvcDelivery"];
 export type Subscription = Schemas["SvcSubscription"];
 export type Webhook = Schemas["SvcWebhook"];
 export type Task = Schemas["SvcTask"];
+export type NewTaskBody = paths["/api/v1/tasks"]["post"]["requestBody"]["content"]["application/json"];
 export type TaskRun = Schemas["SvcTaskRun"];
 
 export type Block = Schemas["SvcBlock"];

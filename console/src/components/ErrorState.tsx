@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { IconAlertTriangle, IconLock, IconPlugConnectedX } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
-import { isApiError, messageOf } from "../api/errors";
+import { describeError, isApiError } from "../api/errors";
 import { CopyText } from "./Copy";
 import { Ticked } from "./Ticked";
 import classes from "./States.module.css";
@@ -14,44 +14,10 @@ export interface ErrorProps {
   onRetry?: (() => void) | undefined;
 }
 
-/** The permission that a refusal names, such as "`read` on `events`". */
-function missingPermission(message: string): string | undefined {
-  return /`\w+` on `[^`]+`/.exec(message)?.[0];
-}
-
-function describe(error: unknown): { title: string; what: string; todo?: string } {
-  if (!isApiError(error)) return { title: "Something in this page failed", what: messageOf(error), todo: "Reload the page. If it happens again, report it with this sentence." };
-  const what = error.message;
-  switch (error.status) {
-    case 0:
-      return { title: "The server does not answer", what, todo: "What you typed stays here." };
-    case 401:
-      return { title: "You are not signed in", what };
-    case 403: {
-      const missing = missingPermission(what);
-      const who = "Somebody who may update roles can give it to you, on the Roles page.";
-      return { title: missing === undefined ? "You may not do this" : `You need ${missing}`, what, todo: who };
-    }
-    case 404:
-      return { title: "There is nothing here", what };
-    case 409:
-      return { title: "This conflicts with what is there", what };
-    case 412:
-      return { title: "Somebody changed it in the meantime", what };
-    case 413:
-      return { title: "This is too large", what };
-    case 429:
-      return { title: "Too many requests", what };
-    default:
-      return error.status >= 500
-        ? { title: "The server failed", what, todo: "Try again. If it happens again, look for the request id in the server's log." }
-        : { title: "The server refused this", what };
-  }
-}
-
 /** An error inside a screen or a form: what happened, why, what to do, and the request id to copy. */
 export function ErrorNotice({ error, title, onRetry }: ErrorProps) {
-  const described = describe(error);
+  const described = describeError(error);
+  const what = title === undefined ? described.what : `${described.title}. ${described.what}`.trim();
   const api = isApiError(error) ? error : undefined;
   const seconds = useCountdown(api?.retryAfterSeconds, error);
   const Icon = api?.status === 0 ? IconPlugConnectedX : api?.status === 403 ? IconLock : IconAlertTriangle;
@@ -62,9 +28,11 @@ export function ErrorNotice({ error, title, onRetry }: ErrorProps) {
         <div className={classes.errorTitle}>
           <Ticked text={title ?? described.title} />
         </div>
-        <div>
-          <Ticked text={title === undefined ? described.what : `${described.title}. ${described.what}`} />
-        </div>
+        {what !== "" && (
+          <div>
+            <Ticked text={what} />
+          </div>
+        )}
         {seconds !== undefined && <div>{seconds > 0 ? `Wait ${seconds} ${seconds === 1 ? "second" : "seconds"}, then try again.` : "You can try again now."}</div>}
         {api !== undefined && api.issues.length > 0 && (
           <ul className={classes.issues}>

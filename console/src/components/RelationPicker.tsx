@@ -10,6 +10,7 @@ import { type Related, useRelated, useRelatedSearch } from "../api/related";
 import { useCan, useCanRecords } from "../api/session";
 import { USERS, oneOf } from "../api/users-object";
 import { Id, shortId } from "./Id";
+import { RelatedNote } from "./RelatedNote";
 import { RecordLink } from "./RecordLink";
 import { Ticked } from "./Ticked";
 import { useDescription } from "./useDescription";
@@ -241,7 +242,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
               <Combobox.Option key={each.id} value={each.id}>
                 <span className={classes.option}>
                   <bdi className={classes.optionText}>{each.label ?? <span className={classes.optionId}>without a name</span>}</bdi>
-                  {each.note !== undefined && <bdi className={classes.optionNote}>{each.note}</bdi>}
+                  <RelatedNote of={each} />
                   <span className={classes.optionId}>{shortId(each.id)}</span>
                 </span>
               </Combobox.Option>

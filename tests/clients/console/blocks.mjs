@@ -1,12 +1,13 @@
 // Blocks: upload, consent, upgrade with and without new permissions, roll back, the form of an action, and what a block declares elsewhere.
-// BLOCK is a packed file or a component of `examples/echo`, which BLOCKBASE packs anew with other manifests.
+// BLOCK is a packed file or a component of `examples/echo`, which BLOCKBASE packs anew with other manifests. SHIPPED is a folder of the
+// packed files of `blocks/`.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { admin, base, look, must, open, openInFirefox, person, until } from "./harness.mjs";
+import { admin, base, call, look, must, open, openInFirefox, person, until } from "./harness.mjs";
 
 const directory = mkdtempSync(join(tmpdir(), "blockbase-blocks-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -91,6 +92,26 @@ test("a file that is no block is refused in a sentence", async () => {
   await page.getByText("This file cannot be installed").waitFor();
 });
 
+const SAYS = {
+  csv: ["It may create, read, update records of any object, only as far as whoever calls it may."],
+  "github-hooks": ["It may create, read, update records of the object github_event, with your rights.", "It may read the secret GITHUB_WEBHOOK_SECRET, once you set it."],
+  "slack-notify": ["It may read the secret SLACK_WEBHOOK_URL, once you set it.", "It may call https://hooks.slack.com."],
+  "stripe-hooks": ["It may create, read, update records of the object payment_event, with your rights.", "It may read the secret STRIPE_WEBHOOK_SECRET, once you set it."],
+};
+
+test("the consent page of each shipped block says what it may do", { skip: process.env.SHIPPED === undefined && "SHIPPED is not set" }, async () => {
+  for (const [name, sentences] of Object.entries(SAYS)) {
+    const page = await open("/admin/blocks/install", { as: owner });
+    await choose(page, join(process.env.SHIPPED, `${name}.wasm`));
+    await page.getByRole("heading", { name: new RegExp(`^${name} `), level: 2 }).waitFor();
+    const may = page.locator("section").filter({ has: page.getByRole("heading", { name: "What it may do" }) }).getByRole("listitem");
+    assert.deepEqual((await may.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim()), sentences, name);
+    await button(page, "Agree and install").waitFor();
+    await look(page, `consent-${name}`);
+  }
+  assert.deepEqual((await must(owner, "GET", "/api/v1/blocks")).data.map(({ name }) => name), ["shift"], "nothing is installed before somebody agrees");
+});
+
 test("an action's form shows the defaults and sends them, and says what is wrong at the field", async () => {
   const page = await open("/admin/blocks/shift?tab=actions&action=echo", { as: owner });
   const loud = page.getByRole("checkbox", { name: "Loud" });
@@ -114,6 +135,77 @@ test("an action's form shows the defaults and sends them, and says what is wrong
   const second = answer();
   await button(page, "Run action").click();
   assert.deepEqual((await second).data, { loud: false, text: "hello" });
+});
+
+test("a block is configured, gets its secret, shows its log as it is written, and handles a recorded event again", async () => {
+  const manifest = {
+    name: "clerk",
+    config: { type: "object", properties: { cheer: { type: "string", title: "Cheer", minLength: 3, default: "Well done!" } }, additionalProperties: false },
+    permissions: { ...ECHO.permissions, secrets: ["TOKEN"] },
+    subscriptions: [{ event: "data.note.#", consumer: "clerk:log", handler: "log_event" }],
+    actions: [{ name: "spin", description: "Never ends.", input: { type: "object" }, rbac: { resource: "clerk:use", action: "read" }, timeoutMs: 300 }],
+    resources: [{ name: "clerk:use", actions: ["read"] }],
+  };
+  const page = await open("/admin/blocks/install", { as: owner, expect: [/status of (400|404|500|504)/] });
+  await choose(page, version("1.0.0", manifest));
+  await page.getByText("It may read the secret TOKEN, once you set it.").waitFor();
+  await button(page, "Agree and install").click();
+  await page.getByRole("heading", { name: "clerk", level: 1 }).waitFor();
+  const clerk = async () => (await must(owner, "GET", "/api/v1/blocks/clerk")).data;
+
+  await page.getByRole("link", { name: "Configuration", exact: true }).click();
+  await page.getByLabel("Cheer").fill("Hm");
+  await button(page, "Save configuration").click();
+  await page.getByLabel("Cheer").and(page.locator('[aria-invalid="true"]')).waitFor();
+  await page.getByLabel("Cheer").fill("Bravo!");
+  await button(page, "Save configuration").click();
+  await page.getByText("The configuration is saved. The next call sees it.").waitFor();
+  assert.deepEqual((await clerk()).config, { cheer: "Bravo!" });
+  await look(page, "configuration");
+
+  await page.getByRole("link", { name: "Secrets", exact: true }).click();
+  await page.getByText("not set", { exact: true }).waitFor();
+  await page.getByLabel("TOKEN").fill("hush-hush-hush");
+  await button(page, "Set").click();
+  await page.getByText("TOKEN is set.").waitFor();
+  assert.equal(await page.getByLabel("TOKEN").inputValue(), "");
+  assert.ok(!(await page.content()).includes("hush-hush-hush"), "the value is nowhere on the page");
+  await look(page, "secrets");
+  const secrets = async () => (await must(owner, "GET", "/api/v1/blocks/clerk/secrets")).data.map(({ name, isSet }) => [name, isSet]);
+  assert.deepEqual(await secrets(), [["TOKEN", true]]);
+  await button(page, "Delete").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete secret" }).click();
+  await page.getByText("not set", { exact: true }).waitFor();
+  assert.deepEqual(await secrets(), [["TOKEN", false]]);
+
+  // The log is open while its lines are written.
+  await page.getByRole("link", { name: "Log", exact: true }).click();
+  await page.getByText("It has written nothing yet.").waitFor();
+  await call(owner, "POST", "/api/v1/blocks/clerk/actions/spin", {});
+  const log = page.getByRole("log", { name: "Log of clerk" });
+  await log.getByText("spinning").first().waitFor();
+  await page.getByLabel("Find in the log").fill("no such line");
+  await page.getByText("No line matches.").waitFor();
+  await page.getByLabel("Find in the log").fill("spinning");
+  await log.getByText("spinning").first().waitFor();
+  await look(page, "log");
+  // What an action does wrong is said below its form.
+  await page.getByRole("link", { name: "Actions", exact: true }).click();
+  await button(page, "Run action").click();
+  await page.getByText("The action failed").waitFor();
+
+  // The component has no handler of this name, which the block's page says as the delivery does.
+  const { id } = (await must(owner, "POST", "/api/v1/data/note", { text: "for the clerk" })).data;
+  const recorded = async () => (await must(owner, "GET", "/api/v1/events?topic=data.note.created")).data.find(({ payload }) => payload.id === id);
+  await until("the event is recorded", async () => (await recorded()) !== undefined);
+  await page.getByRole("link", { name: "Events and hooks", exact: true }).click();
+  await page.getByLabel("Event id").fill(crypto.randomUUID());
+  await button(page, "Replay").click();
+  await page.getByText("The event was not replayed").waitFor();
+  await page.getByLabel("Event id").fill((await recorded()).id);
+  await button(page, "Replay").click();
+  await page.getByText("The handler failed").waitFor();
+  await look(page, "replay");
 });
 
 test("the page of a role offers what blocks declare", async () => {

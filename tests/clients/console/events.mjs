@@ -158,6 +158,10 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await create("two");
   const dead = async () => (await must(owner, "GET", `/api/v1/events/deliveries?dead=true&consumer=${encodeURIComponent(consumer)}`)).data.length;
   await until("both are dead", async () => (await dead()) === 2);
+  // The webhook says so too, until they arrive.
+  const hooks = await open("/admin/webhooks", { as: owner });
+  const said = (text) => hooks.getByRole("grid", { name: "Webhooks" }).getByText(text, { exact: true }).waitFor();
+  await said("2 dead");
   const page = await open(`/admin/deliveries?status=dead&consumer=${encodeURIComponent(consumer)}`, { as: owner });
   await rows(page, "Deliveries").nth(1).waitFor();
   await look(page, "deliveries");
@@ -182,6 +186,8 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await end();
   await page.getByText("Delivering 0 of 1").waitFor({ state: "detached" });
   await until("all are delivered", async () => (await dead()) === 0);
+  await hooks.reload();
+  await said("delivers");
   await page.getByText("No delivery matches").waitFor();
   await page.getByText("All", { exact: true }).click();
   await rows(page, "Deliveries").nth(1).waitFor();

@@ -7,7 +7,7 @@ import { SCREENS, owner } from "./screens.mjs";
 const REQUEST_ID = "e2e0";
 /** What the server answers, and what the screen says of it. */
 const ANSWERS = [
-  { name: "403", answer: { status: 403, body: { error: "forbidden", message: "You need `read` on `things`." } }, says: /You need read on things/ },
+  { name: "403", answer: { status: 403, body: { error: "forbidden", message: "You need the permission to read `things`." } }, says: /^You need the permission to read things\.?$/ },
   { name: "429", answer: { status: 429, headers: { "retry-after": "2" }, body: { error: "rate_limited", message: "Too many requests." } }, says: /Wait \d seconds?, then try again|You can try again now/ },
   { name: "500", answer: { status: 500, body: { error: "internal", message: "Something went wrong inside." } }, says: /Something went wrong inside/ },
   { name: "no answer", answer: "abort", says: /The server did not answer/ },

@@ -90,6 +90,7 @@ async function firstScreens(browser, product, { base, screens }) {
   for (const { name, path, as, storageState, useful } of screens) {
     const times = [];
     let bytes = 0;
+    let requests = 0;
     for (let run = 0; run < RUNS; run++) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-US", ...(storageState === undefined ? {} : { storageState }) });
       if (as) await as(context);
@@ -97,7 +98,11 @@ async function firstScreens(browser, product, { base, screens }) {
       const network = await context.newCDPSession(page);
       await network.send("Network.enable");
       bytes = 0;
-      network.on("Network.loadingFinished", ({ encodedDataLength }) => (bytes += encodedDataLength));
+      requests = 0;
+      network.on("Network.loadingFinished", ({ encodedDataLength }) => {
+        bytes += encodedDataLength;
+        requests++;
+      });
       const begun = performance.now();
       await page.goto(base + path, { waitUntil: "commit" });
       await useful(page).waitFor();
@@ -105,7 +110,7 @@ async function firstScreens(browser, product, { base, screens }) {
       await context.close();
     }
     const sorted = [...times].sort((one, other) => one - other);
-    console.log(`${product}, ${name}: ${Math.round(sorted[Math.floor(RUNS / 2)])} ms (${sorted.map(Math.round).join(", ")}), ${(bytes / 1024).toFixed(0)} KiB received`);
+    console.log(`${product}, ${name}: ${Math.round(sorted[Math.floor(RUNS / 2)])} ms (${sorted.map(Math.round).join(", ")}), ${(bytes / 1024).toFixed(0)} KiB received by ${requests} requests`);
   }
 }
 

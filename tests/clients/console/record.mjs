@@ -392,7 +392,7 @@ test("typed input is not lost: on the way out, when the session ends, when the s
   assert.match(page.url(), new RegExp(id));
   for (const [answer, pattern] of [
     [{ status: 500, body: { error: "internal", message: "Something failed inside." } }, /The server failed/],
-    [{ status: 403, body: { error: "forbidden", message: "You need `update` on `task`." } }, /You need update on task/],
+    [{ status: 403, body: { error: "forbidden", message: "You need the permission to update `task`." } }, /You need the permission to update task/],
     [{ status: 429, headers: { "retry-after": "1" }, body: { error: "rate_limited", message: "Too many requests." } }, /You can try again now/],
     ["abort", /The server does not answer/],
   ]) {

@@ -525,7 +525,7 @@ test("errors say what happened, and the table comes back", async () => {
   for (const [name, answer, text] of [
     ["500", { status: 500, body: { error: "internal", message: "Something went wrong." } }, "Something went wrong."],
     ["429", { status: 429, headers: { "retry-after": "2" }, body: { error: "rate_limited", message: "Too many requests." } }, "Too many requests"],
-    ["403", { status: 403, body: { error: "forbidden", message: "You need `read` on `errand`." } }, /^You need/],
+    ["403", { status: 403, body: { error: "forbidden", message: "You need the permission to read `errand`." } }, /^You need/],
     ["none", "abort", "The server did not answer"],
   ]) {
     const end = await intercept(page, list, answer);

@@ -297,7 +297,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
     ["Tom Ticketless", [read("roles"), read("objects"), read("users")], "ticket", true],
   ]) {
     const reader = await open(`/admin/roles/${id}?tab=explain&object=ticket`, { as: await person(owner, name, held), expect: [/403/] });
-    await reader.getByRole("alert").getByText(`You need the permission to read ${needed}.`).first().waitFor();
+    await reader.getByRole("alert").getByText(`You need the permission to read ${needed}`, { exact: true }).first().waitFor();
     await reader.getByRole("link", { name: "Grants", exact: true }).waitFor();
     assert.equal(await reader.getByRole("link", { name: "Explain", exact: true }).count(), hasTab ? 1 : 0, name);
   }

@@ -253,10 +253,10 @@ test("the import waits when the server asks for it, stands still when it does no
   await end();
   await page.getByRole("button", { name: "Import another file" }).click();
   await choose(page, path);
-  await intercept(page, "/api/v1/data/flaky/bulk", { status: 403, body: { error: "forbidden", message: "You need `create` on `flaky`." } }, { method: "POST" });
+  await intercept(page, "/api/v1/data/flaky/bulk", { status: 403, body: { error: "forbidden", message: "You need the permission to create `flaky`." } }, { method: "POST" });
   await run(page);
   await page.getByText("The import broke off. What is imported stays.").waitFor();
-  await page.getByText("You need create on flaky").first().waitFor();
+  await page.getByText("You need the permission to create flaky").first().waitFor();
 });
 
 test("files that are cut off, empty or of another encoding are told apart", async () => {

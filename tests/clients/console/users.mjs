@@ -362,7 +362,8 @@ test("somebody without rights is told which permission is missing", async () => 
   const nobody = await person(owner, "Nora Nobody", [{ resource: "note", actions: ["read"] }]);
   for (const [path, resource] of [["users", "users"], ["roles", "roles"], ["keys", "api_keys"], ["tasks", "tasks"], ["settings", "settings"]]) {
     const page = await open(`/admin/${path}`, { as: nobody, expect: [/403/] });
-    await page.getByText(new RegExp(`You need .*\\b${resource}\\b`)).first().waitFor();
+    await page.getByText(new RegExp(`^You need the permission to read ${resource}\\.?$`)).first().waitFor();
+    assert.equal(await page.getByText("You may not do this").count(), 0, `${path}: the title names the permission`);
     if (path === "users") await look(page, "forbidden");
   }
 });

@@ -8,7 +8,7 @@ pub(crate) mod page;
 use std::path::PathBuf;
 use std::process::Command;
 
-use blockbase_tests::{Engine, Server, ServerBuilder, blockbase, example_block, npm_package, target_directory};
+use blockbase_tests::{Engine, Server, ServerBuilder, blockbase, example_block, npm_package, shipped_block, target_directory};
 
 const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
@@ -125,13 +125,21 @@ screens! {
     webhooks: "webhooks.mjs";
 }
 
-/// A file of tests that uploads a block: the component of `examples/echo`, packed again with its own manifests.
+/// The blocks of `blocks/`.
+const SHIPPED: [&str; 4] = ["csv", "github-hooks", "slack-notify", "stripe-hooks"];
+
+/// A file of tests that uploads a block: the component of `examples/echo`, packed again with its own manifests. `blocks.mjs` also
+/// uploads the shipped blocks.
 async fn passes_with_a_block(file: &'static str, engine: Engine) {
     let server = builder(engine).start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let component = directory.path().join("echo.wasm");
     std::fs::write(&component, example_block("echo").await).expect("a file");
-    let more = [("BLOCK", component.as_path()), ("BLOCKBASE", blockbase())];
+    let shipped: &[&str] = if file == "blocks.mjs" { &SHIPPED } else { &[] };
+    for name in shipped {
+        std::fs::write(directory.path().join(format!("{name}.wasm")), shipped_block(name).await).expect("a file");
+    }
+    let more = [("BLOCK", component.as_path()), ("BLOCKBASE", blockbase()), ("SHIPPED", directory.path())];
     let more = more.map(|(name, path)| (name, path.display().to_string())).into();
     passes(file, engine, &server, more).await;
 }

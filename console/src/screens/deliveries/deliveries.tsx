@@ -20,6 +20,9 @@ const WEBHOOK = "webhook:";
 /** The id of the webhook that a consumer group is of. */
 export const webhookOf = (consumer: string) => (consumer.startsWith(WEBHOOK) ? consumer.slice(WEBHOOK.length) : undefined);
 
+/** The consumer group of a webhook. */
+export const consumerOf = (webhook: string) => `${WEBHOOK}${webhook}`;
+
 /** Names consumer groups: webhooks by their name or address, where the reader may see webhooks. */
 export function useConsumerName(): (consumer: string) => string {
   const { data } = useQuery({ ...webhooksQuery, enabled: useCan("webhooks", "read") });
@@ -32,7 +35,8 @@ export function useConsumerName(): (consumer: string) => string {
   );
 }
 
-export type State = "pending" | "delivered" | "failed" | "dead";
+/** A failed delivery is dead once it is not tried again. */
+export type State = Delivery["status"] | "dead";
 
 export function stateOf({ status, dead }: Delivery): State {
   return dead ? "dead" : status;
@@ -45,6 +49,19 @@ export function DeliveryStatus({ delivery }: { delivery: Delivery }) {
   return (
     <StatusBadge tone={TONES[state]} plain>
       {state}
+    </StatusBadge>
+  );
+}
+
+/** Whether the events of a consumer group arrive, as far as this person may see its deliveries. */
+export function Arrives({ consumer }: { consumer: string }) {
+  const { data } = useQuery({ ...countsQuery({}), enabled: useCan("events", "read") });
+  if (data === undefined) return <StatusBadge tone="ok" plain>active</StatusBadge>;
+  const { failed = 0, dead = 0 } = data.find((each) => each.consumer === consumer) ?? {};
+  const state: State = dead > 0 ? "dead" : failed > 0 ? "failed" : "delivered";
+  return (
+    <StatusBadge tone={TONES[state]} plain>
+      {state === "delivered" ? "delivers" : `${(dead > 0 ? dead : failed).toLocaleString("en")} ${state}`}
     </StatusBadge>
   );
 }

@@ -14,6 +14,7 @@ import { USERS, oneOf } from "../../api/users-object";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { RecordLink } from "../../components/RecordLink";
+import { RelatedNote } from "../../components/RelatedNote";
 import { RelatedSearch } from "../../components/RelationPicker";
 import { SkeletonLines } from "../../components/Skeleton";
 import { failed, told } from "../../components/toast";
@@ -157,7 +158,7 @@ function Item({ object, related, action }: { object: string; related: Related; a
       <RecordLink className={classes.itemLink} object={object} id={related.id} dir="auto">
         {related.label ?? <span className="dim">without a name</span>}
       </RecordLink>
-      {related.note !== undefined && <bdi className={classes.itemNote}>{related.note}</bdi>}
+      <RelatedNote of={related} />
       <Id id={related.id} />
       {action}
     </li>

@@ -5,7 +5,7 @@ import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { type JsonValue, parseJson } from "../../api/json";
 import { useCan } from "../../api/session";
-import type { Task } from "../../api/types";
+import type { NewTaskBody, Task } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
@@ -19,7 +19,7 @@ const actionsQuery = {
   queryFn: async ({ signal }: { signal: AbortSignal }) => (await dataOf(api.GET("/api/v1/blocks/actions", { signal }))).actions,
 };
 
-type Kind = "block_action" | "erase_user";
+type Kind = NewTaskBody["type"];
 
 /** A task that calls an action of a block or erases a user, with the rights of who creates it. */
 export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated: (task: Task) => void }) {

@@ -5,6 +5,7 @@ import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
+import { Arrives } from "../deliveries/deliveries";
 import { subscriptionsQuery } from "./webhooks";
 import type { Subscription } from "../../api/types";
 
@@ -13,7 +14,7 @@ const COLUMNS: Column<Subscription>[] = [
   { id: "event", header: "Topic", width: 240, cell: ({ event }) => <span className="mono">{event}</span> },
   { id: "handler", header: "Handler", width: 220, cell: ({ handler }) => <bdi className="mono">{handler}</bdi> },
   { id: "instance", header: "Delivered", width: 150, cell: ({ perInstance }) => (perInstance ? "to each instance" : "once") },
-  { id: "state", header: "State", width: 130, cell: ({ suspended }) => (suspended === null ? <StatusBadge tone="ok" plain>delivers</StatusBadge> : <StatusBadge tone="warn" plain>suspended</StatusBadge>) },
+  { id: "state", header: "State", width: 130, cell: ({ consumer, suspended }) => (suspended === null ? <Arrives consumer={consumer} /> : <StatusBadge tone="warn" plain>suspended</StatusBadge>) },
 ];
 
 export function SubscriptionList() {

@@ -19,7 +19,7 @@ import { Suspended } from "../../components/Suspended";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
-import { DeliveryStatus, stateOf } from "../deliveries/deliveries";
+import { DeliveryStatus, consumerOf, stateOf } from "../deliveries/deliveries";
 import { Enabled } from "./Enabled";
 import { Warnings } from "./Warnings";
 import { WebhookForm, type WebhookDraft, headersOf } from "./WebhookForm";
@@ -222,7 +222,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
             <Time at={webhook.createdAt} exact />
           </dd>
         </dl>
-        <Link to="/deliveries" search={{ consumer: `webhook:${webhook.id}` }}>
+        <Link to="/deliveries" search={{ consumer: consumerOf(webhook.id) }}>
           Its deliveries
         </Link>
       </div>
@@ -232,7 +232,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
 
 /** What became of a test: asked until the receiver has answered. */
 function TestResult({ webhook, eventId }: { webhook: string; eventId: string }) {
-  const consumer = `webhook:${webhook}`;
+  const consumer = consumerOf(webhook);
   const { data: delivery } = useQuery({
     queryKey: ["deliveries", "test", eventId],
     queryFn: async ({ signal }) => (await dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { eventId, consumer } }, signal })))[0] ?? null,

@@ -9,6 +9,7 @@ import { ErrorState } from "../../components/ErrorState";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
+import { Arrives, consumerOf } from "../deliveries/deliveries";
 import { Enabled } from "./Enabled";
 import type { Webhook } from "../../api/types";
 import { webhooksQuery } from "./webhooks";
@@ -39,7 +40,7 @@ export function WebhookList() {
   return <DataTable label="Webhooks" columns={columns} rows={data} rowId={({ id }) => id} openId={open} onOpen={({ id }) => void navigate({ search: { open: id } })} narrowColumns={["url", "state"]} />;
 }
 
-function State({ webhook: { enabled, suspended } }: { webhook: Webhook }) {
+function State({ webhook: { id, enabled, suspended } }: { webhook: Webhook }) {
   if (suspended !== null) return <StatusBadge tone="warn" plain>suspended</StatusBadge>;
-  return enabled ? <StatusBadge tone="ok" plain>delivers</StatusBadge> : <StatusBadge tone="off" plain>disabled</StatusBadge>;
+  return enabled ? <Arrives consumer={consumerOf(id)} /> : <StatusBadge tone="off" plain>disabled</StatusBadge>;
 }

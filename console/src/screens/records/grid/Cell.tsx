@@ -4,6 +4,7 @@ import { withScale } from "../../../api/field-rules";
 import { isLosslessNumber, printJson } from "../../../api/json";
 import { shortId } from "../../../components/Id";
 import { relativeTime } from "../../../components/Time";
+import values from "../../../components/Value.module.css";
 import type { RecordColumn } from "../columns";
 import classes from "./Grid.module.css";
 
@@ -38,7 +39,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
       );
     }
     if (column.type === "uuid" || column.id === "created_by" || column.id === "updated_by") return <span className={classes.id}>{shortId(value)}</span>;
-    if (column.type === "enum") return <span className={classes.tag}>{cut(value)}</span>;
+    if (column.type === "enum") return <span className={values.tag}>{cut(value)}</span>;
     return <bdi>{cut(value)}</bdi>;
   }
   if (column.type === "multi_enum" && Array.isArray(value))
@@ -46,7 +47,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
       <span>
         {value.length === 0 && <span className={classes.empty}>[]</span>}
         {value.map((each) => (
-          <span key={String(each)} className={classes.tag}>
+          <span key={String(each)} className={values.tag}>
             {String(each)}
           </span>
         ))}

@@ -344,7 +344,7 @@ export function Grid(props: GridProps) {
     const cell = (event.target as Element).closest<HTMLElement>("[data-cell]")!;
     const placedColumn = placed[at.column];
     const row = rowAt(at.row);
-    if (placedColumn === undefined || row === undefined || (row !== undefined && marks.get(row.id)?.gone !== undefined)) cell.removeAttribute("data-tip");
+    if (placedColumn === undefined || row === undefined) cell.removeAttribute("data-tip");
     else {
       const value = row[placedColumn.id];
       cell.dataset.tip = hintOf(value, placedColumn.column, typeof value === "string" ? titleOf(placedColumn, value) : undefined);

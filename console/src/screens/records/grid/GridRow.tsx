@@ -54,7 +54,6 @@ function Row({ index, top, height, width, gutter, row, columns, mark, titleOf, i
       data-open={isOpen || undefined}
       data-gone={mark?.gone === undefined ? undefined : true}
       data-new={mark?.isNew || undefined}
-      data-tip={mark?.gone}
       style={{ transform: `translateY(${top}px)`, height, width }}
     >
       {gutter > 0 && (
@@ -93,6 +92,11 @@ function Row({ index, top, height, width, gutter, row, columns, mark, titleOf, i
           </div>
         );
       })}
+      {mark?.gone !== undefined && (
+        <div className={classes.gone} role="gridcell">
+          {mark.gone}
+        </div>
+      )}
       {isNarrow && (
         <div className={classes.chevron} role="gridcell">
           <IconChevronRight size={16} aria-hidden="true" />

@@ -25,10 +25,16 @@ export interface GridLayout {
 export const WIDTH_MIN = 60;
 export const WIDTH_MAX = 900;
 
+/** Beside an open panel a table has less room than this, and its columns are at most so wide unless somebody has set their width. */
+const ROOM_ENOUGH = 800;
+const CRAMPED_MAX = 140;
+
 export function place(columns: RecordColumn[], layout: GridLayout, from: number, room: number, isNarrow: boolean): { placed: PlacedColumn[]; width: number } {
   const pinned = new Set(isNarrow ? [] : (layout.pinned ?? columns.slice(0, 1).map(({ id }) => id)));
   const ordered = [...columns.filter(({ id }) => pinned.has(id)), ...columns.filter(({ id }) => !pinned.has(id))];
-  const widths = ordered.map((column) => layout.widths?.[column.id] ?? widthOf(column));
+  // Before it is measured there is none.
+  const widthMax = room > 0 && room < ROOM_ENOUGH ? CRAMPED_MAX : WIDTH_MAX;
+  const widths = ordered.map((column) => layout.widths?.[column.id] ?? Math.min(widthOf(column), widthMax));
   if (isNarrow) widths.fill(Math.floor(Math.max(room - from, 120) / Math.max(ordered.length, 1)));
   const sum = widths.reduce((all, width) => all + width, from);
   // The last column takes the room that is left, so that rows reach the edge.

@@ -10,7 +10,6 @@ import { type Refusal, WITHOUT_ROWS, rowWords } from "../roles";
 import { type Names, partsOfClause } from "./useNames";
 import classes from "./Conditions.module.css";
 
-
 export interface GrantInWordsProps {
   grant: Grant;
   names: Names;
