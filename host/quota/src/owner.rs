@@ -23,7 +23,7 @@ pub enum QuotaOwner {
     Key(Arc<str>),
     /// A guest or a caller without a credential, by network.
     Address(IpAddr),
-    /// A block that handles events, and so has no invoker.
+    /// A block that handles events, because no caller invoked it.
     Block(Arc<str>),
 }
 
