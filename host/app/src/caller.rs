@@ -28,9 +28,9 @@ pub struct Credentials {
     pub api_key: Option<String>,
     /// The `Cookie` header.
     pub cookies: Option<String>,
-    /// Tells the surface that the session was extended.
+    /// Reports to the surface that the session was extended.
     pub renewal: RenewalSlot,
-    /// Tells the surface who the caller is, for its log.
+    /// Reports the caller to the surface, for its log.
     pub principal: PrincipalSlot,
     /// The id of the role as which the caller wants to view the service.
     pub view_as: Option<String>,

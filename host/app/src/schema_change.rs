@@ -509,9 +509,7 @@ fn lay_over(object: &mut ObjectDefinition, changes: &ObjectChanges) -> Result<()
                     ),
                 ));
             }
-            _ => {
-                return Err(Error::new(Code::InvalidSchema, format!("An object has no key `{key}`.")).with_field(key.clone()));
-            }
+            _ => return Err(Error::new(Code::InvalidSchema, format!("An object has no key `{key}`.")).with_field(key.clone())),
         }
     }
     Ok(())

@@ -122,7 +122,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts a task that serves a group. If one runs already, tells it that there may be more deliveries.
+    /// Starts a task that serves a group. If one is already running, it is notified that there may be more deliveries.
     pub(crate) fn wake(self: &Arc<Self>, consumer: String) {
         let mut groups = self.groups.lock();
         if let Some(running) = groups.get(&consumer) {

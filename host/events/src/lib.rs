@@ -47,7 +47,7 @@ const REFRESH: Duration = Duration::from_millis(400);
 const FOLD: Duration = Duration::from_secs(5);
 /// How often this instance looks for tasks that are due.
 const TASKS: Duration = Duration::from_secs(1);
-/// How often this instance looks for runs of tasks whose instance has died.
+/// How often this instance looks for runs of tasks whose instance has ended.
 const ABANDONED: Duration = Duration::from_secs(10);
 /// How often this instance looks for things that an expired API key made.
 const EXPIRED_KEYS: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ const ALIVE: Duration = Duration::from_secs(10);
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How often the length of the queues is measured for telemetry.
 const QUEUES: Duration = Duration::from_secs(5);
-/// How long log lines of blocks gather before they are stored.
+/// How long log lines of blocks are collected before they are stored.
 const LOG_GATHER: Duration = Duration::from_millis(100);
 /// Most log lines that are stored at once.
 const LOG_LINES_MAX: usize = 500;
@@ -193,7 +193,7 @@ async fn sweep(app: Arc<App>) {
     }
 }
 
-/// Reports to telemetry how many deliveries wait.
+/// Reports the number of waiting deliveries to telemetry.
 async fn observe_queues(app: &App) -> Result<()> {
     let (depths, oldest_ms) = app.queue_depths().await?;
     let pending = depths.into_iter().map(|depth| (depth.consumer, u64::try_from(depth.pending).unwrap_or(0))).collect();

@@ -135,15 +135,15 @@ impl View {
             .or_else(|| self.links(name, "link_", LinkChange::Add))
             .or_else(|| self.links(name, "unlink_", LinkChange::Remove));
         let found = found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned());
-        // `update_<object>_many` comes last. If there is also an object `task_many`, or an action with the same name, that
-        // mutation has the name.
+        // `update_<object>_many` comes last. If an object is called `task_many`, or an action has the same name, the name stands
+        // for that mutation.
         found.or_else(|| {
             let object = name.strip_prefix("update_")?.strip_suffix("_many")?;
             self.written(object).cloned().map(Root::UpdateMany)
         })
     }
 
-    /// Whether the root's name refers to this root, and not to another with the same name.
+    /// Whether the mutation with this root's name is this root, and not another one with the same name.
     pub(crate) fn has_mutation(&self, root: &Root) -> bool {
         match root {
             Root::UpdateMany(_) => matches!(self.mutation(&root.name()), Some(Root::UpdateMany(_))),

@@ -28,7 +28,7 @@ impl Invoked {
 /// The results of a tool, for the answer.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// The result's JSON, the same as REST's.
+    /// The result as JSON, in the same form as in REST.
     pub(crate) document: Option<String>,
     /// Set if the call needs a credential, because HTTP has a status for this error.
     pub(crate) unauthorized: Option<Error>,

@@ -214,8 +214,8 @@ impl<K: Clone + Eq + Hash> Places<K> {
         }
     }
 
-    /// Gives free places to the requests that wait. Each place is sent without the lock, because a place whose receiver is gone
-    /// is dropped, and dropping it needs the lock.
+    /// Gives free places to the requests that wait. Each place is sent without the lock. If the receiver no longer exists, the
+    /// place is dropped, and dropping it needs the lock.
     fn serve(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State<K>>) {
         let mut served = Vec::new();
         while state.free > 0 && !state.waiting.is_empty() {

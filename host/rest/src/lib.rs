@@ -32,7 +32,7 @@ pub struct Settings {
     pub block_bytes_max: usize,
     /// Most requests of an address in a minute; 0 for no limit.
     pub requests_per_minute: u32,
-    /// The same for `/api/auth`.
+    /// Most requests of an address to `/api/auth` in a minute; 0 for no limit.
     pub auth_requests_per_minute: u32,
     pub trusted_proxies: TrustedProxies,
     pub trusted_origins: TrustedOrigins,

@@ -210,8 +210,8 @@ impl App {
         .await
     }
 
-    /// Deletes settled events that belong to the user's records or name the user. Unsettled events stay, because they tell
-    /// consumers with a copy of the data to delete it. Returns the number of deleted events, and the number of events that remain
+    /// Deletes settled events that belong to the user's records or name the user. Unsettled events stay, because consumers with a
+    /// copy of the data need them to delete it. Returns the number of deleted events, and the number of events that remain
     /// because a consumer still has to get them.
     async fn erase_events(&self, caller: &Caller, user_id: &str) -> Result<(u64, u64)> {
         let (mut after, mut deleted, mut waiting) = (0, 0, 0);

@@ -2,7 +2,7 @@
 //! an error.
 //!
 //! One rule applies to all of them. A decision that needs an unreadable document requires every right or fails
-//! ([`Place::decides`]), so that nobody gets a right from it. An answer leaves the document out ([`Place::read`]), because
+//! ([`Place::decides`]), so that a damaged document gives no rights. An answer leaves the document out ([`Place::read`]), because
 //! otherwise one damaged row would hide the list in which administrators can find it.
 
 use std::collections::BTreeSet;

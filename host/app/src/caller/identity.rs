@@ -83,8 +83,8 @@ pub struct Renewed {
     pub by_cookie: bool,
 }
 
-/// Tells a request that its session was extended. A session is only extended with a listening slot, because a request that cannot
-/// notify its client must not use up the extension.
+/// Reports to a request that its session was extended. A session is only extended with a listening slot, because a request that
+/// cannot notify its client must not use up the extension.
 #[derive(Clone, Debug, Default)]
 pub struct RenewalSlot(pub(crate) Option<Arc<OnceLock<Renewed>>>);
 
@@ -106,7 +106,7 @@ impl RenewalSlot {
     }
 }
 
-/// Tells a request who its caller is.
+/// Reports to a request who its caller is.
 #[derive(Clone, Debug, Default)]
 pub struct PrincipalSlot(Option<Arc<OnceLock<String>>>);
 

@@ -1,7 +1,7 @@
 //! Plans a change of the schema without applying it.
 //!
-//! A plan runs the same edit of the catalogue as the change, compares the same two registries, and checks the rows in the same way. It
-//! runs in a read, so nothing waits for it and it leaves nothing behind.
+//! A plan runs the same edit of the catalogue as the change, compares the same two registries, and checks the rows in the same
+//! way. It runs in a read, so it blocks no other work and changes nothing.
 
 use std::sync::Arc;
 

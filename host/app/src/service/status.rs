@@ -22,7 +22,7 @@ use crate::state::readings::{Deliveries, Reading};
 
 /// The time for which a reading of the database is shown.
 const READ_EVERY: Duration = Duration::from_secs(3);
-/// The time for which the database's size is shown. It is longer, because Postgres looks at every file for it.
+/// The time for which the database's size is shown. It is longer, because Postgres has to look at every file to compute the size.
 const ROOM_EVERY: Duration = Duration::from_secs(60);
 /// Most instances in the answer.
 const INSTANCES_MAX: i64 = 100;
@@ -185,8 +185,8 @@ impl App {
         }
     }
 
-    /// The data from the database. It is read again if the last reading is too old. If several callers ask at the same time, one reads
-    /// and the others wait for it.
+    /// The data from the database. It is read again if the last reading is too old. If several callers need a new reading at the
+    /// same time, one of them reads and the others wait for it.
     async fn reading(&self) -> Result<Arc<Reading>> {
         let mut kept = self.status_readings.0.lock().await;
         if let Some((at, reading)) = &kept.reading

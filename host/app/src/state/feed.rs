@@ -155,7 +155,7 @@ impl FeedPump {
     fn hand_out(&mut self, event: Arc<CommittedEvent>) {
         // The position is raised first, so that a reader that subscribes meanwhile looks for this event in the outbox.
         self.position.fetch_max(event.seq, Ordering::SeqCst);
-        // If nobody listens, no event is kept.
+        // No event is kept if there are no readers.
         if self.sender.send(Arc::downgrade(&event)).is_err() {
             self.kept.clear();
             self.kept_bytes = 0;

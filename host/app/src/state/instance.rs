@@ -18,7 +18,7 @@ pub(crate) struct Process {
     pub(crate) started_at: i64,
 }
 
-/// How people sign in to this server.
+/// The ways to sign in to this server.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcInstance", deny_unknown_fields)]

@@ -142,7 +142,7 @@ impl App {
         Ok(())
     }
 
-    /// Tells the runtime which files are installed.
+    /// Informs the runtime about the installed files.
     pub(crate) fn retain_installed(&self) {
         if let Some(runtime) = self.runtime.get() {
             let blocks = self.blocks.read();

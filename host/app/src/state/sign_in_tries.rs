@@ -1,4 +1,4 @@
-//! Limits how fast passwords can be tried, by a growing delay for each account that nobody can use to lock the owner out.
+//! Limits how fast passwords can be tried. The delay grows for each account, but nobody can use it to lock the owner out.
 //!
 //! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only
 //! slow an attempt down by a few seconds, except from a network where somebody has signed in to the account before. So an
@@ -106,7 +106,7 @@ fn failures(tries: SignInTries, now: i64) -> i64 {
     if now - tries.last_at > REMEMBERED_MS { 0 } else { tries.failures }
 }
 
-/// How long a network has to wait after this many failures.
+/// The time that a network has to wait after this many failures.
 fn wait_ms(failures: i64) -> i64 {
     match failures - FREE_FAILURES {
         past if past < 0 => 0,
@@ -114,7 +114,7 @@ fn wait_ms(failures: i64) -> i64 {
     }
 }
 
-/// How much longer an attempt takes after this many failures from all networks.
+/// The time by which an attempt takes longer after this many failures from all networks.
 fn slow_ms(failures: i64) -> i64 {
     ((failures - SLOW_AFTER + 1).max(0) * SLOWER_BY_MS).min(SLOW_MAX_MS)
 }

@@ -25,8 +25,8 @@ pub(crate) const ERRORS_MAX: usize = 100;
 /// The properties of the caller on which the error for a missing name depends.
 #[derive(Clone, Copy)]
 pub(crate) struct Viewer {
-    /// Whether the caller may read `objects`. Such a caller learns that the name does not exist. Others get the same error as for
-    /// things that they may not see.
+    /// Whether the caller may read `objects`. If so, the error says that the name does not exist. Other callers get the same
+    /// error as for things that they may not see.
     reads_schema: bool,
     is_known: bool,
 }

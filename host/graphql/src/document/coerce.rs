@@ -27,7 +27,7 @@ const CONDITION_NESTING_MAX: usize = 2 * LEVELS_MAX;
 /// The variables of an operation.
 #[derive(Debug)]
 pub(crate) enum Variables {
-    /// The variables that have a value, as JSON text. Large ones are dropped when nothing needs them any more.
+    /// The variables that have a value, as JSON text. Large values are dropped when they are no longer needed.
     Sent(RwLock<HashMap<String, String>>),
     /// The types of the variables, and whether they have a default that is not null. A document is checked before the values are
     /// known.

@@ -76,7 +76,7 @@ impl Root {
 
     pub(crate) fn description(&self) -> String {
         match self {
-            Root::SchemaVersion => "The version of the schema. It goes up by one with each change.".to_owned(),
+            Root::SchemaVersion => "The version of the schema. Each change adds one to it.".to_owned(),
             Root::Objects => "The names of the objects that the caller may know of.".to_owned(),
             Root::Events => "New events that the caller may read. `topics` are patterns. The default is `data.#`.".to_owned(),
             Root::List(object) => {

@@ -28,7 +28,7 @@ pub(crate) struct Views {
     known: Mutex<Known>,
     /// Documents that were valid for some view. Another view checks only the differences.
     pub(crate) valid: Documents,
-    /// Permits to parse and validate documents. A permit is kept until the work has ended, even if the client is gone.
+    /// Permits to parse and validate documents. A permit is kept until the work has ended, even if the client has disconnected.
     pub(crate) preparing: Arc<Semaphore>,
 }
 

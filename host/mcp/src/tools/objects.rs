@@ -31,7 +31,7 @@ pub(super) fn list(app: &App, caller: &Caller) -> String {
 /// `{ "data": { …the definition, columns, uniqueTargets, relations, expandKeys, actions } }`.
 ///
 /// # Errors
-/// `not_found`. Callers who may not know whether the object exists get the same error as for any object.
+/// `not_found`. Callers who may not know whether the object exists get the same error for every name.
 pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     let visible = app.visible(caller);
     let is_visible = visible.objects.iter().any(|(known, _)| known == name);

@@ -278,7 +278,7 @@ fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(),
     let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
     let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);
     let Some(value) = values.next() else { return Ok(()) };
-    // No route has any other method, so such a request gets 405 with or without the header.
+    // No route has another method, so the request gets 405 with or without the header.
     if ![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS].contains(method) {
         return Ok(());
     }

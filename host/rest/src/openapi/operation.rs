@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::openapi::answers::of;
 use crate::openapi::components::{exact_object, list_of, reference, response_name, schema};
 
-/// Who may call an operation.
+/// The credential that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// Needs a credential, any of the three kinds.

@@ -225,7 +225,7 @@ mod tests {
         bodies.place(owner(2)).arrive(60, 60).await.expect("another's share");
         let mut second = bodies.place(owner(1));
         second.arrive(1, 1).await.expect("the share is for small ones");
-        large.arrive(10, 300).await.expect("it goes on beside a small one");
+        large.arrive(10, 300).await.expect("it continues while a small body exists");
         large.arrive(281, 300).await.expect("also past what it announced");
         drop(large);
         bodies.place(owner(1)).arrive(1, 101).await.expect_err("still not the only one");
@@ -243,7 +243,7 @@ mod tests {
             stalled.push(place);
         }
         let mut whole = bodies.place(owner(60));
-        whole.arrive(50, 50).await.expect("what did not arrive is free");
+        whole.arrive(50, 50).await.expect("bytes that did not arrive are free");
         let waiting = tokio::spawn({
             let mut place = bodies.place(owner(61));
             async move { place.arrive(50, 50).await }

@@ -177,7 +177,7 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Reads a member of a change that may be left out, but must not be null. So nobody can believe that null means "no change".
+/// Reads a member of a change that may be left out, but must not be null. So a client cannot take null for "no change".
 pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

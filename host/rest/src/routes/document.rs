@@ -20,11 +20,12 @@ const DESCRIPTION: &str = "\
 Data objects that are defined at run time, with accounts, permissions, events and blocks. This document follows the live schema: it \
 shows the objects and actions that its caller may know of.
 
-Every answer carries `x-request-id`; the server's log has the same id. Every error is `{ error, message, field?, issues? }` with a \
-stable code in `error`. A method that a path does not have is 405 `method_not_allowed` with the header `Allow`; a path that does not \
-exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key that appears twice in a body is refused.
+Every response has the header `x-request-id` with the id of the request in the server's log. Every error is \
+`{ error, message, field?, issues? }` with a stable code in `error`. A path that does not exist gets 404 `not_found`. A method that a \
+path does not have gets 405 `method_not_allowed` with the header `Allow`. Bodies are UTF-8, and their texts contain no NUL character. A \
+key that appears twice in a body is refused.
 
-Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
+Records are read with `GET`, and changed only with `PATCH`: there is no full replacement by `PUT`.";
 
 /// Tags in the order in which documentation shows them.
 const TAGS: [(&str, &str); 15] = [
@@ -35,7 +36,7 @@ const TAGS: [(&str, &str); 15] = [
     ("webhooks", "Signed events, sent to other services."),
     ("blocks", "Sandboxed extensions, installed at run time."),
     ("hooks", "Requests of other services to blocks."),
-    ("graphql", "The same data as a graph, by one endpoint."),
+    ("graphql", "The same data as a graph, at one endpoint."),
     ("mcp", "Tools for agents, over the Model Context Protocol."),
     ("auth", "Sign-up, sign-in, guests and sessions."),
     ("roles", "Roles: named lists of permissions."),

@@ -54,7 +54,7 @@ pub type Surface = Arc<
 /// no such file.
 pub type Pages = Arc<dyn Fn(&str, &HeaderMap) -> Option<axum::http::Response<BoxBody<Bytes, Infallible>>> + Send + Sync>;
 
-/// The surfaces beside REST.
+/// The other surfaces.
 #[derive(Clone)]
 pub struct Surfaces {
     /// `/admin` and what is below

@@ -106,7 +106,7 @@ fn users(paths: &mut Paths) {
         .problems(&[400])
         .answers_page("A page of users.", of::<ManagedUserAnswer>());
     paths.add("get", "/api/v1/users", list);
-    let create = operation("create", "Make an account for somebody")
+    let create = operation("create", "Create an account for a user")
         .describe(
             "The account has no password until the user sets one on the page of `link`. Only this response shows the link. It is \
             valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every \

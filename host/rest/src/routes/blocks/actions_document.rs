@@ -33,8 +33,8 @@ const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 
 /// Adapts a schema to its new place in a document, so that its references still point to its own parts.
 ///
-/// References by an anchor or with a base of their own are removed, because they cannot be kept. The schema then allows more than
-/// the block's own.
+/// References by an anchor or with a base of their own are removed, because they cannot be kept. The schema in the document then
+/// allows more values than the block accepts.
 fn settle(value: &mut Value, root: &str) {
     match value {
         Value::Object(members) => {

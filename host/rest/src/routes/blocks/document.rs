@@ -112,11 +112,11 @@ pub(crate) fn describe(paths: &mut Paths) {
         .answers_nothing(204, "The secret is deleted.");
     paths.add("delete", "/api/v1/blocks/{block}/secrets/{name}", delete_secret);
 
-    let inspect = operation("inspect", "Look at a packed block without installing it")
+    let inspect = operation("inspect", "Inspect a packed block without installing it")
         .describe(
-            "Shows what an install would ask for, what an upgrade would change, and the error that an install by the caller \
-                would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, so an install of the \
-                same file does not compile it again.",
+            "Shows the permissions that an installation would ask for, the changes of an upgrade, and the error that an \
+            installation by the caller would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, \
+            so an installation of the same file does not compile it again.",
         )
         .body("application/wasm", json!({ "contentMediaType": "application/wasm" }))
         .answers_data(200, "The result of the inspection.", of::<Inspection>());

@@ -186,7 +186,7 @@ pub(crate) fn of_export(components: &mut Components, object: &Object, type_name:
 
 fn export_names(names: &[String]) -> Value {
     let known = match names.is_empty() {
-        true => "This object has no such keys.".to_owned(),
+        true => "This object has none.".to_owned(),
         false => format!("This object has: {}.", names.join(", ")),
     };
     let text = format!(
@@ -232,7 +232,7 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
 /// `expand`, with the available relation keys.
 pub(crate) fn expand(relations: &[&str]) -> Value {
     let keys = match relations.is_empty() {
-        true => "This object has no such keys.".to_owned(),
+        true => "This object has none.".to_owned(),
         false => format!("This object has: {}.", relations.join(", ")),
     };
     let text = format!(

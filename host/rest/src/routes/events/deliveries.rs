@@ -34,7 +34,7 @@ pub(crate) struct RetryBody {
     until: Option<String>,
 }
 
-/// What a body asks for.
+/// The retry that a body asks for.
 enum Retry {
     One(RetryOne),
     Dead(RetryDead),

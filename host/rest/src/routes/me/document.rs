@@ -22,7 +22,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         json!({
             "type": "object",
             "additionalProperties": true,
-            "description": "Any members. The service does not look at them.",
+            "description": "Any members. The service does not use them.",
         })
     };
     let read = Operation::new("auth.getPreferences", "auth", "Get the user's preferences")

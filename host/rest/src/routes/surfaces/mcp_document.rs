@@ -97,7 +97,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     });
     let without = query_parameter(
         "sessions",
-        "With `none`, `initialize` begins no session. This is for clients that cannot come back to the same instance.",
+        "With `none`, `initialize` begins no session. Use it for clients whose requests do not all reach the same instance.",
         json!({ "type": "string", "enum": ["none"] }),
     );
     let answers = json!({
