@@ -61,7 +61,7 @@ pub struct Dependent {
     pub name: String,
     /// Its id in the API: an id, the number of a relationship, or the name of a consumer group or block. Null if it has none.
     pub id: Option<String>,
-    /// How it depends on the object or column, in a sentence for people.
+    /// A text for people that says how it depends on the object or column.
     pub detail: String,
 }
 

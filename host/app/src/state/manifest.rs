@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::base::answer::AnyObject;
 use crate::base::webhook_headers::HIDDEN;
 
-/// A further limit of a data permission.
+/// An additional requirement of a data permission. `caller` means that the invoking caller needs the permission too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
