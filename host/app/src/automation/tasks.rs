@@ -148,10 +148,7 @@ fn check_name(name: &str) -> Result<()> {
         true => Ok(()),
         false => Err(Error::new(
             Code::InvalidValue,
-            format!(
-                "`name` must begin with a lowercase letter, and can contain lowercase letters, digits, `_` and `-`, at most \
-                {NAME_CHARS_MAX}."
-            ),
+            format!("`name` has at most {NAME_CHARS_MAX} lowercase letters, digits, `_` and `-`, and begins with a letter."),
         )
         .with_field("name")),
     }
