@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 fn main() {
-    // The variable is read at run time. A script that was compiled in another checkout would list that checkout's files.
+    // The variable is read at run time. With `env!`, a script that was compiled in another checkout would list that checkout's
+    // files.
     let assets = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("assets");
     println!("cargo::rerun-if-changed={}", assets.display());
     let mut files: Vec<PathBuf> =

@@ -1,4 +1,5 @@
-//! Modules that use no other part of this crate: times, topics, frames of streams, stored documents, answers that several parts share.
+//! Modules that use no other part of this crate: time, topics, frames of streams, stored documents, and answers that several
+//! parts share.
 
 pub(crate) mod answer;
 pub(crate) mod clock;

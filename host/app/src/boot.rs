@@ -1,4 +1,4 @@
-//! The start of the service: makes its state, and prepares the database for the first request.
+//! Starts the service: makes its state, and prepares the database for the first request.
 
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -30,14 +30,15 @@ use crate::state::sign_in_tries::TryLimits;
 use crate::state::{App, RightsSettled, Settings};
 use crate::state::{activity, instance};
 
-/// Block log lines that may wait to be stored; past it new ones reach the process log alone.
+/// Most log lines of blocks that wait to be stored. Beyond this number, new lines are only written to the process log.
 const LOG_LINES_QUEUE_MAX: usize = 10_000;
 
-/// All kinds of things that act later.
+/// All kinds of things that act later with the rights of their makers.
 static ACT_LATER: [&dyn ActsLater; 5] = [&MadeApiKeys, &MadeWebhooks, &MadeSubscriptions, &MadeTasks, &MadeBlocks];
 
 impl App {
-    /// Loads the catalogue. The receiver takes what blocks log; somebody has to store it with [`App::store_block_logs`].
+    /// Loads the catalogue. The receiver gets the log lines of blocks. The caller has to store them with
+    /// [`App::store_block_logs`].
     ///
     /// # Errors
     /// The database does not answer, or its catalogue cannot be read.
@@ -103,8 +104,8 @@ impl App {
         app.refresh().await?;
         match app.ensure_search_indexes().await {
             Err(error) if app.is_shared() => {
-                // Searches are right without it, and slow: another instance may be at it, or the table is in use.
-                tracing::warn!(error.cause = %error, "a search index could not be made; the next start tries again");
+                // Without the index, searches are correct but slow. Another instance may be creating it, or the table is in use.
+                tracing::warn!(error.cause = %error, "a search index could not be created; the next start tries again");
             }
             made => made?,
         }
@@ -126,7 +127,7 @@ impl App {
         Ok((app, log_receiver))
     }
 
-    /// Joins the block runtime to the operations. Once, at boot.
+    /// Connects the block runtime to the operations. It is called once, at the start.
     pub fn set_runtime(&self, runtime: Arc<dyn BlockRuntime>) {
         let _ = self.runtime.set(runtime);
         self.retain_installed();

@@ -28,9 +28,9 @@ pub struct Credentials {
     pub api_key: Option<String>,
     /// The `Cookie` header.
     pub cookies: Option<String>,
-    /// Tells the surface that the session was extended.
+    /// Reports to the surface that the session was extended.
     pub renewal: RenewalSlot,
-    /// Tells the surface who the caller is, for its log.
+    /// Reports the caller to the surface, for its log.
     pub principal: PrincipalSlot,
     /// The id of the role as which the caller wants to view the service.
     pub view_as: Option<String>,
@@ -61,7 +61,7 @@ pub struct Caller {
     /// The number of handlers whose writes led to this call.
     pub depth: i64,
     pub(crate) quota_owner: QuotaOwner,
-    /// Bytes that further lists of the request may have, if several lists make one answer.
+    /// The bytes that further lists may add to the answer, if the answer has several lists.
     pub(crate) answer_left: Option<Arc<AtomicUsize>>,
     /// The data by which the authority was checked, so that it can be checked again.
     pub(crate) judged: Judged,
@@ -70,7 +70,7 @@ pub struct Caller {
 /// The source of a caller's rights.
 #[derive(Clone)]
 pub enum Authority {
-    /// Roles.
+    /// The rights of roles.
     Own(Arc<Permissions>),
     /// A block's consented permissions. Those "as caller" apply only if the invoking caller has them too.
     Block { plain: Arc<Permissions>, as_caller: Arc<Permissions>, caller: Arc<Permissions> },
@@ -99,7 +99,7 @@ impl Caller {
         Caller { authority: Authority::Own(Arc::new(Permissions::new(Vec::new(), None))), ..Caller::system() }
     }
 
-    /// A caller without an address: the service acts for them later.
+    /// A caller without an address, for whom the service acts later.
     pub(crate) fn of_identity(identity: Arc<Identity>) -> Caller {
         Caller::at(identity, None)
     }
@@ -180,8 +180,8 @@ impl Caller {
         }
     }
 
-    /// The access to a resource of the platform or of a block, and the entries that it reaches. The existence of the resource is
-    /// not secret here. Conditions have no effect on it.
+    /// The access to a resource of the platform or of a block. It is not secret that the resource exists. Conditions of grants
+    /// have no effect here.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
@@ -200,13 +200,13 @@ impl Caller {
         Ok(self.on(decision, ground, known, action))
     }
 
-    /// What the caller knows of the objects of which they may not read every field.
+    /// The fields that the caller may read. The result lists only objects of which they may not read every field.
     pub(crate) fn known_objects(&self, ground: &Ground<'_>) -> Arc<KnownObjects> {
         self.known_by(ground, Action::Read)
     }
 
-    /// The fields that the caller may name in a new record or in a change. It lists only objects of which they may not name every
-    /// field.
+    /// The fields that the caller may name in a new record or in a change. The result lists only objects of which they may not
+    /// name every field.
     pub(crate) fn writable_objects(&self, ground: &Ground<'_>, action: Action) -> Arc<KnownObjects> {
         self.known_by(ground, action)
     }
@@ -222,7 +222,7 @@ impl Caller {
         }
     }
 
-    /// Whether the caller knows a column, or may write it.
+    /// Whether the caller may read or write a column.
     pub(crate) fn may_name(&self, ground: &Ground<'_>, object: &Object, column: &str) -> bool {
         if !self.resources_with_fields().contains(object.name()) {
             return true;
@@ -238,8 +238,8 @@ impl Caller {
         [Action::Read, Action::Create, Action::Update].into_iter().any(lists)
     }
 
-    /// What the caller knows of an object by `action`. Descriptions also show actions that the caller may not do. For these they
-    /// show the fields that the caller knows by another action.
+    /// The fields of an object that the caller knows by `action`. Descriptions also show actions that the caller does not have.
+    /// For these the result has the fields that the caller knows by another action.
     fn known_of(&self, ground: &Ground<'_>, object: &Object, action: Action) -> Option<Known> {
         let mut actions = [action, Action::Read, Action::Create, Action::Update].into_iter();
         let decided = actions.find_map(|action| Some((action, self.decide(object.name(), action)?)));
@@ -265,12 +265,12 @@ impl Caller {
         !self.resources_with_fields().is_empty()
     }
 
-    /// The decision to read records of an object, before conditions are looked at.
+    /// The decision about reading records of an object, without its conditions.
     pub(crate) fn reads(&self, object: &str) -> Option<Decision> {
         self.decide(object, Action::Read)
     }
 
-    /// The access to the records that a relation leads to. The caller named the relation by its key in this parameter. A refusal
+    /// The access to the records that a relation leads to. The caller named the relation by its key in `parameter`. The error
     /// names the related object only to callers who may know of it.
     ///
     /// # Errors
@@ -284,7 +284,7 @@ impl Caller {
         })
     }
 
-    /// Requires a right on a resource without rows. A grant for own rows has no effect there.
+    /// Requires a right on a resource without rows. A grant for own rows has no effect on it.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
@@ -298,7 +298,8 @@ impl Caller {
         self.decide(resource.as_ref(), action).is_some_and(|decision| decision.is_all())
     }
 
-    /// Whether the caller has a right on some records of an object. Users are not written as records.
+    /// Whether the caller has a right on some records of an object. It is false for writing users, because users are not changed
+    /// as records.
     pub fn may_data(&self, object: &str, action: Action) -> bool {
         self.may(object, action) && (object != USERS || action == Action::Read)
     }
@@ -332,10 +333,11 @@ impl Caller {
             // Only callers who may read roles may know the rights of a role.
             Some(grant) if self.holds(Resource::Roles, Action::Read) => {
                 let actions: Vec<&str> = grant.actions.iter().map(|action| action.name()).collect();
-                let message = format!("You cannot give what you do not hold: {} on `{}`.", actions.join(", "), grant.resource);
+                let message =
+                    format!("You cannot grant permissions that you do not have: {} on `{}`.", actions.join(", "), grant.resource);
                 Err(Error::new(Code::Forbidden, message))
             }
-            Some(_) => Err(Error::new(Code::Forbidden, "You cannot give what you do not hold.")),
+            Some(_) => Err(Error::new(Code::Forbidden, "You cannot grant permissions that you do not have.")),
         }
     }
 
@@ -344,11 +346,14 @@ impl Caller {
         match (&self.authority, self.is_known()) {
             (Authority::Own(_), false) => Error::unauthenticated(),
             (Authority::Own(_), true) => needs(),
-            // The block has the right as its caller, so it is the caller who lacks it.
+            // The block may act as its caller here, so the caller lacks the right.
             (Authority::Block { as_caller, .. }, true) if as_caller.decide(resource, action).is_some() => needs(),
             (Authority::Block { as_caller, .. }, false) if as_caller.decide(resource, action).is_some() => Error::new(
                 Code::Forbidden,
-                format!("The block may {} `{resource}` only if its caller may, and this caller may not.", action.name()),
+                format!(
+                    "The block may {} `{resource}` only if its caller has this permission, and this caller does not have it.",
+                    action.name()
+                ),
             ),
             (Authority::Block { plain, as_caller, .. }, _)
                 if [plain, as_caller].iter().any(|held| held.is_cut(resource, action)) =>
@@ -364,13 +369,16 @@ impl Caller {
             }
             (Authority::Block { .. }, _) => Error::new(
                 Code::Forbidden,
-                format!("The block has no permission to {} `{resource}`; its manifest asks for none.", action.name()),
+                format!(
+                    "The block may not {} `{resource}`, because its manifest does not ask for this permission.",
+                    action.name()
+                ),
             ),
         }
     }
 
-    /// The object and the access to it. For a read, the object has the fields that the caller knows. Without the permission, the
-    /// error is the same whether the object exists or not, except for callers who may read `objects`.
+    /// The object and the access to it. For a read, the object has only the fields that the caller knows. Without the permission,
+    /// the error is the same for a missing object, except for callers who may read `objects`.
     pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
         let (object, decision) = self.admit_to(ground.registry, name, action)?;
         let access = self.on(decision, ground, &object, action);
@@ -386,12 +394,12 @@ impl Caller {
         }
     }
 
-    /// The object and the decision on it, before conditions are looked at.
+    /// The object and the decision about it, without its conditions.
     pub(crate) fn admit_to(&self, registry: &Registry, name: &str, action: Action) -> Result<(Arc<Object>, Decision)> {
         let object = registry.object(name);
         match (object, self.decide(name, action)) {
             (Some(object), Some(_)) if object.is_users() && action != Action::Read => {
-                Err(Error::invalid_request("Users are not written as records. Change their accounts instead."))
+                Err(Error::invalid_request("Users cannot be changed as records. Change their accounts instead."))
             }
             (Some(object), Some(decision)) => Ok((Arc::clone(object), decision)),
             (None, Some(_)) => Err(Error::unknown_object(name)),

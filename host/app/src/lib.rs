@@ -1,8 +1,8 @@
-//! The operations of the service: records, schema, accounts, blocks, the live feed. The only place that commits.
+//! The operations of the service: records, schema, accounts, blocks, the live feed. No other crate commits transactions.
 //!
-//! Every surface and every block goes through these functions with a [`Caller`]; the permission check is inside them.
-//! This crate must not know of HTTP, GraphQL, MCP or wasmtime. Where it needs what lives above it (running a block) it
-//! defines a trait, and `server` joins the two.
+//! Every surface and every block calls these functions with a [`Caller`], and the functions check the permissions. This crate
+//! must not know of HTTP, GraphQL, MCP or wasmtime. If it needs a service of a higher crate, such as running a block, it defines
+//! a trait, and `server` connects the two.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,5 @@
-//! The schema's operations: they create, alter and drop objects, fields and relationships, and store their history.
+//! The operations on the schema. They create, alter and drop objects, fields and relationships, and store the history of these
+//! changes.
 //!
 //! Each change is one transaction. The new catalogue is checked as a whole and compared with the old one, and the tables are changed
 //! accordingly. A change that existing rows would break is refused. A plan takes the same steps except for the tables, and reports the
@@ -61,12 +62,12 @@ pub enum Change<T> {
     Planned(ChangePlan),
 }
 
-/// What happened to the object of an edit.
+/// The effect of an edit on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Created,
     Updated,
-    /// With `cascade`, what depends on it goes or breaks.
+    /// The object was deleted. With `cascade`, things that depend on it were deleted or broke.
     Deleted {
         cascade: bool,
     },
@@ -80,7 +81,7 @@ struct Edited<T> {
     outcome: Outcome,
     /// The number of new field numbers that the object used.
     fields_added: i64,
-    /// The object, or its column, that the change affects. Dependents of it may notice the change.
+    /// The object or the column whose dependents the change may affect.
     about: Option<(String, Option<String>)>,
     answer: T,
 }
@@ -107,7 +108,7 @@ impl Draft<'_> {
                 let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
                 self.connection.insert_object(&definition.name, text, keys_text, next_key).await?
             }
-            // An unused number. Names of constraints contain it, but a plan creates no constraint.
+            // A plan uses a number that is free. Names of constraints contain the number, but a plan creates no constraints.
             Mode::Plan => self.catalogue.objects.iter().map(|object| object.id).max().unwrap_or(0) + 1,
         };
         self.catalogue.objects.push(StoredObject { id, revision: 1, definition, keys });
@@ -144,7 +145,8 @@ impl Draft<'_> {
     }
 }
 
-/// An edit that changed only the catalogue, with the catalogue from before. The whole catalogue has been checked.
+/// The result of an edit that changed only the catalogue, and the catalogue from before. The whole new catalogue has been
+/// checked.
 struct Drafted<T> {
     before: Registry,
     next: Catalogue,
@@ -181,7 +183,7 @@ impl<T: Serialize> Shown for T {
     }
 }
 
-/// An entry of the history: `{ op, … }`. It is text and not a tree, because numbers would lose digits in a tree.
+/// An entry of the history: `{ op, … }`. It is text, because numbers would lose digits in a tree of values.
 fn entry(op: &str, members: &[(&str, &dyn Shown)]) -> Result<String> {
     let mut text = format!("{{\"op\":\"{op}\"");
     for (name, value) in members {
@@ -256,7 +258,7 @@ impl App {
         object.map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
     }
 
-    /// Names of the objects whose records the caller may read.
+    /// The names of the objects whose records the caller may read.
     pub fn readable_objects(&self, caller: &Caller) -> Vec<String> {
         let registry = self.registry();
         let users = registry.users().filter(|_| registry.leads_to_users());
@@ -276,19 +278,19 @@ impl App {
     ) -> Result<Change<ObjectDefinition>> {
         caller.require(Resource::Objects, Action::Create)?;
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
-        // Errors of the definition itself are reported before anything waits for the writer.
+        // The definition itself is checked first, so that its errors are reported without waiting for the writer.
         let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
         blockbase_schema::Object::new(alone, [], |_| None)?;
         let objects = vec![definition.name.clone()];
         self.change_schema(caller, mode, objects, move |mut draft| {
             Box::pin(async move {
                 if draft.catalogue.objects.iter().any(|object| object.definition.name == definition.name) {
-                    return Err(Error::new(Code::ObjectExists, format!("There is an object `{}` already.", definition.name)));
+                    return Err(Error::new(Code::ObjectExists, format!("The object `{}` already exists.", definition.name)));
                 }
                 if draft.connection.table_exists(&definition.name).await? {
                     return Err(Error::new(
                         Code::InvalidSchema,
-                        format!("The database has a table `{}` that is not an object; choose another name.", definition.name),
+                        format!("The database has a table `{}` that is not an object. Choose another name.", definition.name),
                     ));
                 }
                 draft.enter_object(definition.clone(), keys).await?;
@@ -303,7 +305,7 @@ impl App {
     /// Changes an object's label, description, constraints and indexes.
     ///
     /// # Errors
-    /// `invalid_schema`. `invalid_schema_change`, which names the number of rows that a new constraint would break.
+    /// `invalid_schema`. `invalid_schema_change`, with the number of rows that break a new constraint.
     pub async fn update_object(
         &self,
         caller: &Caller,
@@ -330,7 +332,7 @@ impl App {
     /// need it, and the groups of `uniqueTogether` and `indexes` with their keys.
     ///
     /// # Errors
-    /// `object_in_use` if a relationship of another object needs it, or a condition of a role on another object.
+    /// `object_in_use` if a relationship of another object needs it, or a condition of a role's grant on another object.
     pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool, mode: Mode) -> Result<Change<()>> {
         caller.require(Resource::Objects, Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
@@ -352,7 +354,8 @@ impl App {
                     .partition(|relationship| relationship.definition.involves(&name));
                 draft.catalogue.relationships = kept;
                 for relationship in gone {
-                    // A group of columns is dropped with any key that it names, because a smaller group would be a different rule.
+                    // A group of columns is dropped together with any of its keys, because a smaller group would be a different
+                    // rule.
                     if let Some(holder) = relationship.definition.holder().filter(|holder| **holder != name) {
                         drop_groups(
                             &mut stored(draft.catalogue, holder)?.definition,
@@ -370,7 +373,7 @@ impl App {
         .await
     }
 
-    /// The schema's history, the newest first: all of it, or the requested part.
+    /// The requested part of the schema's history, the newest change first.
     pub async fn schema_changes(&self, caller: &Caller, asked: HistoryRequest) -> Result<Vec<SchemaHistoryAnswer>> {
         caller.require(Resource::Objects, Action::Read)?;
         let (before, limit) = (asked.before.unwrap_or(i64::MAX), asked.limit.unwrap_or(i64::MAX));
@@ -391,11 +394,11 @@ impl App {
             return self.plan_schema(caller, objects, edit).await.map(Change::Planned);
         }
         let _gate = self.schema_gate.write().await;
-        // A change and a reader lock tables in different orders, so one of them may have to start again.
+        // Changes and readers lock tables in different orders, so one of them may have to start again.
         let answer = self.until_uncontended(|| self.try_change_schema(caller, edit.clone())).await;
         if let Err(error) = self.refresh_registry().await {
             // The change is committed. The next comparison with the database will serve it.
-            tracing::warn!(error.cause = %error, "a change of the schema is not served yet");
+            tracing::warn!(error.cause = %error, "a change of the schema is committed, but not served yet");
         }
         answer.map(Change::Applied)
     }
@@ -436,8 +439,8 @@ impl App {
             .await
     }
 
-    /// Creates missing search indexes. The database may be older than these indexes, or than their present fold, or had no pg_trgm
-    /// before.
+    /// Creates missing search indexes. An index is missing if the database is older than these indexes or than their present case
+    /// folding, or if it had no pg_trgm before.
     pub(crate) async fn ensure_search_indexes(&self) -> Result<()> {
         if !self.store.can_index_search() {
             return Ok(());
@@ -470,7 +473,7 @@ impl App {
                 })
                 .await?;
             if made {
-                tracing::info!(object.name = name, "a search index was made");
+                tracing::info!(object.name = name, "a search index was created");
             }
         }
         Ok(())
@@ -487,7 +490,7 @@ fn drop_groups(object: &mut ObjectDefinition, column: &str) {
 /// Members of an object's definition that a PATCH of the object cannot change. It can change all others.
 pub const OBJECT_MEMBERS_FIXED: [&str; 2] = ["name", "fields"];
 
-/// Applies the keys of a PATCH to a definition.
+/// Applies the members of a PATCH to a definition.
 fn lay_over(object: &mut ObjectDefinition, changes: &ObjectChanges) -> Result<()> {
     let ObjectDefinition { name: _, fields: _, label, description, constraints, indexes } = object;
     for (key, raw) in &changes.0 {
@@ -523,7 +526,7 @@ fn stored<'a>(catalogue: &'a mut Catalogue, name: &str) -> Result<&'a mut Stored
 
 /// The error for a body that does not have the form of the document that a schema operation needs.
 pub(crate) fn not_a_definition(what: &str, misfit: &json_text::Misfit) -> Error {
-    // Invalid JSON is a bad request. Valid JSON that is not a definition is an invalid schema.
+    // Invalid JSON is an invalid request. Valid JSON that is not a definition is an invalid schema.
     match misfit.error.is_data() {
         true => Error::new(Code::InvalidSchema, format!("The body is not {what}: {misfit}.")),
         false => misfit.malformed(),

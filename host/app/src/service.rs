@@ -1,4 +1,4 @@
-//! The service as a whole: admission, its health, and what every surface needs from it.
+//! The service as a whole: admission, its state, and the types and functions that every surface needs.
 
 pub(crate) mod admission;
 pub(crate) mod status;

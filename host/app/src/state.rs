@@ -1,4 +1,4 @@
-//! The service below its surfaces, with the state that every operation uses.
+//! The state of the service, which every operation uses.
 
 pub(crate) mod activity;
 pub(crate) mod acts_later;
@@ -68,7 +68,8 @@ pub struct Settings {
     pub anonymous_auth: bool,
     /// The host of the public URL, used in the placeholder addresses of guests.
     pub public_host: String,
-    /// The address of the page where people set a password. Links to it are made of this alone, never of what a request says.
+    /// The address of the page where people set a password. Links to it are made only from this setting, never from data of a
+    /// request.
     pub set_password_url: String,
     /// The address of the authentication routes, for links in mail.
     pub auth_url: String,
@@ -77,7 +78,7 @@ pub struct Settings {
     /// Whether an address has to be proved before its user can sign in.
     pub require_email_verification: bool,
     pub events_enabled: bool,
-    /// Milliseconds before the second attempt of a delivery. The pause doubles for each further attempt.
+    /// The pause before the second attempt of a delivery, in milliseconds. It doubles for each further attempt.
     pub retry_base_ms: i64,
     /// The network addresses that the server may call.
     pub addresses: AddressPolicy,
@@ -97,21 +98,21 @@ pub struct Settings {
     pub streams_of_one_max: usize,
     /// Time limit of an action call if its manifest sets none.
     pub action_timeout_ms: u64,
-    /// Directory for exported rows that clients have not taken yet.
+    /// Directory for exported rows that clients have not received yet.
     pub spool_directory: PathBuf,
-    /// All settings in the form in which they are shown.
+    /// All settings, as they are shown.
     pub listed: Arc<[ListedSetting]>,
 }
 
-/// When suspensions were last updated, and the versions of the data that they depend on.
+/// The last update of suspensions: its time, and the versions of the data that they depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightsSettled {
     /// The generation of the accounts.
     pub(crate) generation: u64,
-    /// The version of the blocks: what their manifests ask for, and who may call their actions.
+    /// The version of the blocks, because their manifests decide which rights they ask for and who may call their actions.
     pub(crate) blocks: i64,
     pub(crate) at: i64,
-    /// Time at which the next key expires that a thing depends on.
+    /// The time when the next key expires on which a thing depends.
     pub(crate) holds_until: i64,
 }
 
@@ -133,9 +134,10 @@ pub struct App {
     pub(crate) secrets: SecretBox,
     pub(crate) etags: EtagKey,
     pub(crate) registry: RwLock<Arc<Registry>>,
-    /// Objects and registries as those know them who do not know every field.
+    /// Objects and registries without the fields that a caller may not know, for callers who may not know every field.
     pub(crate) shapes: Arc<Shapes>,
-    /// A change of the schema locks it for writing until the change is served. Operations that met a change lock it for reading.
+    /// A change of the schema locks this for writing until the change is served. Operations that a change interrupted lock it for
+    /// reading.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
     pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
     /// Notified when the subscriptions have changed.
@@ -151,7 +153,7 @@ pub struct App {
     pub(crate) identities: Arc<IdentityCache>,
     pub(crate) tries: TryLimits,
     pub(crate) rights_settled: Mutex<RightsSettled>,
-    /// Held while suspensions are updated.
+    /// Locked while suspensions are updated.
     pub(crate) settling_rights: tokio::sync::Mutex<()>,
     pub(crate) task_runs_under_way: RunsUnderWay,
     pub(crate) feed: Feed,
@@ -165,18 +167,18 @@ pub struct App {
     pub(crate) process: Process,
     pub(crate) status_readings: Readings,
     pub(crate) runtime: OnceLock<Arc<dyn BlockRuntime>>,
-    /// For background work that needs the service itself.
+    /// A reference to the service, for background work that needs it.
     pub(crate) itself: OnceLock<Weak<App>>,
     pub(crate) log_lines: mpsc::Sender<BlockLogRow>,
-    /// Log lines of running calls, by call, for the callers who will see them.
+    /// Log lines of running calls, by call, for the callers who are going to see them.
     pub(crate) watched_calls: Mutex<HashMap<String, Vec<BlockLogRow>>>,
     /// Compiled files that were inspected a short time ago.
     pub(crate) inspected: Inspected,
-    /// When the log last reported that lines of blocks were lost.
+    /// The time when the log last reported lost lines of blocks.
     pub(crate) log_loss_told_at: AtomicI64,
 }
 
-/// How long the database may take to answer and still count as ready.
+/// Longest time for an answer of the database. If it takes longer, the server is not ready.
 const READY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl App {
@@ -189,7 +191,7 @@ impl App {
         self.itself.get().cloned().unwrap_or_default()
     }
 
-    /// A reference to this service, for a transaction that has to own what it uses.
+    /// A reference to this service, for a transaction that has to own its data.
     pub(crate) fn itself(&self) -> Result<Arc<App>> {
         let itself = self.itself.get().and_then(Weak::upgrade);
         itself.ok_or_else(|| Error::internal("the service has not started yet, or it has stopped"))
@@ -208,7 +210,7 @@ impl App {
         self.store.dialect() == blockbase_query::Dialect::Postgres
     }
 
-    /// The schema that new requests begin with.
+    /// The schema for new requests.
     pub fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry.read())
     }
@@ -242,7 +244,7 @@ impl App {
         self.subscriptions_changed.subscribe()
     }
 
-    /// Whether requests can be served.
+    /// Whether the server can serve requests.
     pub async fn is_ready(&self) -> bool {
         tokio::time::timeout(READY_TIMEOUT, self.store.is_ready()).await.unwrap_or(false)
     }

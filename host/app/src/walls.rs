@@ -1,4 +1,4 @@
-//! The walls inside this crate: a folder imports from lower ones only.
+//! Tests the walls inside this crate: a folder imports only from lower folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Sources {
         Sources(files)
     }
 
-    /// The file that defines what a path from the crate's root leads to: re-exports are followed.
+    /// The file that defines the item of a path from the crate's root. Re-exports are followed.
     fn home(&self, path: &[String]) -> String {
         let is_file = |length: &usize| self.0.contains_key(&path[..*length].join("/"));
         let length = (1..=path.len()).rev().find(is_file).unwrap_or(0);
@@ -58,7 +58,7 @@ impl Sources {
         }
     }
 
-    /// What a file re-exports of this crate, by the name that it has there.
+    /// The items of this crate that a file re-exports, by their names there.
     fn reexports(&self, file: &str) -> BTreeMap<String, Vec<String>> {
         let mut found = BTreeMap::new();
         for tree in statements(&self.0[file], true) {
@@ -71,7 +71,7 @@ impl Sources {
         found
     }
 
-    /// A path of a file from the crate's root on; `None` if it leads out of the crate.
+    /// A path in a file as a path from the crate's root; `None` if it leads out of the crate.
     fn path_in_crate(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
         let here: Vec<String> = if file == "lib" { Vec::new() } else { file.split('/').map(str::to_owned).collect() };
         let base = match path.first()?.as_str() {
@@ -119,7 +119,7 @@ impl Sources {
         let mut found = BTreeSet::new();
         for (file, code) in &self.0 {
             for (code, receiver) in [(code.clone(), "app."), (methods_of_app(code), "self.")] {
-                // A chain of calls that goes on in the next line is one.
+                // A chain of calls that continues on the next line is joined.
                 let code = code.split_whitespace().collect::<Vec<_>>().join(" ").replace(" .", ".");
                 for (at, _) in code.match_indices(receiver).filter(|(at, _)| !code[..*at].ends_with(is_name_or_colon)) {
                     let rest = &code[at + receiver.len()..];
@@ -153,7 +153,7 @@ fn code_of(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The trees of the `use` statements: of those that re-export, or of the others.
+/// The trees of the `use` statements, either of those that re-export or of the others.
 fn statements(code: &str, reexporting: bool) -> impl Iterator<Item = &str> {
     let starts = if reexporting { ["pub use ", "pub(crate) use ", "pub(super) use "].as_slice() } else { &["use "] };
     starts.iter().flat_map(move |start| {
@@ -177,7 +177,7 @@ fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
         }
         let name = tree.split(|character: char| !is_name(character)).next().unwrap_or_default();
         if name.is_empty() {
-            // `*`, or no path at all: what stands before it is meant.
+            // A `*` or an empty path stands for the path before it.
             found.push((before.to_vec(), String::new()));
             return whole - tree.len() + tree.chars().next().map_or(0, char::len_utf8);
         }

@@ -1,4 +1,4 @@
-//! The session cookie: the token with a signature, so that a forged one is refused without asking the database.
+//! The session cookie. It contains the token and a signature, so that a forged cookie is refused without a query.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,7 @@ const MAX_AGE_SECONDS: u64 = 604_800;
 const SIGN_UP: &str = "signed-up:";
 
 fn encode_component(text: &str) -> String {
-    // `encodeURIComponent` for base64 and base62. Of their characters it escapes only these three.
+    // `encodeURIComponent` for base64 and base62. It escapes only these three of their characters.
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
@@ -72,8 +72,8 @@ impl CookieSigner {
         format!("{}={value}; {age}Path=/; HttpOnly; SameSite=Lax{secure}", self.name)
     }
 
-    /// The first token in a `Cookie` header with a valid signature. A browser may send several cookies with the same name, and one that
-    /// somebody else planted does not hide ours.
+    /// The first token in a `Cookie` header with a valid signature. A browser may send several cookies with the same name, so a
+    /// cookie that an attacker planted does not hide the valid one.
     pub fn token_of_cookies(&self, header: &str) -> Option<String> {
         let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
         pairs.filter(|(name, _)| *name == self.name).find_map(|(_, value)| self.verified(&decode_component(value)))

@@ -1,4 +1,4 @@
-//! ETags of records: a keyed MAC of the record's version. So an ETag reveals to nobody how often the record was changed.
+//! ETags of records. An ETag is a keyed MAC of the record's version, so it does not reveal how often the record was changed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,7 +6,7 @@ use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Bytes of the MAC in an ETag. They make 22 characters, and 24 with the quotes.
+/// Bytes of the MAC in an ETag. Encoded, these are 22 characters, or 24 with the quotes.
 const TAG_BYTES: usize = 16;
 
 /// Makes ETags with a key from the master secret. All instances make the same ETags, also after a restart.
@@ -16,7 +16,7 @@ pub struct EtagKey(Hmac<Sha256>);
 /// The version of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordVersion {
-    /// The object's number and its revision. A change of the object changes how its records look.
+    /// The object's number and its revision. The revision counts because a change of the object changes the form of its records.
     pub object: (i64, i64),
     /// The record's id.
     pub id: [u8; 16],

@@ -18,7 +18,7 @@ const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
-/// Why a password is refused.
+/// The reason for refusing a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordProblem {
     TooShort,
@@ -44,13 +44,13 @@ pub fn check_password(password: &str, email: &str) -> Result<(), PasswordProblem
     }
 }
 
-/// Hashes that may wait for their turn.
+/// Most hashes that wait for their turn.
 const WAITING_MAX: usize = 512;
 
-/// Why a password was not hashed or verified.
+/// The reason why a password was not hashed or verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashError {
-    /// Too many hashes wait.
+    /// Too many other hashes wait.
     Busy,
     Failed(String),
 }
@@ -60,12 +60,13 @@ pub enum HashError {
 pub struct PasswordHasher {
     permits: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
-    /// The hash of a random password. It is verified if there is no user, so that both cases take the same time.
+    /// The hash of a random password. It is verified if the user does not exist, so that the answer takes the same time as for an
+    /// existing user.
     decoy: Arc<str>,
 }
 
 fn argon2() -> Argon2<'static> {
-    // The constants are within the algorithm's bounds, so the fallback is never used.
+    // The constants are valid parameters of the algorithm, so the default is never used.
     let params = Params::new(MEMORY_KIB, PASSES, LANES, None).unwrap_or_default();
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
@@ -92,7 +93,7 @@ impl PasswordHasher {
             Arc::clone(&self.permits).acquire_owned().await.map_err(|error| HashError::Failed(error.to_string()))?
         };
         let work = move || {
-            // The work keeps the permit: if the caller disconnects, the work still counts until it ends.
+            // The work keeps the permit, so that it still counts until its end if the caller disconnects.
             let _permit = permit;
             work()
         };
@@ -118,7 +119,7 @@ impl PasswordHasher {
     }
 }
 
-/// A place in the queue. Dropping it gives it back.
+/// A place in the queue. Dropping it frees the place.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Place<'_> {

@@ -1,4 +1,4 @@
-//! The caller of a request, as its credential shows it.
+//! The caller of a request, as identified by the credential.
 
 use serde::{Serialize, Serializer};
 
@@ -34,7 +34,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The id for `created_by` and `updated_by`: the user's, or else the key's.
+    /// The id for `created_by` and `updated_by`: that of the user, or that of the key if there is no user.
     pub fn id(&self) -> Option<&str> {
         self.user_id.as_deref().or(self.api_key_id.as_deref())
     }

@@ -17,7 +17,7 @@ pub struct Sealed {
     pub ciphertext: String,
 }
 
-/// Why a stored secret cannot be read.
+/// The reason why a stored secret cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsealed {
     /// It was encrypted under another master secret.
@@ -26,7 +26,7 @@ pub enum Unsealed {
     Broken,
 }
 
-/// Encrypts values that are stored and have to be read later.
+/// Encrypts values for the database that have to be read again later.
 #[derive(Clone)]
 pub struct SecretBox {
     cipher: XChaCha20Poly1305,
@@ -58,7 +58,7 @@ impl SecretBox {
         Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(self.encrypted(purpose, secret.as_bytes())?) })
     }
 
-    /// The same for something large. Returns bytes: the key's id, the nonce, and the ciphertext with its tag.
+    /// As [`SecretBox::seal`], for a large value. Returns the key's id, the nonce, and the ciphertext with its tag as bytes.
     ///
     /// # Errors
     /// The machine has no randomness.

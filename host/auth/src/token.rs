@@ -9,7 +9,7 @@ const TOKEN_CHARS: usize = 43;
 
 /// The prefix of API keys. No session token begins with it.
 pub const API_KEY_PREFIX: &str = "svc_";
-/// Characters of a key that lists show: the prefix and four of its 43 digits.
+/// The number of a key's characters that lists show: the prefix and four of the 43 digits.
 const KEY_PREFIX_CHARS: usize = API_KEY_PREFIX.len() + 4;
 
 pub(crate) fn random() -> Result<String, String> {
@@ -18,7 +18,7 @@ pub(crate) fn random() -> Result<String, String> {
     Ok(base62(bytes))
 }
 
-/// A new API key. Its maker sees it once.
+/// A new API key. It is shown to its maker only once.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
@@ -44,7 +44,7 @@ impl ApiKey {
     }
 }
 
-/// A new session token. Its user gets it once.
+/// A new session token. It is sent to its user only once.
 #[derive(Clone)]
 pub struct SessionToken(String);
 
@@ -65,7 +65,7 @@ impl SessionToken {
     }
 }
 
-/// A new token of a link that somebody gets. Only the link shows it.
+/// A new token of a link to set a password. Only the link contains it.
 #[derive(Clone)]
 pub struct LinkToken(String);
 

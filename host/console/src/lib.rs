@@ -1,8 +1,8 @@
-//! The console at `/admin`: the page and the files that it loads. All of them are in the binary.
+//! The console at `/admin`: the page and the files that it loads. The binary contains all of them.
 //!
-//! The sources are in `console/` of the checkout. Their build writes `assets/`, which `README.md` here describes. The console has no
-//! rights and no endpoints of its own: it calls the public API with the session of the signed-in user. So this crate must not know
-//! operations, callers or axum.
+//! The sources are in `console/` of the checkout. Their build writes `assets/`, as `README.md` beside this crate describes. The
+//! console has no rights and no endpoints of its own: it calls the public API with the session of the signed-in user. So this
+//! crate must not know operations, callers or axum.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 /// The path of the page.
 pub const PATH: &str = "/admin";
-/// Where people set a password with a link that they got, below [`PATH`].
+/// The path, below [`PATH`], of the page where people set a password with a link.
 pub const SET_PASSWORD: &str = "/set-password";
 /// The path below which the page's files are.
 const ASSETS_PATH: &str = "/admin/assets/";
@@ -31,7 +31,7 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"))
 
 /// Random bytes of a nonce.
 const NONCE_BYTES: usize = 16;
-/// The crate `http` has no name for it.
+/// The crate `http` has no constant for this header.
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// The build's list of its files.
@@ -71,7 +71,7 @@ pub struct Console {
 
 impl Console {
     /// # Errors
-    /// A sentence that says that the files in the binary do not come from one build.
+    /// A sentence for the operator, if the files in the binary do not come from one build.
     pub fn new() -> Result<Console, String> {
         let entries = entries()?;
         let described: HashMap<&str, &Entry<'_>> = entries.iter().map(|entry| (entry.name, entry)).collect();
@@ -83,13 +83,13 @@ impl Console {
             })
             .collect::<Result<_, String>>()?;
         if files.len() != described.len() {
-            return Err("The console's manifest.json names files that are not there.".to_owned());
+            return Err("The console's manifest.json names files that do not exist.".to_owned());
         }
         Ok(Console { template: TEMPLATE.split(PLACEHOLDER).collect(), files: Files::new(KeptBy::Everybody, files) })
     }
 
-    /// Answers a GET of `/admin` and of paths below it. A file's name gets the file. Every other path gets the page, and the console
-    /// reads the path itself. `None` for a missing file.
+    /// Answers a GET of `/admin` and of paths below it. The path of a file gets the file. Every other path gets the page, where
+    /// the console evaluates the path. `None` for a missing file.
     pub fn answer(&self, path: &str, request: &HeaderMap) -> Option<Answer> {
         match path.strip_prefix(ASSETS_PATH) {
             Some(name) => self.files.answer(name, request),
@@ -101,7 +101,7 @@ impl Console {
     fn page(&self) -> Answer {
         let mut random = [0; NONCE_BYTES];
         if getrandom::fill(&mut random).is_err() {
-            // The system provides no randomness.
+            // The system has no randomness.
             let mut response = Response::<()>::default().map(|()| Default::default());
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             return response;
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(unpacked.len() as u64, entry.size, "{}", entry.name);
             assert_eq!(hex::encode(Sha256::digest(&unpacked)), entry.sha256, "{}", entry.name);
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-            assert!(entry.name.bytes().all(is_plain), "{} needs no escapes in an address", entry.name);
+            assert!(entry.name.bytes().all(is_plain), "{} needs no escapes in a URL", entry.name);
         }
     }
 

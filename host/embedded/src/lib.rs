@@ -1,4 +1,5 @@
-//! Files for browsers in the binary. They are found only by their names, sent gzipped or unpacked, and identified by their ETags.
+//! Serves files for browsers that the binary contains. Files are found by their exact names, and sent gzipped or unpacked with an
+//! ETag.
 //!
 //! A name changes with the content, so a browser may keep a file forever. This crate must not know axum, callers, or the purpose of the
 //! files.
@@ -20,15 +21,15 @@ use sha2::{Digest, Sha256};
 /// A response whose body is complete.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// The policy of a file that a browser runs as a worker: it may call this server, and load its parts from there.
+/// The policy of a file that a browser runs as a worker. The worker may call this server, and load its scripts from there.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'";
-/// Characters of a hash that make an ETag.
+/// The number of characters of a hash in an ETag.
 const TAG_CHARS: usize = 32;
 
-/// Who may cache a file. Both may keep it for a year.
+/// The caches that may keep a file, in both cases for a year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptBy {
-    /// Only the browser, because the response may carry a session cookie.
+    /// Only the browser, because the response may contain a session cookie.
     Browser,
     /// Shared caches too.
     Everybody,
@@ -48,7 +49,7 @@ pub struct File {
     content_type: HeaderValue,
     /// Gzipped.
     packed: &'static [u8],
-    /// Unpacked at the first request that needs it, like the tags.
+    /// The first request that needs the unpacked file unpacks it. The tags are also made at the first request.
     unpacked: OnceLock<Bytes>,
     tags: OnceLock<Tags>,
 }
@@ -63,14 +64,14 @@ impl File {
     /// # Errors
     /// The content type is not a valid header value.
     pub fn new(content_type: &str, packed: &'static [u8]) -> Result<File, String> {
-        let content_type = HeaderValue::from_str(content_type).map_err(|_| format!("{content_type:?} is no content type"))?;
+        let content_type = HeaderValue::from_str(content_type).map_err(|_| format!("{content_type:?} is not a content type"))?;
         Ok(File { content_type, packed, unpacked: OnceLock::new(), tags: OnceLock::new() })
     }
 
     fn unpacked(&self) -> &Bytes {
         self.unpacked.get_or_init(|| {
             let mut bytes = Vec::new();
-            // Tests unpack every file to its end, so the files in the binary are valid gzip.
+            // The result is ignored, because tests check that every file in the binary is valid gzip.
             let _ = GzDecoder::new(self.packed).read_to_end(&mut bytes);
             bytes.into()
         })

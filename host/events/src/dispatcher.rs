@@ -15,11 +15,12 @@ use crate::group;
 use crate::throttle::Throttle;
 use crate::wakeups::{Wakeup, Wakeups};
 
-/// Retries of a group that come due within this time are looked up once.
+/// Retries of a group that become due within this time share one lookup.
 const WAKE_STEP: Duration = Duration::from_millis(20);
-/// After so many unanswered calls in a row, an endpoint counts as unavailable.
+/// After this many unanswered calls in a row, an endpoint counts as unavailable.
 const UNANSWERED_MAX: u32 = 3;
-/// Calls of block handlers for events that run at a time, over all blocks. The bound leaves places for actions.
+/// Most calls of block handlers for events that run at the same time, in all blocks together. The bound leaves places for
+/// actions.
 const INSTANCE_BLOCK_CALLS_MAX: usize = 32;
 
 /// Serves consumer groups in parallel, so that a slow group does not delay the others.
@@ -29,7 +30,7 @@ pub(crate) struct Dispatcher {
     pub(crate) throttle: Throttle,
     pub(crate) block_calls: Arc<Semaphore>,
     groups: Mutex<HashMap<String, Arc<Running>>>,
-    /// Groups that will be woken, each with the instant in steps of [`WAKE_STEP`].
+    /// Groups that will be served later, each with the instant in steps of [`WAKE_STEP`].
     planned: Mutex<HashSet<(String, u128)>>,
     /// For each group, the number of its last calls in a row that got no response.
     unanswered: Mutex<HashMap<String, u32>>,
@@ -42,13 +43,13 @@ pub(crate) struct Dispatcher {
 /// A group that is being served.
 #[derive(Default)]
 pub(crate) struct Running {
-    /// Set when there may be more deliveries than the group's task knows of.
+    /// Set if there may be deliveries that the group's task does not know of.
     has_more: AtomicBool,
     more: Notify,
 }
 
 impl Running {
-    /// Whether there may be more deliveries since the last call.
+    /// Whether there may be new deliveries since the last call.
     pub(crate) fn take_more(&self) -> bool {
         self.has_more.swap(false, Ordering::AcqRel)
     }
@@ -60,7 +61,7 @@ impl Running {
     }
 }
 
-/// Makes sure that a group is served again if a bug ends its task.
+/// Makes sure that a group can be served again if a bug ends its task.
 struct Guard {
     dispatcher: Arc<Dispatcher>,
     consumer: String,
@@ -110,7 +111,7 @@ impl Dispatcher {
                 Wakeup::Anything => match self.app.groups_with_work().await {
                     Ok(groups) => groups.into_iter().collect(),
                     Err(error) => {
-                        tracing::warn!(error.cause = %error, "deliveries that are due could not be looked for");
+                        tracing::warn!(error.cause = %error, "due deliveries could not be read");
                         continue;
                     }
                 },
@@ -121,7 +122,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts serving a group, or tells its task that there may be more.
+    /// Starts a task that serves a group. If one is already running, it is notified that there may be more deliveries.
     pub(crate) fn wake(self: &Arc<Self>, consumer: String) {
         let mut groups = self.groups.lock();
         if let Some(running) = groups.get(&consumer) {
@@ -140,7 +141,7 @@ impl Dispatcher {
         });
     }
 
-    /// Serves a group after a pause. It does so only once, even if many of its deliveries wait for the same moment.
+    /// Serves a group after a pause. The group is served only once, even if many of its deliveries wait for the same moment.
     pub(crate) fn wake_later(self: &Arc<Self>, consumer: &str, pause: Duration) {
         let step = (self.began.elapsed() + pause).as_millis() / WAKE_STEP.as_millis() + 1;
         let plan = (consumer.to_owned(), step);
@@ -155,8 +156,8 @@ impl Dispatcher {
         });
     }
 
-    /// Whether the group's receiver left the last few calls unanswered, or was never called. It then gets one request at a time. So a
-    /// hundred hanging receivers get a hundred requests at once, not sixteen times as many.
+    /// Whether the group's receiver left its last calls unanswered, or was never called. It then gets only one request at a time.
+    /// So a hundred hanging receivers get a hundred requests at once, not sixteen times as many.
     pub(crate) fn is_away(&self, consumer: &str) -> bool {
         self.unanswered.lock().get(consumer).is_none_or(|unanswered| *unanswered >= UNANSWERED_MAX)
     }

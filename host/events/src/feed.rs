@@ -9,24 +9,25 @@ use blockbase_app::App;
 use blockbase_app::schema::Result;
 use blockbase_store::{EventPage, FeedMark};
 
-/// How often the outbox is read. Every instance sees commits within this time.
+/// The interval between two reads of the outbox. Every instance sees commits within this time.
 const POLL: Duration = Duration::from_millis(20);
-/// The same interval while more events wait than fit on one page.
+/// The interval while more events wait than fit on one page.
 const BREATH: Duration = Duration::from_millis(5);
-/// The same interval after a failure, so that a failing database does not get constant queries.
+/// The interval after a failure, so that a failing database does not get constant queries.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Most marks that are kept while one transaction stays open.
 const MARKS_MAX: usize = 1024;
-/// How long a mark may wait before the log warns about it. The line below is the interval between two warnings.
+/// How long a mark may wait before the log warns about it. The next constant is the interval between two warnings.
 const STALLED: Duration = Duration::from_secs(10);
 const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// The number up to which the outbox is settled.
 ///
-/// A mark names a number and a transaction that began after the number was given. So a transaction that drew this number, or an earlier
-/// one, began before that transaction. Once the oldest open transaction is later than the mark's, they have all ended, and no event with
-/// such a number can still appear. So all instances see the events in the order of their numbers. The events of one record are numbered
-/// in the order of their commits, because a number is drawn under the record's lock.
+/// A mark names a number and a transaction that began after the number was given. So every transaction that drew this number, or
+/// an earlier one, began before the mark's transaction. Once the oldest open transaction is later than the mark's, all of them
+/// have ended, and no event with one of these numbers can still appear. So all instances see the events in the order of their
+/// numbers. The events of one record are numbered in the order of their commits, because a number is drawn under the record's
+/// lock.
 #[derive(Default)]
 struct Settled {
     marks: VecDeque<(FeedMark, Instant)>,
@@ -88,7 +89,7 @@ pub(crate) async fn follow(app: Arc<App>) {
                 if is_behind { BREATH } else { POLL }
             }
             Err(error) => {
-                // After a crash, a server may reuse the same transaction numbers.
+                // After a crash, Postgres may use the same transaction numbers again.
                 settled.marks.clear();
                 tracing::warn!(error.cause = %error, "the outbox could not be read for the event stream");
                 PAUSE
@@ -121,13 +122,13 @@ mod tests {
     #[test]
     fn numbers_settle_when_the_transactions_before_them_have_ended() {
         let mut settled = Settled::default();
-        assert!(settled.is_behind(0), "the first mark is taken in any case");
+        assert!(settled.is_behind(0), "without a mark, the first one is always taken");
         settled.mark(FeedMark { last_seq: 5, xid: 100 });
         settled.settle(100);
         assert_eq!(settled.up_to, None, "the mark's own transaction is the oldest");
         settled.mark(FeedMark { last_seq: 6, xid: 102 });
         settled.settle(101);
-        assert_eq!(settled.up_to, Some(5), "it begins though there are younger marks");
+        assert_eq!(settled.up_to, Some(5), "the oldest mark is settled, although there are younger ones");
         settled.mark(FeedMark { last_seq: 9, xid: 106 });
         settled.settle(102);
         assert_eq!(settled.up_to, Some(5), "102 may have drawn 6");

@@ -19,34 +19,34 @@ use scan_start::ScanStart;
 
 use crate::dispatcher::{Dispatcher, Running};
 
-/// Deliveries of a webhook that run at a time. It is only one while the endpoint does not respond.
+/// Most deliveries of a webhook that run at the same time. It is only one while the endpoint does not respond.
 const WEBHOOK_CALLS_MAX: usize = 16;
 /// Mails that are sent at a time, and the time limit of one.
 const MAILS_MAX: usize = 4;
 const MAIL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Deliveries of a consumer group with a block's handler that run at a time.
+/// Most deliveries of a consumer group with a block's handler that run at the same time.
 const GROUP_BLOCK_CALLS_MAX: usize = 8;
-/// Deliveries that are claimed for each one that can run.
+/// The number of deliveries that are claimed for each delivery that can run at the same time.
 const CLAIMED_AHEAD: usize = 4;
 /// Most reports that can wait. Each claimed delivery of a group sends one report, so every report has room.
 const REPORTS_MAX: usize =
     CLAIMED_AHEAD * if WEBHOOK_CALLS_MAX > GROUP_BLOCK_CALLS_MAX { WEBHOOK_CALLS_MAX } else { GROUP_BLOCK_CALLS_MAX };
-/// Deliveries that a built-in handler gets in one batch.
+/// Most deliveries that a built-in handler gets in one batch.
 const BATCH_MAX: usize = 200;
 /// Time limit of a batch of a built-in handler. It only sets the length of the lease. A batch is one transaction that locks its
 /// deliveries, so a slow batch loses nothing. Deliveries of a process that died wait until the lease ends.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// How much longer a lease is than two attempts.
+/// The time by which a lease is longer than two attempts.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// Pause after another instance claimed for the group. The line below is the pause after a failure of the database.
+/// Pause if another instance is claiming deliveries of the group. The next constant is the pause after a failure of the database.
 const CONTENDED_PAUSE: Duration = Duration::from_millis(5);
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How a target's deliveries are run.
+/// The bounds for the deliveries of a target.
 struct Manner {
-    /// Attempts that run at a time.
+    /// Most attempts that run at the same time.
     slots: usize,
-    /// Deliveries claimed at a time.
+    /// Most deliveries in one claim.
     claimed: usize,
     timeout: Duration,
 }
@@ -85,7 +85,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
     let (dispatcher, consumer) = (&group.dispatcher, group.consumer.as_str());
     let (mut in_flight, mut slots) = (0_usize, 0_usize);
     let mut gathered = Vec::new();
-    // Whether a claim may find deliveries, and whether the last claim left some.
+    // Whether a claim may find deliveries, and whether the last claim left some behind.
     let (mut may_find, mut left_over) = (true, false);
     loop {
         may_find |= running.take_more();
@@ -94,7 +94,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
             Some(subscription) => {
                 let manner = group.manner(&subscription.target, dispatcher.is_away(consumer));
                 slots = resize(&group.slots, slots, manner.slots);
-                // A claim waits for room for a quarter of its size, so that it is worth its transaction.
+                // A claim waits until there is room for a quarter of its size, so that it is worth a transaction.
                 if in_flight * 4 <= manner.claimed * 3 {
                     let found = claim(&group, &subscription, &manner, in_flight).await;
                     in_flight += found.in_flight;
@@ -148,7 +148,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     let again = Found { again: true, ..Found::default() };
     let (app, throttle) = (&group.dispatcher.app, &group.dispatcher.throttle);
     let lease = manner.timeout * 2 + LEASE_MARGIN;
-    // This clock continues while a process is stopped.
+    // This clock also runs while the process is stopped.
     let until = Instant::now() + lease;
     let (limit, after) = (manner.claimed - in_flight, group.scan_start.after());
     let claim = app.claim_deliveries(&group.consumer, limit, in_flight, after, lease);
@@ -165,7 +165,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
         tracing::error!(
             event.consumer = group.consumer,
             event.deliveries = lease.claimed.given_up,
-            "deliveries were given up: the server ended each time while they were under way"
+            "deliveries were given up: at each attempt the server ended before the delivery"
         );
     }
     if lease.claimed.is_contended {
@@ -177,7 +177,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     group.has_backlog.store(has_more && lease.claimed.deliveries.len() == limit, Ordering::Relaxed);
     let (token, deliveries) = (Arc::<str>::from(lease.token), lease.claimed.deliveries);
     if deliveries.is_empty() {
-        // If this claim looked at only a part of the outbox, the next one looks at everything.
+        // This claim may have looked at only a part of the outbox. The next one looks at everything.
         group.scan_start.forget();
         return Found { again: after > 0, left_over: has_more, ..Found::default() };
     }
@@ -241,7 +241,7 @@ async fn settle(group: &Group, reports: Vec<Report>) {
         let (count, pauses) = (ended.len(), retry_pauses(group, &ended));
         match throttle.run(app, group.is_backlog(), app.settle_deliveries(&group.consumer, &token, ended)).await {
             Ok(lost) => {
-                // The pauses start now, because the ledger counts them from now.
+                // The pauses begin now, as in the ledger.
                 plan_retries(group, pauses);
                 if lost > 0 {
                     warn_of_lost(group, lost);
@@ -301,7 +301,7 @@ async fn persist(
                 warn_of_lost(group, lost as u64);
             }
         }
-        // One of the events fails the whole batch, and it is not known which one. So each is tried by itself.
+        // One event makes the whole batch fail, but it is unknown which one. So each event is tried by itself.
         Err(error) if error.code == Code::Internal && deliveries.len() > 1 => {
             for delivery in deliveries {
                 Box::pin(persist(group, subscription, config, check, token, std::slice::from_ref(delivery))).await;
@@ -309,7 +309,7 @@ async fn persist(
         }
         Err(error) => {
             tracing::warn!(event.consumer = group.consumer, error.cause = %error, "events could not be persisted");
-            // The failure is the database's, so no attempt counts.
+            // The database failed, not the handler, so no attempt counts.
             let attempt = match error.code == Code::Internal && error.retry.is_none() {
                 true => Attempt::Failed(error.message),
                 false => Attempt::Released,
@@ -331,7 +331,7 @@ async fn persist(
     }
 }
 
-/// Counts the outcomes of a batch. A batch is one transaction, so each event counts with an equal share of its time.
+/// Counts the outcomes of a batch. A batch is one transaction, so each event counts with an equal share of the time.
 fn count_persisted(group: &Group, subscription: &Subscription, deliveries: &[ClaimedDelivery], ended: &[Ended], took: Duration) {
     let share = took / u32::try_from(deliveries.len().max(1)).unwrap_or(u32::MAX);
     let topics: HashMap<i64, &str> =

@@ -1,7 +1,7 @@
-//! Subscriptions whose events go to every instance. Each instance serves them from its own feed.
+//! Serves subscriptions whose events go to every instance. Each instance serves them from its own feed.
 //!
-//! Their deliveries are not in the ledger, because nothing can be delivered to an instance that is gone. A failed delivery is retried as
-//! often as any other, as long as the instance lives.
+//! Their deliveries are not in the ledger, because an instance that has ended cannot get them later. A failed delivery is retried
+//! as often as any other while the instance runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::dispatcher::Dispatcher;
 use crate::group::{Failed, deliver_to_block, log_event, may_deliver};
 
-/// Events of one subscription that may wait for another attempt.
+/// Most events of one subscription that wait for another attempt.
 const RETRIES_MAX: usize = 1000;
 
 /// Keeps a task running for each such subscription. Never ends.
@@ -59,7 +59,7 @@ async fn follow(dispatcher: Arc<Dispatcher>, subscription: Arc<Subscription>) {
             tracing::warn!(
                 event.id = event.id,
                 event.consumer = consumer,
-                "too many handlers' writes led to this event; it is not delivered"
+                "this event comes from a chain of too many handlers; it is not delivered"
             );
             continue;
         }
@@ -67,7 +67,11 @@ async fn follow(dispatcher: Arc<Dispatcher>, subscription: Arc<Subscription>) {
         tracing::warn!(event.id = event.id, event.consumer = consumer, "a delivery on this instance failed: {}", failed.problem);
         // Later events do not wait for the retries.
         let Ok(place) = Arc::clone(&retries).try_acquire_owned() else {
-            tracing::error!(event.id = event.id, event.consumer = consumer, "too many deliveries wait; this one is given up");
+            tracing::error!(
+                event.id = event.id,
+                event.consumer = consumer,
+                "too many deliveries wait for another attempt; this one is given up"
+            );
             continue;
         };
         let (dispatcher, subscription) = (Arc::clone(&dispatcher), Arc::clone(&subscription));
@@ -83,7 +87,7 @@ async fn retry(dispatcher: &Dispatcher, subscription: &Subscription, event: Clai
     for attempts in 1..ATTEMPTS_MAX {
         let Some(pause) = app.retry_pause(attempts - 1) else { break };
         tokio::time::sleep(pause).await;
-        // The subscription may be gone by now.
+        // The subscription may have been deleted meanwhile.
         if app.subscription(&subscription.consumer).is_none()
             || deliver(dispatcher, subscription, event.clone(), attempts).await.is_ok()
         {

@@ -1,7 +1,8 @@
-//! The background work: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, the storing of blocks' log lines, and the
-//! folding of counts.
+//! The background work: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, writing the log lines of blocks, and
+//! folding counts.
 //!
-//! It calls operations of `app` and must not know of surfaces. Polling is enough for everything here. Hints only make it react earlier.
+//! It calls operations of `app` and must not know of surfaces. Polling is sufficient for all of this work. Hints only make it
+//! react earlier.
 #![forbid(unsafe_code)]
 
 mod dispatcher;
@@ -32,9 +33,9 @@ pub use wakeups::Wakeups;
 pub struct Settings {
     /// How often the dispatcher looks for work without a hint.
     pub poll: Duration,
-    /// Time of one call of a webhook.
+    /// Time limit of one call of a webhook.
     pub webhook_timeout: Duration,
-    /// Time of one call of a block's handler.
+    /// Time limit of one call of a block's handler.
     pub handler_timeout: Duration,
     /// The client that makes the calls.
     pub client: Client,
@@ -45,23 +46,23 @@ pub struct Settings {
 /// How often this instance checks, with one short statement, whether another instance changed the schema, the blocks, the
 /// subscriptions or the accounts. The documentation promises that other instances follow a change within half a second.
 const REFRESH: Duration = Duration::from_millis(400);
-/// How often the kept counts of Postgres are folded.
+/// How often the stored counts of Postgres are folded.
 const FOLD: Duration = Duration::from_secs(5);
 /// How often this instance looks for tasks that are due.
 const TASKS: Duration = Duration::from_secs(1);
-/// How often it looks for runs whose instance has died.
+/// How often this instance looks for runs of tasks whose instance has ended.
 const ABANDONED: Duration = Duration::from_secs(10);
-/// How often it looks for things that an expired API key made.
+/// How often this instance looks for things that an expired API key made.
 const EXPIRED_KEYS: Duration = Duration::from_secs(2);
-/// How often it checks whether makers lost or regained rights that their things need.
+/// How often this instance checks whether makers lost or regained rights that their things need.
 const RIGHTS: Duration = Duration::from_secs(1);
 /// How often sessions and links that have expired are deleted.
 const SESSIONS: Duration = Duration::from_secs(3600);
 /// How often deliveries of deleted groups are dropped.
 const SWEEP: Duration = Duration::from_secs(600);
-/// How often the outbox is reduced to its maximum size.
+/// How often old events are deleted if the outbox exceeds its maximum size.
 const OUTBOX: Duration = Duration::from_secs(5);
-/// How often it looks, with one short statement, for upgrades of guests that were interrupted when a process ended.
+/// How often this instance looks, with one short statement, for upgrades of guests that were interrupted when a process ended.
 const CARRY_OVERS: Duration = Duration::from_secs(60);
 /// How often this instance reports to the others that it is alive, with one short statement.
 const ALIVE: Duration = Duration::from_secs(10);
@@ -69,16 +70,16 @@ const ALIVE: Duration = Duration::from_secs(10);
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How often the length of the queues is measured for telemetry.
 const QUEUES: Duration = Duration::from_secs(5);
-/// How long log lines of blocks gather before they are stored.
+/// How long log lines of blocks are collected before they are stored.
 const LOG_GATHER: Duration = Duration::from_millis(100);
-/// Log lines stored at once.
+/// Most log lines that are stored at once.
 const LOG_LINES_MAX: usize = 500;
 
 /// The background work of a running server.
 pub struct Background {
     app: Arc<App>,
     dispatcher: Option<Arc<Dispatcher>>,
-    /// The tasks that poll the database.
+    /// The tokio tasks that poll the database.
     pollers: Vec<JoinHandle<()>>,
 }
 
@@ -101,7 +102,7 @@ impl Background {
         if self.app.is_shared()
             && let Ok(Err(error)) = tokio::time::timeout(FAREWELL_MAX, self.app.forget_instance()).await
         {
-            tracing::warn!(error.cause = %error, "the other instances could not be told that this one ends");
+            tracing::warn!(error.cause = %error, "the other instances could not be informed that this one ends");
         }
     }
 }
@@ -116,15 +117,15 @@ pub fn start(
 ) -> Background {
     let mut pollers = Vec::new();
     tokio::spawn(store_logs(Arc::clone(app), log_lines));
-    // Other instances change data that this instance keeps in memory. A request here does the same if its client disconnects between its
-    // commit and its refresh.
+    // The data that this instance keeps in memory becomes old if another instance changes the database, and also if the client of
+    // a request here disconnects between the commit and the refresh.
     pollers.push(tokio::spawn(every(
         REFRESH,
         Arc::clone(app),
         "the catalogue could not be compared with the database",
         |app| async move { app.refresh().await },
     )));
-    pollers.push(tokio::spawn(every(TASKS, Arc::clone(app), "tasks that are due could not be begun", |app| async move {
+    pollers.push(tokio::spawn(every(TASKS, Arc::clone(app), "due tasks could not be started", |app| async move {
         app.run_due_tasks().await
     })));
     let problem = "expired sessions and links could not be deleted";
@@ -136,23 +137,23 @@ pub fn start(
     pollers.push(tokio::spawn(every(
         EXPIRED_KEYS,
         Arc::clone(app),
-        "what expired keys made could not be suspended",
+        "things that expired keys made could not be suspended",
         |app| async move { app.settle_expired_keys().await },
     )));
-    pollers.push(tokio::spawn(every(RIGHTS, Arc::clone(app), "suspensions could not be looked after", |app| async move {
+    pollers.push(tokio::spawn(every(RIGHTS, Arc::clone(app), "suspensions could not be updated", |app| async move {
         app.settle_rights().await
     })));
-    pollers.push(tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be looked after", |app| async move {
+    pollers.push(tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be updated", |app| async move {
         app.fail_abandoned_runs(false).await
     })));
-    let problem = "records of guests who became users could not be made theirs";
+    let problem = "records of guests could not be moved to the users that they became";
     pollers.push(tokio::spawn(every(CARRY_OVERS, Arc::clone(app), problem, |app| async move { app.finish_carry_overs().await })));
     // Only one process writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {
-        pollers.push(tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
+        pollers.push(tokio::spawn(every(FOLD, Arc::clone(app), "stored counts could not be folded", |app| async move {
             app.fold_counts().await
         })));
-        let problem = "the other instances could not be told that this one lives";
+        let problem = "the other instances could not be informed that this one is alive";
         pollers.push(tokio::spawn(every(ALIVE, Arc::clone(app), problem, |app| async move { app.note_instance().await })));
     }
     if !app.settings().events_enabled {
@@ -163,9 +164,12 @@ pub fn start(
         pollers.push(tokio::spawn(feed::follow(Arc::clone(app))));
     }
     pollers.push(tokio::spawn(sweep(Arc::clone(app))));
-    pollers.push(tokio::spawn(every(OUTBOX, Arc::clone(app), "the outbox could not be held to its size", |app| async move {
-        app.bound_outbox().await.map(|_| ())
-    })));
+    pollers.push(tokio::spawn(every(
+        OUTBOX,
+        Arc::clone(app),
+        "the outbox could not be reduced to its maximum size",
+        |app| async move { app.bound_outbox().await.map(|_| ()) },
+    )));
     if blockbase_telemetry::is_on() {
         let problem = "the depth of the queues could not be read";
         pollers.push(tokio::spawn(every(QUEUES, Arc::clone(app), problem, |app| async move { observe_queues(&app).await })));
@@ -193,7 +197,7 @@ async fn sweep(app: Arc<App>) {
     }
 }
 
-/// Reports to telemetry how many deliveries wait.
+/// Reports the number of waiting deliveries to telemetry.
 async fn observe_queues(app: &App) -> Result<()> {
     let (depths, oldest_ms) = app.queue_depths().await?;
     let pending = depths.into_iter().map(|depth| (depth.consumer, u64::try_from(depth.pending).unwrap_or(0))).collect();

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use blockbase_app::App;
 use tokio::sync::Semaphore;
 
-/// Transactions of the dispatcher that run at a time.
+/// Most transactions of the dispatcher that run at the same time.
 const TRANSACTIONS_MAX: usize = 4;
-/// While requests write, a permit rests after a transaction for this multiple of the transaction's time.
+/// While requests write, a permit is kept unused after a transaction for this multiple of the transaction's time.
 const REST: u32 = 3;
 /// The longest rest.
 const REST_MAX: Duration = Duration::from_millis(50);
@@ -21,12 +21,13 @@ pub(crate) struct Throttle {
 
 impl Throttle {
     pub(crate) fn new(app: &App) -> Throttle {
-        // On SQLite, one writer runs all transactions one after the other.
+        // On SQLite, a single writer runs all transactions one after the other.
         let places = if app.is_shared() { TRANSACTIONS_MAX } else { 1 };
         Throttle { places: Semaphore::new(places), writes_seen: AtomicU64::new(0) }
     }
 
-    /// Runs a transaction once it has a permit. Work on a backlog then rests while requests write. New deliveries do not rest.
+    /// Runs a transaction once it has a permit. If it works on a backlog and requests write, the permit rests afterwards. New
+    /// deliveries never rest.
     pub(crate) async fn run<T>(&self, app: &App, is_backlog: bool, transaction: impl Future<Output = T>) -> T {
         let place = self.places.acquire().await;
         let began = Instant::now();

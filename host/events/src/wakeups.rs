@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// How long hints for other instances are collected.
 const GATHER: Duration = Duration::from_millis(50);
-/// Pause after the database did not answer.
+/// Pause if the database did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Collects the consumer groups that have new deliveries.
@@ -30,7 +30,7 @@ struct Shared {
 #[derive(Default)]
 struct Gathered {
     groups: BTreeSet<String>,
-    /// Another instance has new deliveries, but did not say for which groups.
+    /// Whether another instance has new deliveries, but did not name their groups.
     elsewhere: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Wakeup {
 }
 
 impl Wakeups {
-    /// Takes the consumer groups for which a commit of this process left deliveries.
+    /// Receives the consumer groups that have new deliveries from a commit of this process.
     pub fn committed(&self, groups: BTreeSet<String>) {
         if groups.is_empty() {
             return;
@@ -70,7 +70,7 @@ impl Wakeups {
     }
 }
 
-/// Informs other instances about commits here, a few times a second at most, and listens to their hints.
+/// Informs other instances about commits here, at most a few times a second, and listens to their hints.
 pub(crate) fn share(app: Arc<App>, wakeups: Wakeups) {
     let instance = Uuid::new_v4().to_string();
     tokio::spawn(tell(Arc::clone(&app), wakeups.clone(), instance.clone()));
@@ -81,7 +81,7 @@ async fn tell(app: Arc<App>, wakeups: Wakeups, instance: String) {
     loop {
         wakeups.0.own.notified().await;
         if let Err(error) = app.hint(instance.clone()).await {
-            tracing::debug!(error.cause = %error, "other instances could not be told of deliveries; they look by themselves");
+            tracing::debug!(error.cause = %error, "other instances could not be notified of deliveries; their polls find them");
         }
         tokio::time::sleep(GATHER).await;
     }
@@ -98,7 +98,7 @@ async fn hear(app: Arc<App>, wakeups: Wakeups, instance: String) {
                     }
                 }
             }
-            Err(error) => tracing::debug!(error.cause = %error, "hints of other instances cannot be heard"),
+            Err(error) => tracing::debug!(error.cause = %error, "hints of other instances cannot be received"),
         }
         tokio::time::sleep(PAUSE).await;
     }

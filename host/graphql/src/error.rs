@@ -90,7 +90,7 @@ impl GraphqlError {
             }
             out.push(b']');
         }
-        // REST's envelope without the message, with the code under GraphQL's name.
+        // The extensions are REST's envelope without the message. The code has the member name `code`, as usual in GraphQL.
         let mut extensions = serde_json::Map::new();
         if let Value::Object(envelope) = self.error.envelope(hints::words) {
             for (name, value) in envelope.into_iter().filter(|(name, _)| name != "message") {

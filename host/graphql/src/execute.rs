@@ -1,4 +1,4 @@
-//! Runs an operation: each root field is one operation of `app`, with everything below it.
+//! Runs an operation. Each root field, with everything below it, is one operation of `app`.
 
 pub(crate) mod introspection;
 mod mutation;
@@ -23,7 +23,7 @@ use crate::view::View;
 use crate::view::root::Root;
 use crate::view::types::{page_name, upserted_name};
 
-/// Root fields of one query that run at a time. On Postgres each takes a connection.
+/// Most root fields of one query that run at the same time. On Postgres each uses a connection.
 const QUERIES_AT_ONCE: usize = 4;
 
 /// A validated operation and its caller.
@@ -83,7 +83,7 @@ impl<'d> Execution<'d> {
                     outcomes.push(self.root(root, place + 1 == roots.len()).await);
                 }
             }
-            // The futures are boxed, so that they do not stand on the stack.
+            // The futures are boxed, so that they take no room on the stack.
             OperationType::Query | OperationType::Subscription => match roots.as_slice() {
                 [root] => outcomes.push(self.root(root, true).await),
                 _ => {
@@ -109,7 +109,8 @@ impl<'d> Execution<'d> {
         answer.json
     }
 
-    /// Runs one root field. All root fields are nullable, but for the few that cannot fail. `is_last`: no other field begins after it.
+    /// Runs one root field. All root fields are nullable, except the few that cannot fail. `is_last` means that no other root
+    /// field begins after this one.
     async fn root(&self, selected: &Selected<'d>, is_last: bool) -> Answer {
         let mut answer = Answer::new(&self.budget);
         let name = selected.field.name.node.as_str();
@@ -179,7 +180,7 @@ impl<'d> Execution<'d> {
         outcome.map_err(|error| (error, Pos::default()))
     }
 
-    /// The shape of the selected records of `object`, and what has to be read for it.
+    /// The shape of the selected records of `object`, and the data that has to be read for it.
     fn shape(&self, object: &Object, selected: &Selected<'d>) -> Result<(RecordShape<'d>, Wanted)> {
         let mut wanted = Wanted::default();
         let shape = RecordShape::of(self.context(), self.view, object, &selected.sets, &mut wanted)?;

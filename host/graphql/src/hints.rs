@@ -9,7 +9,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::Authenticate => "Send a session token or an API key as `Authorization: Bearer …`.",
         Hint::ListObjects => "Introspection shows the objects that you may use.",
         Hint::FewerRecords => "Select fewer fields, or ask for fewer records with a smaller `limit`.",
-        Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
+        Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
         // GraphQL's GET requests take this header, as REST's do.
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
         // GraphQL does not manage blocks, users or the schema, and it lists no past events.

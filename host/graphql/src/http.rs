@@ -1,4 +1,4 @@
-//! The surface over HTTP: finds out what a request means, and makes the response.
+//! The surface over HTTP. It finds out what kind of request arrives, and makes the response.
 
 pub(crate) mod accept;
 pub(crate) mod graphiql;
@@ -36,7 +36,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let (parts, body) = request.into_parts();
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
-        // The router lets no other method through to the assets.
+        // The router admits only GET and HEAD for the assets.
         return graphiql::asset(name, &parts.headers).unwrap_or_else(no_asset);
     }
     let Some(form) = Form::accepted(&parts.headers, reads) else {
@@ -65,8 +65,8 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
         // A HEAD response has no body to stream.
         (Method::HEAD, Form::Events, _) => refuse(form, Refusal::Method),
         (Method::GET, Form::Events, Some(_)) if asked.credentials.view_as.is_some() => {
-            // Operations of a single connection come by POST, with all rights of their caller.
-            let message = "`x-svc-view-as` is for streams of one operation. Open one without a token.";
+            // Operations on a single connection come by POST, and have all rights of their caller.
+            let message = "`x-svc-view-as` works only with streams of one operation. Open the stream without a token.";
             refuse(form, Refusal::Malformed(Error::invalid_request(message)))
         }
         (Method::GET, Form::Events, Some(token)) => graphql.connect(&asked, &token),
@@ -138,7 +138,7 @@ impl Graphql {
         match (form, operation.ty()) {
             (Form::Events, _) => self.stream(operation).await,
             (_, OperationType::Subscription) => {
-                let message = "A subscription is answered with `Accept: text/event-stream`.";
+                let message = "A subscription needs the header `Accept: text/event-stream`.";
                 refuse(form, Refusal::Invalid(vec![GraphqlError::invalid(message, Vec::new())]))
             }
             _ => answer(StatusCode::OK, form, operation.run().await),
@@ -179,7 +179,7 @@ impl Operation {
         Ok(Operation { graphql: Arc::clone(graphql), asked, name, variables, prepared })
     }
 
-    /// The operation with all that its execution needs.
+    /// The operation with everything that its execution needs.
     pub(crate) fn with<'s>(&'s self) -> Option<Execution<'s>> {
         let operation = self.prepared.operation(self.name.as_deref()).ok()?;
         Some(Execution {
@@ -205,7 +205,7 @@ impl Operation {
     pub(crate) async fn run(&self) -> Vec<u8> {
         match self.with() {
             Some(execution) => execution.run().await,
-            None => refused(&[Error::internal("an operation is gone that was prepared").into()]),
+            None => refused(&[Error::internal("a prepared operation is missing in its document").into()]),
         }
     }
 }
@@ -239,7 +239,7 @@ pub(crate) fn refuse(form: Form, refusal: Refusal) -> Response<Body> {
         Refusal::Invalid(errors) => refused(&errors),
         Refusal::Malformed(error) => refused(&[error.into()]),
         Refusal::Method => {
-            let message = format!("Queries go by GET or POST, mutations by POST; {ALLOWED} are answered here.");
+            let message = format!("Send queries by GET or POST, and mutations by POST. The methods of this path are {ALLOWED}.");
             refused(&[Error::new(Code::MethodNotAllowed, message).into()])
         }
     };

@@ -1,8 +1,8 @@
 //! The GraphQL surface: its schema follows the registry, and it runs the same operations as REST.
 //!
-//! async-graphql parses documents, validates them against the schema and answers introspection. This crate executes them: a root field is
-//! one operation of `app`, which returns the records and all that is selected below them. Their JSON is then written in the selected shape.
-//! This crate must not know of axum, SQL or wasmtime.
+//! async-graphql parses documents, validates them against the schema and answers introspection. This crate executes them. A root
+//! field is one operation of `app`, which returns the records and everything that is selected below them. This crate then writes
+//! their JSON in the selected shape. This crate must not know of axum, SQL or wasmtime.
 #![forbid(unsafe_code)]
 
 mod document;
@@ -29,7 +29,7 @@ pub struct Graphql {
     pub(crate) sse: Connections,
     /// Permits for introspections.
     pub(crate) introspecting: execute::introspection::Places,
-    /// Becomes true when the server drains. Streams end then.
+    /// Becomes true when the server drains. Open streams then end.
     pub(crate) draining: watch::Receiver<bool>,
 }
 

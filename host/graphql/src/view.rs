@@ -1,4 +1,4 @@
-//! What one group of callers sees of one version of the schema.
+//! The part of one version of the schema that a group of callers sees.
 //!
 //! A view has no names that the caller may not know, so validation and introspection cannot reveal them. Callers who see the same things
 //! share a view, with its schema and the documents that passed validation.
@@ -22,16 +22,16 @@ use crate::view::documents::Documents;
 use crate::view::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
 use crate::view::types::{Input, Related, Scalar, Shown, Test, enum_values};
 
-/// See the module.
+/// One view, as the module describes.
 pub(crate) struct View {
-    /// As its callers know it who read.
+    /// The registry with the columns that the callers may read.
     pub(crate) registry: Arc<Registry>,
     pub(crate) blocks_version: i64,
     visible: Visible,
-    /// Names of the visible objects, in order.
+    /// Names of the visible objects, in alphabetical order.
     names: Vec<String>,
     shown: Arc<Shown>,
-    /// Actions by their names as mutations, with their descriptions.
+    /// The actions, as roots of mutations, with their descriptions.
     actions: Vec<(Root, String)>,
     pub(crate) has_events: bool,
     schema: OnceCell<Schema>,
@@ -69,12 +69,12 @@ impl View {
             && self.visible.limits() == other.visible.limits()
     }
 
-    /// An object with the columns that a new record can name.
+    /// An object with the columns that the callers can set in a new record.
     pub(crate) fn to_create(&self, object: &Arc<Object>) -> Arc<Object> {
         Arc::clone(self.visible.to_create(object.name()).unwrap_or(object))
     }
 
-    /// An object with the columns that a change of a record can name.
+    /// An object with the columns that the callers can change in a record.
     pub(crate) fn to_change(&self, object: &Arc<Object>) -> Arc<Object> {
         Arc::clone(self.visible.to_change(object.name()).unwrap_or(object))
     }
@@ -104,7 +104,7 @@ impl View {
         self.registry.object(name).filter(|_| self.shows(name))
     }
 
-    /// An object whose records can be written. Users cannot, as records.
+    /// An object whose records can be written. This is not possible for users.
     fn written(&self, name: &str) -> Option<&Arc<Object>> {
         self.object(name).filter(|object| !object.is_users())
     }
@@ -135,14 +135,15 @@ impl View {
             .or_else(|| self.links(name, "link_", LinkChange::Add))
             .or_else(|| self.links(name, "unlink_", LinkChange::Remove));
         let found = found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned());
-        // Comes last: if `task_many` is an object too, or an action has the name, that mutation keeps it.
+        // `update_<object>_many` comes last. If an object is called `task_many`, or an action has the same name, the name stands
+        // for that mutation.
         found.or_else(|| {
             let object = name.strip_prefix("update_")?.strip_suffix("_many")?;
             self.written(object).cloned().map(Root::UpdateMany)
         })
     }
 
-    /// Whether the root's name leads to this root.
+    /// Whether the mutation with this root's name is this root, and not another one with the same name.
     pub(crate) fn has_mutation(&self, root: &Root) -> bool {
         match root {
             Root::UpdateMany(_) => matches!(self.mutation(&root.name()), Some(Root::UpdateMany(_))),
@@ -171,7 +172,7 @@ impl View {
         self.by_type.get_or_init(by_type).get(name)
     }
 
-    /// The object that a type belongs to, whatever the suffix of the type's name.
+    /// The object to which a type belongs. The type's name may have any suffix.
     pub(crate) fn object_near(&self, type_name: &str) -> Option<&Arc<Object>> {
         let suffixes = ["CreateInput", "UpdateInput", "IncrementInput"];
         let before = type_name.split('_').next().unwrap_or(type_name);
@@ -211,7 +212,7 @@ impl View {
             .or_else(|| of("IncrementInput").map(|object| Input::Increment(self.to_change(object))))
     }
 
-    /// The whole schema, if it is built already.
+    /// The whole schema, if it has been built.
     pub(crate) fn ready_schema(&self) -> Option<&Schema> {
         self.schema.get()
     }

@@ -1,4 +1,4 @@
-//! JSON-RPC answers that do not come from rmcp: errors before and after it.
+//! JSON-RPC answers that do not come from rmcp, because the error occurs before or after it.
 
 use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error};
@@ -14,7 +14,7 @@ use crate::{Answer, hints};
 pub(crate) const PARSE_ERROR: i32 = -32700;
 /// The JSON is not a message.
 pub(crate) const INVALID_REQUEST: i32 = -32600;
-/// The message's parameters do not fit its method.
+/// The message has parameters that its method does not accept.
 pub(crate) const INVALID_PARAMS: i32 = -32602;
 /// Any error that JSON-RPC has no code for; `data` describes it.
 const REFUSED: i32 = -32000;

@@ -13,9 +13,9 @@ use crate::message::Message;
 use crate::post::unreadable;
 use crate::{Answer, Mcp, answer};
 
-/// Messages of one array.
+/// Most messages of one array.
 const MESSAGES_MAX: usize = 50;
-/// Bytes of their answers. Once the answers are larger, the remaining messages are not run.
+/// Most bytes of the answers to one array. Once the answers are larger, the remaining messages are not run.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Mcp {
@@ -27,7 +27,7 @@ impl Mcp {
             Err(error) => return refused(answer::PARSE_ERROR, &format!("The body is not JSON: {}.", excerpt_of(&error))),
         };
         if messages.is_empty() || messages.len() > MESSAGES_MAX {
-            return refused(answer::INVALID_REQUEST, &format!("An array has 1 to {MESSAGES_MAX} messages."));
+            return refused(answer::INVALID_REQUEST, &format!("An array must have 1 to {MESSAGES_MAX} messages."));
         }
         let mut answers = Vec::new();
         let mut bytes = 0;

@@ -10,7 +10,7 @@ use rmcp::service::RequestContext;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-/// The caller of a request, once admitted.
+/// The admitted caller of a request.
 pub(crate) struct Invoked {
     pub(crate) caller: Caller,
     pub(crate) credentials: Credentials,
@@ -18,7 +18,8 @@ pub(crate) struct Invoked {
 }
 
 impl Invoked {
-    /// The caller's credentials for later checks. A renewed session goes nowhere, because no response is left to carry it.
+    /// The caller's credentials for later checks. If a check renews the session, the new token is dropped, because the response
+    /// has already been sent.
     pub(crate) fn kept_credentials(&self) -> Credentials {
         Credentials { renewal: RenewalSlot::default(), ..self.credentials.clone() }
     }
@@ -27,20 +28,21 @@ impl Invoked {
 /// The results of a tool, for the answer.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// The result's JSON, the same as REST's.
+    /// The result as JSON, in the same form as in REST.
     pub(crate) document: Option<String>,
-    /// The call needs a credential. HTTP has a status for that.
+    /// Set if the call needs a credential, because HTTP has a status for this error.
     pub(crate) unauthorized: Option<Error>,
-    /// The fingerprint of the list of tools that was shown.
+    /// The fingerprint of the list of tools, if the answer shows it.
     pub(crate) shown: Option<u64>,
 }
 
 /// One request.
 pub(crate) struct Call {
     pub(crate) invoked: Arc<Invoked>,
-    /// The arguments of a tool as text, which keeps the digits of numbers. The code that runs the tool takes them out.
+    /// The arguments of a tool as text, which keeps the digits of numbers. The code that runs the tool moves them out.
     pub(crate) arguments: Mutex<Option<Box<RawValue>>>,
-    /// Stands for the document in rmcp's answer, which takes only a tree of values. It is random, so nobody can guess it.
+    /// A placeholder for the document in rmcp's answer, which accepts only a tree of values. It is random, so nobody can guess
+    /// it.
     pub(crate) marker: String,
     pub(crate) outcome: Mutex<Outcome>,
 }
@@ -58,6 +60,6 @@ impl Call {
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Result<Arc<Call>> {
         let parts = context.extensions.get::<http::request::Parts>();
         let call = parts.and_then(|parts| parts.extensions.get::<Arc<Call>>());
-        call.cloned().ok_or_else(|| Error::internal("a message of MCP without its request"))
+        call.cloned().ok_or_else(|| Error::internal("rmcp passed on a message without its request"))
     }
 }

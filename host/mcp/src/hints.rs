@@ -10,11 +10,11 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
     let words = match hint {
         Hint::Authenticate => "Send a session token or an API key as `Authorization: Bearer …`.",
         Hint::ListObjects => {
-            return Some(format!("The tool `{}` lists those that you may use.", Tool::ListObjects.name()).into());
+            return Some(format!("The tool `{}` lists the objects that you may use.", Tool::ListObjects.name()).into());
         }
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
-        Hint::AdoptKey => "A user who holds its rights can adopt it through the REST API.",
-        // No tool manages blocks, users or the schema, lists events, or looks as a role.
+        Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
+        // No tool manages blocks, users or the schema, lists events, or views the service as a role.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn messages_name_tools() {
         let envelope = Error::unknown_object("x").envelope(words);
-        assert_eq!(envelope["message"], "There is no object `x`. The tool `list_objects` lists those that you may use.");
+        assert_eq!(envelope["message"], "There is no object `x`. The tool `list_objects` lists the objects that you may use.");
         assert_eq!(words(&Hint::Cascade), None);
     }
 }

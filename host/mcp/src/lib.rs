@@ -1,8 +1,8 @@
 //! The MCP surface: its tools run the same operations as REST.
 //!
-//! rmcp handles the protocol: its versions, its lifecycle, its messages. This crate adds the checks of callers, the sessions, and the
-//! tools. Each HTTP request is answered on its own, with the rights of its credential. A session only serves to notify its client that the
-//! list of tools changed.
+//! rmcp handles the protocol with its versions, its lifecycle and its messages. This crate adds the checks of callers, the
+//! sessions, and the tools. Each HTTP request is answered on its own, with the rights of its credential. A session only serves to
+//! notify its client that the list of tools changed.
 //!
 //! This crate must not know of axum, SQL or wasmtime. No other crate knows rmcp.
 #![forbid(unsafe_code)]
@@ -60,7 +60,7 @@ impl Mcp {
     /// Answers a request at `/api/v1/mcp`.
     pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<IncomingBody>) -> Answer {
         let (parts, body) = request.into_parts();
-        // The router sends `HEAD` here as well, but a stream has no response to a `HEAD`.
+        // The router also sends HEAD requests here, but a stream cannot answer them.
         if !matches!(parts.method, Method::GET | Method::POST | Method::DELETE) {
             return answer::no_method(&parts.method, "GET, POST, DELETE");
         }
@@ -96,7 +96,8 @@ impl Mcp {
     }
 }
 
-/// Admits signed-in callers by the platform data resource. Anonymous callers are admitted if there is a tool that they may use.
+/// Admits signed-in callers who have the platform permission on `data`. Anonymous callers are admitted if they may use at least
+/// one tool.
 pub(crate) fn require_admission(app: &App, caller: &Caller) -> Result<()> {
     caller.require_platform()?;
     match caller.is_known() || !app.settings().require_auth || Shown::any(app, caller) {

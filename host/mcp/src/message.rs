@@ -1,4 +1,4 @@
-//! A message as it was received. Only as much of it is read as routing needs, and the values of a tool's arguments stay text.
+//! A message as it was received. Only the parts that routing needs are read, and the values of a tool's arguments stay text.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::answer::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 
 /// Longest message in bytes, without a tool's arguments. rmcp makes a tree of it.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Longest id of a request in bytes. It is kept, and sent back.
+/// Longest id of a request in bytes. Ids are bounded because they are kept in memory and sent back.
 const ID_BYTES_MAX: usize = 1024;
 /// The first version of the protocol without sessions.
 const VERSION_WITHOUT_SESSIONS: &str = "2026-07-28";
@@ -22,7 +22,7 @@ const VERSION_WITH_BATCHES: &str = "2025-03-26";
 pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 
-/// Why text is not a message: a JSON-RPC code and a sentence.
+/// The reason why text is not a message: a JSON-RPC code and a sentence.
 pub(crate) struct Malformed {
     pub(crate) code: i32,
     pub(crate) message: String,
@@ -35,7 +35,7 @@ pub(crate) struct Message {
     /// `None` for notifications.
     pub(crate) id: Option<Box<RawValue>>,
     pub(crate) method: String,
-    /// The message as rmcp gets it: the call of a tool has no arguments.
+    /// The message in the form that rmcp gets. A call of a tool is without its arguments.
     pub(crate) text: Vec<u8>,
     pub(crate) arguments: Option<Box<RawValue>>,
     /// The request that a notification cancels, as text.
@@ -76,7 +76,7 @@ impl Message {
         })?;
         let id = envelope.id.filter(|id| is_id(id));
         if envelope.id.is_some() && id.is_none() {
-            let message = format!("An `id` is text of at most {ID_BYTES_MAX} bytes, or a whole number of 64 bits.");
+            let message = format!("An `id` must be text of at most {ID_BYTES_MAX} bytes, or a whole number of 64 bits.");
             return Err(malformed(INVALID_REQUEST, message, None));
         }
         if envelope.jsonrpc.as_deref() != Some("2.0") {
@@ -115,13 +115,13 @@ impl Message {
             _ => message.text = text.as_bytes().to_vec(),
         }
         if message.text.len() > MESSAGE_BYTES_MAX {
-            let problem = format!("A message has at most {MESSAGE_BYTES_MAX} bytes, without the arguments of a tool.");
+            let problem = format!("A message can have at most {MESSAGE_BYTES_MAX} bytes, without the arguments of a tool.");
             return Err(malformed(INVALID_REQUEST, problem, id));
         }
         Ok(message)
     }
 
-    /// Takes the arguments out of a call, and writes the rest again.
+    /// Removes the arguments from a call, and writes the rest as a new text.
     fn take_arguments(&mut self, params: &str) -> Result<(), String> {
         let mut params: Members =
             serde_json::from_str(params).map_err(|error| format!("`params` is not an object: {}.", excerpt_of(&error)))?;
@@ -157,7 +157,7 @@ pub(crate) fn is_without_sessions(headers: &HeaderMap) -> bool {
     version(headers).is_some_and(|version| version >= VERSION_WITHOUT_SESSIONS)
 }
 
-/// Whether the URL asks for no session.
+/// Whether the URL says that the client wants no session.
 ///
 /// # Errors
 /// `invalid_request` for an unknown value of `sessions`.
@@ -170,8 +170,8 @@ pub(crate) fn wants_no_session(address: &Uri) -> Result<bool, Error> {
     }
 }
 
-/// Whether the request's version has arrays of messages. A request without a version counts as one of the last version that did not require
-/// the header.
+/// Whether the request's version has arrays of messages. A request without the version's header counts as one of the last version
+/// that did not require it.
 pub(crate) fn has_batches(headers: &HeaderMap) -> bool {
     version(headers).is_none_or(|version| version <= VERSION_WITH_BATCHES)
 }

@@ -54,7 +54,7 @@ impl Mcp {
             };
         }
         let message = run_offloaded(text.len(), || Message::parse(text));
-        // The message has copied what it needs. Dropped here, so that a large message is in memory only once.
+        // The message has its own copy of the data. The body is dropped here, so that a large message is in memory only once.
         drop(body);
         match message {
             Ok(message) => self.one(&invoked, parts, message).await,
@@ -91,7 +91,7 @@ impl Mcp {
             None => answering.await,
             Some(running) => tokio::select! {
                 response = answering => response,
-                // A client that cancels a request wants no answer to it.
+                // A client that cancels a request does not want an answer to it.
                 () = running.cancelled() => return answer::nothing(StatusCode::ACCEPTED),
             },
         };
@@ -113,7 +113,7 @@ impl Mcp {
         response.0
     }
 
-    /// A stream of rmcp. It counts as an open stream until it ends.
+    /// A response with a stream of rmcp. It counts as an open stream until it ends.
     fn counted(&self, invoked: &Invoked, response: Answer, id: Option<&RawValue>) -> Answer {
         match self.app.stream_place(invoked.caller.quota_owner()) {
             Ok(place) => response.map(|body| {
@@ -133,7 +133,7 @@ pub(crate) fn unreadable(problem: &Malformed) -> Answer {
     answer::error(StatusCode::BAD_REQUEST, problem.code, &problem.message, None, problem.id.as_deref())
 }
 
-/// The request for rmcp: it has the protocol's headers, and carries the call.
+/// The request for rmcp. It has the protocol's headers, and the call as an extension.
 fn protocol_request(headers: &HeaderMap, text: Vec<u8>, call: &Arc<Call>) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(Bytes::from(text)));
     *request.method_mut() = Method::POST;
@@ -145,7 +145,8 @@ fn protocol_request(headers: &HeaderMap, text: Vec<u8>, call: &Arc<Call>) -> Req
     request
 }
 
-/// rmcp's answer with the tool's document in it, and its body as bytes. A plain-text answer of rmcp becomes a JSON-RPC error.
+/// Puts the tool's document into rmcp's answer, and returns the answer's body as bytes. A plain-text answer of rmcp becomes a
+/// JSON-RPC error.
 async fn finished(response: Answer, call: &Call, id: Option<&RawValue>) -> (Answer, Bytes) {
     let (parts, body) = response.into_parts();
     let body = whole(body).await;
@@ -160,7 +161,7 @@ async fn finished(response: Answer, call: &Call, id: Option<&RawValue>) -> (Answ
     if !is_json {
         let refused = match parts.status {
             status if status.is_success() => answer::nothing(status),
-            // The content type was checked before, so rmcp means the message itself.
+            // The content type was checked before, so rmcp refuses the message itself.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 let text = "The message has a form that the protocol does not know.";
                 answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, text, None, id)
@@ -183,7 +184,7 @@ async fn whole(body: BoxBody<Bytes, std::convert::Infallible>) -> Bytes {
     }
 }
 
-/// Replaces the markers with the document: the first becomes text, the next the value itself, with all its digits.
+/// Replaces the markers with the document. The first marker becomes text, and the next one the value itself, with all its digits.
 fn with_document(body: &[u8], marker: &str, document: &str) -> Vec<u8> {
     let body = String::from_utf8_lossy(body);
     let marker = format!("\"{marker}\"");

@@ -1,4 +1,4 @@
-//! The server as rmcp knows it: its description, its lists, its calls, and its subscriptions.
+//! The server in rmcp's terms: its description, its lists, its calls, and its subscriptions.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let call = Call::of(&context).map_err(|error| protocol_error(&error))?;
-        // A panic in a tool becomes the error of that call only. If the client disconnects or cancels, the operation is dropped.
+        // A panic in a tool becomes the error of that call only. The operation is dropped if the client disconnects or cancels.
         let running = AssertUnwindSafe(run::run(&self.app, &call, &request.name)).catch_unwind();
         let answered = tokio::select! {
             biased;
@@ -123,7 +123,7 @@ impl ServerHandler for Server {
         Ok(result.into())
     }
 
-    /// Answers a message that rmcp does not know: its method does not exist, or its parameters do not fit the method.
+    /// Answers a message that rmcp does not know, because its method does not exist or does not accept its parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -131,7 +131,9 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         Err(match METHODS.contains(&method.as_str()) {
-            true => ErrorData::invalid_params(format!("The parameters do not fit the method `{}`.", excerpt(&method)), None),
+            true => {
+                ErrorData::invalid_params(format!("The method `{}` does not accept these parameters.", excerpt(&method)), None)
+            }
             false => {
                 ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("There is no method `{}` here.", excerpt(&method)), None)
             }

@@ -17,17 +17,18 @@ use crate::Answer;
 use crate::answer;
 use crate::message::SESSION_HEADER;
 
-/// Sessions of one process.
+/// Most sessions of one process.
 const SESSIONS_MAX: usize = 10_000;
-/// Sessions of one owner: a user, a key that somebody else made, or an address of guests and callers without a credential.
+/// Most sessions of one owner. An owner is a user, a key that somebody else made, or an address of guests and callers without a
+/// credential.
 const SESSIONS_OF_ONE_MAX: usize = 1_000;
-/// Without a request or an open stream for this long, a session ends.
+/// A session ends after this time without a request or an open stream.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// Open streams of one session. A client needs one. The others are for broken streams that the server has not noticed yet.
+/// Most open streams of one session. A client needs one. The others are for broken streams that the server has not noticed yet.
 const STREAMS_OF_ONE_MAX: usize = 8;
 /// Seconds that a client should wait before it tries again.
 const RETRY_AFTER_S: u16 = 1;
-/// Requests of one session that run at a time.
+/// Most requests of one session that run at the same time.
 const RUNNING_MAX: usize = 200;
 
 /// The owner of a session: the user and the key. The credential does not count, because it may be renewed.
@@ -48,11 +49,11 @@ impl Owner {
 
 struct State {
     used_at: Instant,
-    /// The fingerprint of the list of tools that its client last got, or could have got when the session began. A notification does not
-    /// change it: if one is lost with a broken connection, the next stream sends it again.
+    /// The fingerprint of the list of tools that the client last got, or could have got when the session began. A notification
+    /// does not change it, so that the next stream repeats a notification that was lost with a broken connection.
     told: u64,
     streams: usize,
-    /// How to cancel each running request. The key is the request's id as text.
+    /// The notifiers that cancel running requests. The key is the request's id as text.
     running: HashMap<String, Arc<Notify>>,
 }
 
@@ -91,7 +92,7 @@ impl Session {
     pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamOfSession> {
         let mut state = self.state.lock();
         if state.streams >= STREAMS_OF_ONE_MAX {
-            let message = format!("A session has {STREAMS_OF_ONE_MAX} open streams at most. Close one.");
+            let message = format!("A session can have at most {STREAMS_OF_ONE_MAX} open streams. Close one of them.");
             return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
         }
         state.streams += 1;
@@ -108,7 +109,7 @@ impl Session {
             return Err(Error::invalid_request(format!("A request of this session with the id {id} is still running.")));
         }
         if state.running.len() >= RUNNING_MAX {
-            let message = format!("A session has {RUNNING_MAX} running requests at most. Wait for one.");
+            let message = format!("A session can have at most {RUNNING_MAX} running requests. Wait until one of them has ended.");
             return Err(Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S));
         }
         let cancelled = Arc::new(Notify::new());
@@ -161,8 +162,8 @@ impl Drop for Running {
 pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Begins a session. `told` is the list of tools that its client can know. Returns `None` if there are too many sessions: without one,
-    /// the client only misses notifications of changes.
+    /// Begins a session. `told` is the list of tools that its client can know. Returns `None` if there are too many sessions. A
+    /// client without a session only misses notifications of changes.
     pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Option<Arc<Session>> {
         let (owner, now) = (Owner::of(caller), Instant::now());
         let mut sessions = self.0.lock();

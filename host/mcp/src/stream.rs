@@ -18,9 +18,9 @@ use crate::{Answer, Mcp, answer, message};
 
 /// How often a comment keeps the stream alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Frames that wait for the client.
+/// Most frames that wait for the client.
 const FRAMES_AHEAD: usize = 4;
-/// How long a client may take no frame.
+/// Longest time in which a client reads no frame.
 pub(crate) const STALLED_MAX: Duration = Duration::from_secs(30);
 
 const OPEN: &[u8] = b": open\n\n";
@@ -59,7 +59,7 @@ impl Mcp {
             _of_session: of_session,
             _place: place,
         };
-        // A task of its own notices when the client's rights end, even if the client does not read.
+        // A separate task notices when the client's rights end, even if the client does not read.
         let (sender, mut frames) = mpsc::channel(FRAMES_AHEAD);
         tokio::spawn(open.run(sender));
         let frames = stream::poll_fn(move |context| {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use blockbase_app::schema::{Error, Resource};
 use blockbase_app::{Action, App, Caller, InstalledBlock};
 
-/// Why a call of a tool has no result.
+/// The reason why a call of a tool has no result.
 pub(crate) enum Refusal {
     /// No tool has this name, or the caller may not see the tool.
     UnknownTool(String),
@@ -108,7 +108,7 @@ fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
     needed.iter().all(|action| caller.may_data(resource, *action))
 }
 
-/// Whether the caller may use a tool on objects that do not exist yet. If so, the tool is shown even if there are no objects.
+/// Whether the caller may use a tool on objects that do not exist yet. The tool is then shown even if there are no objects.
 fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
     match tool.needs() {
         [] => caller.holds(Resource::Objects, Action::Read),
@@ -157,7 +157,7 @@ impl Shown {
         !visible.objects.is_empty() || !visible.actions.is_empty() || reaches_all()
     }
 
-    /// A number that changes with the list. It is valid within one process.
+    /// A number that changes with the list of tools. It can be compared only within one process.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (tool, objects) in &self.tools {

@@ -26,7 +26,7 @@ pub(crate) struct Watched {
     catalogue: watch::Receiver<()>,
     recheck: Interval,
     draining: watch::Receiver<bool>,
-    /// Whether the list has to be checked: something that it depends on changed, or it was not checked yet.
+    /// Whether the list has to be checked, because it was never checked or something that it depends on has changed.
     is_stale: bool,
 }
 
@@ -41,7 +41,7 @@ impl Watched {
     /// `told` is the list that the client knows.
     pub(crate) fn new(app: &Arc<App>, invoked: &Invoked, told: u64, draining: watch::Receiver<bool>) -> Watched {
         Watched {
-            // Subscribed before the first check, so that no change is missed.
+            // The subscription begins before the first check, so that no change is missed.
             catalogue: app.watch_catalogue(),
             app: Arc::clone(app),
             owner: Owner::of(&invoked.caller),
@@ -54,8 +54,8 @@ impl Watched {
         }
     }
 
-    /// Waits until the list differs from the one that the client knows. Returns `None` if the stream has to end, because the caller may not
-    /// have it any more or the server drains. The future may be dropped, and the function called again.
+    /// Waits until the list differs from the one that the client knows. Returns `None` if the stream has to end, because the
+    /// caller lost the right to it or the server drains. The future may be dropped, and the function called again.
     pub(crate) async fn changed(&mut self) -> Option<()> {
         loop {
             if !self.is_stale {
@@ -69,7 +69,8 @@ impl Watched {
                     }
                 }
             }
-            // Boxed, because its state is larger than the rest of a stream, and lives only for a moment each second.
+            // The future is boxed, because its state is larger than the rest of a stream, and exists only for a moment each
+            // second.
             let caller = Box::pin(self.app.authenticate(&self.credentials)).await.ok()?;
             if Owner::of(&caller) != self.owner || require_admission(&self.app, &caller).is_err() {
                 return None;
@@ -87,7 +88,7 @@ impl Watched {
     }
 }
 
-/// Whether the rights are the same without a closer look.
+/// Whether the rights are certainly the same, by a cheap comparison.
 fn are_same_rights(one: &Authority, other: &Authority) -> bool {
     matches!((one, other), (Authority::Own(one), Authority::Own(other)) if Arc::ptr_eq(one, other))
 }

@@ -1,4 +1,4 @@
-//! Decides which addresses may be called.
+//! Decides which addresses outbound calls may reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -46,7 +46,7 @@ const NOT_PUBLIC: [&str; 30] = [
 
 static NETWORKS: LazyLock<Vec<IpNet>> = LazyLock::new(|| NOT_PUBLIC.iter().filter_map(|network| network.parse().ok()).collect());
 
-/// Why a call is not made.
+/// The reason for refusing a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("only http and https URLs are called")]

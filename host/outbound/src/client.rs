@@ -13,7 +13,7 @@ use crate::address::{AddressPolicy, Refused};
 use crate::resolver::CheckedResolver;
 use crate::tls;
 
-/// Idle connections that are kept open to one host.
+/// Most idle connections that are kept open to one host.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 /// How long an idle connection is kept.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ pub struct Request {
     pub body: Bytes,
     /// Limit for the whole call: name resolution, connection, request and response.
     pub timeout: Duration,
-    /// Bytes of the response's body that are read. The rest is not read.
+    /// Most bytes of the response's body that are read.
     pub answer_bytes_max: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct Answer {
     pub is_cut: bool,
 }
 
-/// Why a call has no response.
+/// The reason why a call has no response.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
     #[error("{0}")]
@@ -110,7 +110,7 @@ impl Client {
     }
 }
 
-/// The failure that is reported for an error: our own refusal, or else the innermost cause.
+/// The failure that is reported for an error. It is this crate's own refusal if there is one, otherwise the innermost cause.
 fn failure(error: &reqwest::Error) -> Failure {
     let mut innermost = String::new();
     let mut cause = error.source();

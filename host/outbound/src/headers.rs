@@ -1,4 +1,4 @@
-//! The one list of headers that nobody who composes a request may set.
+//! The only list of headers that the author of an outbound request may not set.
 
 /// Headers that belong to the connection, or that the client sets itself, in lower case.
 const RESERVED: [&str; 11] = [
@@ -15,8 +15,8 @@ const RESERVED: [&str; 11] = [
     "expect",
 ];
 
-/// Further headers that cannot be added to a message that the service composes: those of its body's form, of the response that the sender
-/// can read, and of the connection.
+/// Further headers that cannot be added to a message that the service composes. They belong to the form of its body, to the
+/// responses that the sender can read, or to the connection.
 const RESERVED_OF_MESSAGES: [&str; 7] =
     ["content-type", "content-encoding", "proxy-authenticate", "trailers", "accept-encoding", "range", "http2-settings"];
 
@@ -52,7 +52,7 @@ mod tests {
         let names: Vec<&str> = RESERVED.into_iter().chain(RESERVED_OF_MESSAGES).collect();
         for (place, name) in names.iter().enumerate() {
             assert_eq!(*name, name.to_ascii_lowercase());
-            assert!(!names[..place].contains(name), "{name} stands twice");
+            assert!(!names[..place].contains(name), "{name} is in the list twice");
         }
     }
 }

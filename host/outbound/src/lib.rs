@@ -1,8 +1,9 @@
-//! Calls to other machines, for all parts of the service that make them: webhooks, blocks, mail.
+//! Calls to other machines, for webhooks, blocks and mail.
 //!
-//! The client resolves a name, checks each address, and connects only to a checked address. So no answer of a name server leads into a
-//! network that is not public. The client does not follow redirects, and takes no proxy from the environment. It reads a response up to a
-//! bound, and one deadline applies to the whole call. This crate must not know of webhooks, blocks, accounts or the database.
+//! The client resolves a name, checks each address, and connects only to a checked address. So no answer of a name server can
+//! lead the client into a network that is not public. The client does not follow redirects, and ignores proxies in the
+//! environment. It reads a response up to a bound, and one deadline applies to the whole call. This crate must not know of
+//! webhooks, blocks, accounts or the database.
 #![forbid(unsafe_code)]
 
 mod address;

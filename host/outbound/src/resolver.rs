@@ -6,7 +6,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::{AddressPolicy, Refused};
 
-/// Resolves names as the system does, and drops addresses that must not be called.
+/// Resolves names with the system's resolver, and drops addresses that must not be called.
 pub(crate) struct CheckedResolver(pub(crate) AddressPolicy);
 
 impl Resolve for CheckedResolver {

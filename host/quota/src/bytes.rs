@@ -1,4 +1,4 @@
-//! Memory that owners share. It counts the bytes that wait for a client, of each owner and in all.
+//! Shares memory between owners. It counts the bytes that wait for clients, for each owner and in total.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{Busy, QuotaOwner};
 
-/// How bytes are shared.
+/// The rule by which bytes are shared.
 #[derive(Clone, Copy, Debug)]
 pub struct BytesRule {
-    /// Bytes of all owners together.
+    /// Most bytes of all owners together.
     pub all: usize,
-    /// Bytes of one owner.
+    /// Most bytes of one owner.
     pub each: usize,
-    /// Requests that may wait for room: of one owner, and of all.
+    /// Most requests that wait for room, of one owner and of all.
     pub waiting_each: usize,
     pub waiting: usize,
-    /// How long a request waits.
+    /// Longest time that a request waits.
     pub wait: Duration,
 }
 
 /// Bytes that owners share.
 ///
-/// The size of something is often known only when it exists. So a caller asks for [`ByteQuota::room`] before it makes bytes, and
-/// [`ByteQuota::hold`] counts them afterwards. An owner can exceed its share by the bytes that it makes at the same time. It then gets no
-/// further room until it is below its share again.
+/// The size of a response is often known only when it exists. So a caller waits for [`ByteQuota::room`] before it makes bytes,
+/// and calls [`ByteQuota::hold`] afterwards to count them. An owner can exceed its share by the bytes that it makes at the same
+/// time. It then gets no further room until it is below its share again.
 #[derive(Debug)]
 pub struct ByteQuota {
     rule: BytesRule,
@@ -91,7 +91,7 @@ impl ByteQuota {
         }
         let state = self.state.lock();
         let own = state.owners.get(owner).map_or(0, |share| share.bytes);
-        // An owner without any bytes gets room, so that others cannot keep it out.
+        // An owner without any bytes always gets room, so that others cannot lock it out.
         own == 0 || (own < self.rule.each && state.bytes < self.rule.all)
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let (large, rest, last) = (quota.hold(&busy, 200), quota.hold(&busy, 99), quota.hold(&busy, 1));
         let mut waits = Box::pin(quota.room(&busy));
         assert!(poll!(waits.as_mut()).is_pending(), "past its share");
-        assert_eq!(quota.room(&busy).await, Err(Busy), "one waits already");
+        assert_eq!(quota.room(&busy).await, Err(Busy), "one request already waits");
         quota.room(&other).await.expect("the share of another");
         drop(large);
         assert!(poll!(waits.as_mut()).is_pending(), "its share is used up");
@@ -214,6 +214,6 @@ mod tests {
         let _held = (quota.hold(&busy, 80), quota.hold(&owner(2), 20));
         let mut waits = Box::pin(quota.room(&busy));
         assert!(poll!(waits.as_mut()).is_pending());
-        quota.room(&owner(3)).await.expect("they have nothing");
+        quota.room(&owner(3)).await.expect("an owner without bytes always gets room");
     }
 }

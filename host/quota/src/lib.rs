@@ -1,8 +1,8 @@
-//! Owners of work, and how they share places, bytes and turns.
+//! Shares places, bytes and turns between the owners of work.
 //!
-//! [`QuotaOwner`] names the owner. [`Places`] shares a number of places, [`ByteQuota`] shares memory, and [`Turns`] is a queue that serves
-//! its owners in turn. A busy owner slows down only itself. This crate must not know what is shared, and it knows no errors for clients:
-//! each user of a quota gives its own answer when the quota is used up.
+//! [`QuotaOwner`] names the owner. [`Places`] shares a number of places, [`ByteQuota`] shares memory, and [`Turns`] is a queue
+//! that serves its owners in turn. A busy owner slows down only itself. This crate must not know the purpose of a quota, nor
+//! errors for clients. Each user of a quota has its own error for a quota that is used up.
 #![forbid(unsafe_code)]
 
 mod bytes;

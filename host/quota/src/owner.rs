@@ -23,7 +23,7 @@ pub enum QuotaOwner {
     Key(Arc<str>),
     /// A guest or a caller without a credential, by network.
     Address(IpAddr),
-    /// A block that handles events, and so has no invoker.
+    /// A block that handles events, because no caller invoked it.
     Block(Arc<str>),
 }
 
@@ -33,7 +33,7 @@ impl QuotaOwner {
         QuotaOwner::Address(network_of(address))
     }
 
-    /// The same as [`QuotaOwner::at`]. Requests with an unknown address share one owner.
+    /// As [`QuotaOwner::at`]. Requests with an unknown address share one owner.
     pub fn of_address(address: Option<IpAddr>) -> QuotaOwner {
         QuotaOwner::at(address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
     }

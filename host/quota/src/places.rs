@@ -1,7 +1,8 @@
-//! Places that owners share: a total number, a share for each owner, and a bounded queue that serves owners in turn.
+//! Shares places between owners. There is a total number, a share for each owner, and a bounded queue that serves owners in turn.
 //!
-//! Even if an owner's share is all places, an eighth stays free for others. So an owner who comes later is served at once, and does not
-//! wait for a place to become free. While others wait, an owner gets further places only below half of the total.
+//! Even if an owner's share is the total number, an eighth of the places stays free for others. So an owner who comes later is
+//! served at once, and does not wait until a place becomes free. While others wait, an owner gets further places only below half
+//! of the total.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,17 +15,17 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{QuotaOwner, Turns};
 
-/// How places are shared.
+/// The rule by which places are shared.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacesRule {
-    /// Places of all owners together.
+    /// The number of places of all owners together.
     pub all: usize,
-    /// Places that one owner may have, regardless of other owners.
+    /// Most places that one owner may have, regardless of other owners.
     pub each: usize,
-    /// Requests that may wait: of one owner, and of all.
+    /// Most requests that wait, of one owner and of all.
     pub waiting_each: usize,
     pub waiting: usize,
-    /// How long a request waits.
+    /// Longest time that a request waits.
     pub wait: Duration,
 }
 
@@ -39,13 +40,14 @@ impl PlacesRule {
         (self.all / 2).max(1)
     }
 
-    /// Places that are kept for owners who have less than half: an eighth, and at least one if there are several places.
+    /// The number of places that are kept for owners who have less than half. It is an eighth, but at least one if there are
+    /// several places.
     fn kept_free(&self) -> usize {
         if self.all > 1 { self.all.div_ceil(8) } else { 0 }
     }
 }
 
-/// No place is available: too many requests wait, or the wait was too long.
+/// No place is available, because too many requests wait or the wait was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -62,7 +64,7 @@ where
 #[derive(Debug)]
 struct State<K: Clone + Eq + Hash> {
     free: usize,
-    /// Places that each owner has.
+    /// The number of places that each owner has.
     held: HashMap<K, usize>,
     waiting: Turns<K, Waiting<K>>,
     /// The number of the next request that waits.
@@ -75,7 +77,7 @@ struct Waiting<K: Clone + Eq + Hash> {
     place: oneshot::Sender<Place<K>>,
 }
 
-/// A place. Dropping it gives it back.
+/// A place. Dropping it frees the place.
 #[derive(Debug)]
 pub struct Place<K = QuotaOwner>
 where
@@ -136,12 +138,12 @@ impl<K: Clone + Eq + Hash> Places<K> {
         Arc::new(Places { rule, state: Mutex::new(state) })
     }
 
-    /// Free places.
+    /// The number of free places.
     pub fn free(&self) -> usize {
         self.state.lock().free
     }
 
-    /// Places that an owner has.
+    /// The number of places that an owner has.
     pub fn held(&self, owner: &K) -> usize {
         self.state.lock().held.get(owner).copied().unwrap_or(0)
     }
@@ -152,7 +154,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
         state.held.is_empty() && state.waiting.is_empty()
     }
 
-    /// Takes a place without waiting.
+    /// Returns a place without waiting.
     ///
     /// # Errors
     /// [`Busy`] if the owner may not have a place now.
@@ -174,7 +176,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
         self.take_until(owner, Instant::now() + self.rule.wait).await
     }
 
-    /// The same, with a deadline.
+    /// As [`Places::take`], with a deadline.
     ///
     /// # Errors
     /// The same as for [`Places::take`].
@@ -200,7 +202,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
             state.next += 1;
             let (place, promised) = oneshot::channel();
             state.waiting.push(owner.clone(), Waiting { number, place });
-            // A place may have become free in between.
+            // A place may have become free meanwhile.
             Places::serve(self, state);
             Waits { places: Arc::clone(self), owner: owner.clone(), number, promised }
         };
@@ -212,8 +214,8 @@ impl<K: Clone + Eq + Hash> Places<K> {
         }
     }
 
-    /// Gives free places to the requests that wait. Each place is sent without the lock: if its receiver is gone, the place is dropped,
-    /// which gives it back.
+    /// Gives free places to the requests that wait. Each place is sent without the lock. If the receiver no longer exists, the
+    /// place is dropped, and dropping it needs the lock.
     fn serve(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State<K>>) {
         let mut served = Vec::new();
         while state.free > 0 && !state.waiting.is_empty() {
@@ -245,7 +247,7 @@ impl<K: Clone + Eq + Hash> Drop for Waits<K> {
     fn drop(&mut self) {
         let mut state = self.places.state.lock();
         state.waiting.remove_where(&self.owner, |waiting| waiting.number == self.number);
-        // The limit of half may have applied only because of this request.
+        // Another owner may have been limited to half only because this request waited.
         Places::serve(&self.places, state);
     }
 }
@@ -275,7 +277,7 @@ mod tests {
         let third = waits!(places, "a");
         let other = places.take(&"b").await.expect("a place of their own");
         drop(held);
-        let third = third.await.expect("the place that is free again");
+        let third = third.await.expect("the place that became free");
         drop((third, other));
         assert!(places.is_idle() && places.free() == 3);
     }
@@ -292,7 +294,7 @@ mod tests {
         let _other = places.take(&"other").await.expect("at once");
         let _waits = waits!(places, "other");
         drop(held.pop());
-        assert_eq!(places.held(&"other"), 3, "a place that is given back goes to whoever has less than half");
+        assert_eq!(places.held(&"other"), 3, "a place that becomes free goes to an owner with less than half");
         held.truncate(7);
         drop(further.await.expect("a place"));
     }
@@ -308,7 +310,7 @@ mod tests {
         let mut third = third;
         assert!(poll!(third.as_mut()).is_pending());
         drop(place);
-        let place = other.await.expect("before a third place of the first owner");
+        let place = other.await.expect("the other owner is served before the first one gets a third place");
         drop(place);
         third.await.expect("a place");
         assert!(places.is_idle());
@@ -325,10 +327,10 @@ mod tests {
         assert_eq!(places.take(&"a").await.err(), Some(Busy), "four wait");
         let (of_b, of_c) = (waits!(places, "b"), waits!(places, "c"));
         let of_d = waits!(places, "d");
-        assert_eq!(of_a.pop().expect("the fourth").await.err(), Some(Busy), "it gave way to somebody of whom nobody waited");
+        assert_eq!(of_a.pop().expect("the fourth").await.err(), Some(Busy), "an owner without a waiting request replaced it");
         let (of_e, of_f) = (waits!(places, "e"), waits!(places, "f"));
-        assert_eq!(places.take(&"g").await.err(), Some(Busy), "one of each waits");
-        assert_eq!(places.take(&"b").await.err(), Some(Busy), "six wait in all");
+        assert_eq!(places.take(&"g").await.err(), Some(Busy), "one request of each owner waits");
+        assert_eq!(places.take(&"b").await.err(), Some(Busy), "six requests wait in total");
         drop((of_a, of_d));
         drop(of_b);
         drop(held);

@@ -1,4 +1,4 @@
-//! A queue that serves its owners in turn: the next item is that of the owner who was served longest ago.
+//! A queue that serves its owners in turn. The next item belongs to the owner who was served longest ago.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::hash::Hash;
 #[derive(Debug)]
 pub struct Turns<K, T> {
     queues: HashMap<K, VecDeque<T>>,
-    /// Owners with items. The owner whose turn is next stands first.
+    /// Owners with items. The owner whose turn is next comes first.
     order: VecDeque<K>,
     len: usize,
 }
@@ -54,7 +54,7 @@ impl<K: Clone + Eq + Hash, T> Turns<K, T> {
         self.pop_where(|_| true)
     }
 
-    /// The next item of an owner who may be served. Owners who are passed over keep their turn.
+    /// The next item of an owner who may be served. Owners who are skipped keep their turn.
     pub fn pop_where(&mut self, may_be_served: impl Fn(&K) -> bool) -> Option<(K, T)> {
         let place = self.order.iter().position(may_be_served)?;
         let owner = self.order.remove(place)?;
@@ -125,7 +125,7 @@ mod tests {
         turns.remove_where(&"a", |item| *item == 3);
         assert_eq!((turns.len(), turns.owners()), (1, 1));
         assert_eq!(turns.pop_where(|owner| *owner == "a"), None);
-        assert_eq!(turns.pop_last_of_longest(), None, "nobody has more than one");
+        assert_eq!(turns.pop_last_of_longest(), None, "no owner has more than one item");
         turns.push("d", 5);
         turns.push("d", 6);
         assert_eq!(turns.pop_last_of_longest(), Some(("d", 6)));

@@ -1,4 +1,4 @@
-//! From the result of an operation to an HTTP response.
+//! Turns the result of an operation into an HTTP response.
 
 pub(crate) mod auth;
 pub(crate) mod error;

@@ -1,4 +1,5 @@
-//! What every request passes before its route is found, and every response after: who sent it, from where, what it may cost.
+//! Layers around the routes. Every request passes them before its route is found, and every response on its way back. They find
+//! out the client's address, and check the request's host, origin and rate limits.
 
 pub(crate) mod address;
 pub(crate) mod drain_body;

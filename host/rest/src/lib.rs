@@ -1,7 +1,7 @@
 //! The HTTP surface: REST, the event stream, `/api/auth`, health.
 //!
-//! A handler parses, calls one operation of `app`, and renders; it decides nothing. Statuses live here and nowhere below.
-//! This crate must not know of SQL, wasmtime or the configuration's variables.
+//! A handler parses, calls one operation of `app`, and renders; it decides nothing. Only this crate knows HTTP statuses, and no
+//! crate below it does. This crate must not know of SQL, wasmtime or the configuration's variables.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -26,28 +26,29 @@ use request::extract::Operator;
 pub use routes::service::metrics::{Metrics, MetricsAccess, metrics_router};
 pub use routes::surfaces::{Pages, Surface, Surfaces};
 
-/// What the surface needs to know of the configuration.
+/// The parts of the configuration that the surface needs.
 #[derive(Clone)]
 pub struct Settings {
     pub body_bytes_max: usize,
     pub block_bytes_max: usize,
-    /// Requests an address may make a minute; 0 for any number.
+    /// Most requests of an address in a minute; 0 for no limit.
     pub requests_per_minute: u32,
-    /// The same for `/api/auth`.
+    /// Most requests of an address to `/api/auth` in a minute; 0 for no limit.
     pub auth_requests_per_minute: u32,
     pub trusted_proxies: TrustedProxies,
     pub trusted_origins: TrustedOrigins,
-    /// The names under which requests are answered.
+    /// The names of this server. Requests for other hosts are refused.
     pub hosts: KnownHosts,
-    /// Whether the public URL is https: browsers are told to keep to it.
+    /// Whether the public URL has the scheme https. Responses then tell browsers to use only https.
     pub is_https: bool,
-    /// What `/metrics` shows, and to whom; `None` for no such route.
+    /// The metrics that `/metrics` shows, and the clients that may see them; `None` if the route does not exist.
     pub metrics: Option<Metrics>,
-    /// Whether each request leaves a line in the log.
+    /// Whether each request gets a line in the log.
     pub log_requests: bool,
 }
 
-/// What every handler sees. Cloning costs one reference count: layers and extractors clone it several times a request.
+/// The state that every handler gets. Cloning it costs one reference count, because layers and extractors clone it several times
+/// for each request.
 #[derive(Clone)]
 pub(crate) struct AppState(Arc<Shared>);
 
@@ -66,17 +67,19 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) bodies: Arc<request::bodies::Bodies>,
     pub(crate) documents: routes::openapi::Documents,
-    /// Turns true when the server is about to drain: it still serves, is no longer ready, and closes each connection that it answers.
+    /// Turns true when the server is about to drain. It then still serves requests, but it is no longer ready, and it closes each
+    /// connection after the response.
     pub(crate) leaving: watch::Receiver<bool>,
-    /// Turns true when the server drains: streams end then.
+    /// Turns true when the server drains. Open streams then end.
     pub(crate) draining: watch::Receiver<bool>,
 }
 
-/// When the server stops, in two steps.
+/// Signals that the server stops, in two steps.
 pub struct Stopping {
-    /// Turns true first: `/readyz` answers 503 and responses close their connections, so that a balancer stops sending requests.
+    /// Turns true first. `/readyz` then answers 503, and responses close their connections, so that a load balancer stops sending
+    /// requests.
     pub leaving: watch::Receiver<bool>,
-    /// Turns true next: open streams end.
+    /// Turns true next. Open streams then end.
     pub draining: watch::Receiver<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! The parts that an OpenAPI document is made of. What it says of an area stands with the area's routes.
+//! The building blocks of the OpenAPI document. The part of the document about an area is beside the area's routes.
 
 pub(crate) mod answers;
 pub(crate) mod bodies;

@@ -1,4 +1,4 @@
-//! From an HTTP request to the arguments of an operation: the caller, the query, the body, preconditions.
+//! Turns an HTTP request into the arguments of an operation: the caller, the query, the body, preconditions.
 
 pub(crate) mod admission;
 pub(crate) mod bodies;

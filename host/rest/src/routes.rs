@@ -80,7 +80,7 @@ mod tests {
             answered.insert(format!("{} {path}", method.as_str().to_lowercase()));
         }
         for route in OUTSIDE_THE_DOCUMENT {
-            assert!(answered.remove(route), "{route} is no route");
+            assert!(answered.remove(route), "{route} is not a route");
         }
         let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| one.difference(other).cloned().collect::<Vec<_>>();
         let (undescribed, unanswered) = (only(&answered, &described), only(&described, &answered));

@@ -1,4 +1,4 @@
-//! A router that can be listed. axum's own cannot say what it has, and a test compares that with the OpenAPI document.
+//! A router that can list its routes, which axum's own router cannot. A test compares the list with the OpenAPI document.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -38,7 +38,7 @@ impl Routes {
         self.on(Method::DELETE, MethodFilter::DELETE, path, handler)
     }
 
-    /// Answers every method. The list has the path with GET alone.
+    /// Adds a route for every method. The list has the path only with GET.
     pub(crate) fn any<H: Handler<T, AppState>, T: 'static>(mut self, path: &'static str, handler: H) -> Routes {
         self.list.push((Method::GET, path));
         Routes { router: self.router.route(path, axum::routing::any(handler)), list: self.list }
@@ -62,7 +62,7 @@ impl Routes {
         self.router
     }
 
-    /// Each method with its path, in the order in which they were added.
+    /// Each method with its path, in the order of addition.
     #[cfg(test)]
     pub(crate) fn list(&self) -> &[(Method, &'static str)] {
         &self.list

@@ -1,4 +1,4 @@
-//! Requests, by OpenTelemetry's semantic conventions for HTTP servers.
+//! Spans and metrics of requests, by OpenTelemetry's semantic conventions for HTTP servers.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use crate::instruments::{exports_traces, instruments};
 use crate::spans::TARGET;
 
-/// The protocol between the client, or the proxy in front, and this server.
+/// The protocol between this server and the client, or the proxy before the server.
 const SCHEME: &str = "http";
 
 /// A request that begins.
@@ -59,7 +59,7 @@ pub fn request_span(start: &RequestStart<'_>) -> Span {
         "error.type" = Empty,
     );
     if start.traceparent.is_some() {
-        // This fails for a span that is not sampled or has begun. Neither matters.
+        // This fails for a span that is not sampled or has already begun. Both are harmless.
         let _ = span.set_parent(TraceContextPropagator::new().extract(&Caller(start)));
     }
     span

@@ -18,13 +18,13 @@ const REQUEST_SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 
 /// Upper bounds of a call's memory in bytes.
 const MEMORY_BYTES: [f64; 9] =
     [65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 33_554_432.0, 67_108_864.0, 134_217_728.0, 268_435_456.0];
-/// Upper bounds of the jobs of one commit.
+/// Upper bounds of the number of jobs in one commit.
 const JOBS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 /// Set once telemetry is on.
 static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 
-/// How something ended.
+/// The outcome of a call or a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Success,
@@ -41,7 +41,7 @@ impl Outcome {
     }
 }
 
-/// The queue, as the dispatcher last saw it in the ledger.
+/// The queue of deliveries, as the dispatcher last read it from the ledger.
 struct Queue {
     pending: Vec<(String, u64)>,
     oldest_age_seconds: f64,
@@ -67,7 +67,8 @@ pub(crate) struct Instruments {
     pub(crate) request_duration: Histogram<f64>,
     queue: Arc<Mutex<Option<Queue>>>,
     _observed: (ObservableGauge<u64>, ObservableGauge<f64>),
-    /// Kept, because dropping the last provider flushes, and would delay a process that has to end at once.
+    /// The provider is kept here, because dropping the last one exports the rest, which would delay a process that has to end at
+    /// once.
     _provider: SdkMeterProvider,
 }
 
@@ -163,7 +164,7 @@ pub(crate) fn instruments() -> Option<&'static Instruments> {
     INSTRUMENTS.get()
 }
 
-/// Whether anything records.
+/// Whether telemetry is on.
 pub fn is_on() -> bool {
     INSTRUMENTS.get().is_some()
 }

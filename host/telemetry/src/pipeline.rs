@@ -1,4 +1,4 @@
-//! The pipelines: recorded values go to scrapers of `/metrics`, and to an OTLP collector.
+//! The pipelines that bring recorded values to scrapers of `/metrics` and to an OTLP collector.
 //!
 //! The SDK reads its own variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, …), and warns of values that it cannot use.
 
@@ -22,7 +22,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::instruments::{Instruments, SCOPE};
 use crate::spans::TARGET;
 
-/// How long the last export may take when the server ends.
+/// Longest time for the last export when the server ends.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// The content type of [`Telemetry::render_prometheus`].
@@ -44,25 +44,25 @@ pub struct Settings {
 pub struct Collector {
     /// Whether its address is `https`.
     pub is_https: bool,
-    /// How long one export may take.
+    /// Time limit of one export.
     pub timeout: Duration,
 }
 
 impl Collector {
     fn client(self) -> Result<Client, String> {
-        // Installs the process's provider of cryptography. An error means that it has one already, which is fine.
+        // Installs the process's provider of cryptography. An error means that the process already has one, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().timeout(self.timeout).redirect(Policy::none());
         let client = match self.is_https {
             true => client,
-            // Without `https` the system's certificates are not needed, and a small container image has none.
+            // Without `https` the system's certificates are not needed. A small container image may have none.
             false => client.tls_certs_only([]),
         };
         client.build().map_err(|error| format!("The client of the OTLP collector cannot be made: {}.", causes(&error)))
     }
 }
 
-/// An error with its causes, on one line.
+/// An error and its causes, on one line.
 fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -76,8 +76,8 @@ pub struct Telemetry {
     tracers: Option<SdkTracerProvider>,
 }
 
-/// Starts the pipelines, and turns the recording functions on. The caller runs it once, before the async runtime begins. An exporter's
-/// client has its own runtime and threads, so a slow collector does not slow the service.
+/// Starts the pipelines, and turns the recording functions on. The caller calls it once, before the async runtime starts. An
+/// exporter's client has its own runtime and threads, so a slow collector does not slow the service down.
 ///
 /// # Errors
 /// A sentence for the operator, if a variable that the SDK reads is malformed.
@@ -86,7 +86,7 @@ pub fn init(settings: &Settings) -> Result<Telemetry, String> {
     let registry = Registry::new();
     let exporter = opentelemetry_prometheus::exporter()
         .with_registry(registry.clone())
-        // There is only one scope, so its label would say nothing.
+        // There is only one scope, so its label would be useless.
         .scope_info_enabled(false)
         .build()
         .map_err(|error| format!("/metrics cannot be set up: {error}."))?;
@@ -110,9 +110,9 @@ pub fn init(settings: &Settings) -> Result<Telemetry, String> {
     Ok(Telemetry { registry, meters, tracers })
 }
 
-/// The error is not shown, because it has the address, which may contain a key.
+/// The error is not shown, because it contains the address, which may contain a key.
 fn unusable(_: ExporterBuildError) -> String {
-    "OTEL_EXPORTER_OTLP_ENDPOINT, or a signal's own, is no address that the exporter can use.".to_owned()
+    "OTEL_EXPORTER_OTLP_ENDPOINT, or the variable of a single signal, is not an address that the exporter can use.".to_owned()
 }
 
 /// The attributes of this process. The operator's `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence.
@@ -141,7 +141,7 @@ impl Telemetry {
             .with_target(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
-            // Nothing here reads OpenTelemetry's current context.
+            // This process never reads OpenTelemetry's current context.
             .with_context_activation(false);
         Some(layer.with_filter(Targets::new().with_target(TARGET, LevelFilter::INFO)))
     }
@@ -154,7 +154,7 @@ impl Telemetry {
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(|error| error.to_string())
     }
 
-    /// Exports what is left, and ends the pipelines. Blocks the thread for little more than five seconds at most.
+    /// Exports the remaining data, and ends the pipelines. Blocks the thread for at most little more than five seconds.
     pub fn shutdown(&self) {
         let tracers = self.tracers.clone();
         let traces = std::thread::spawn(move || tracers.map_or(Ok(()), |tracers| tracers.shutdown_with_timeout(FLUSH)));

@@ -1,4 +1,4 @@
-//! Spans that are exported. They have their own target, so that the log does not show them, and no other span is exported.
+//! The spans that are exported. They have their own target, so that the log does not show them and no other span is exported.
 
 use tracing::Span;
 use tracing::field::Empty;
@@ -61,7 +61,7 @@ pub fn event_span(topic: &str, consumer: &str, handler: &str) -> Span {
     )
 }
 
-/// Writes the outcome into the span of an action, a hook or an event. `error_type` is a stable code.
+/// Records the outcome in the span of an action, a hook or an event. `error_type` is a stable code.
 pub fn end_span(span: &Span, outcome: Outcome, error_type: Option<&str>) {
     span.record("svc.outcome", outcome.as_str());
     if outcome == Outcome::Failed {

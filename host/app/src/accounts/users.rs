@@ -356,6 +356,6 @@ impl App {
 pub(crate) fn unknown_role(caller: &Caller) -> Error {
     match caller.holds(Resource::Roles, Action::Read) {
         true => Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId"),
-        false => Error::new(Code::Forbidden, "You cannot give what you do not hold."),
+        false => Error::new(Code::Forbidden, "You cannot grant permissions that you do not have."),
     }
 }

@@ -1,9 +1,9 @@
 //! Erases a person: the data that the service itself stores about a user.
 //!
-//! The task `erase_user` runs it, because it goes through the whole outbox. Each step commits by itself, and the erasure can run again:
-//! a second run does not find the data that the first one erased. No step of records, stamps or search indexes grows with the amount of
-//! the user's data. Data that is found by the user's address is deleted together with the account, because nobody knows the address
-//! afterwards.
+//! The task `erase_user` runs the erasure, because it reads the whole outbox. Each step commits by itself, and the erasure can be
+//! repeated: a second run does not find the data that the first one erased. Steps for records, stamps and search indexes have a
+//! bounded size, so they do not grow with the user's data. Data that is found by the user's address is deleted together with the
+//! account, because the address is unknown afterwards.
 
 mod records;
 
@@ -32,15 +32,15 @@ pub(crate) struct Erasure {
 /// The data that was deleted together with the account.
 #[derive(Clone, Copy, Debug, Default)]
 struct ErasedAccount {
-    /// Whether there was an account.
+    /// Whether the account existed.
     is_deleted: bool,
     log_lines: u64,
     task_runs: u64,
 }
 
-/// Merges of one search index. Other writes can end a merge early with two parts left to join. Then another merge continues.
+/// Most merges of one search index. Other writes can end a merge early, with parts left to join. Then another merge continues.
 const MERGES_MAX: usize = 5;
-/// Records whose stamps are cleared in one transaction.
+/// Most records whose stamps are cleared in one transaction.
 const STAMPS_AT_ONCE: usize = 2_000;
 
 impl App {
@@ -59,7 +59,7 @@ impl App {
         self.require_erasure(caller)?;
         let user = &erasure.user_id;
         let account = self.removing(caller, user, || self.erase_account(caller, user)).await?;
-        // Some records of a guest who became this user may not be the user's yet.
+        // Some records of a guest who became this user may not have been moved to the user yet.
         self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
         let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };
         let deleted = match erasure.deletes_records {
@@ -92,8 +92,8 @@ impl App {
         }))
     }
 
-    /// The rights by which the rest of an erasure is judged after the account is deleted: those that it needs. Callers who erase
-    /// themselves, or the maker of their key, have no account any more. The service finishes what they began.
+    /// The data for checking the caller after the account is deleted. Only the rights that the erasure needs count. Callers who
+    /// erase themselves, or the maker of their key, no longer have an account, so the service finishes the erasure for them.
     fn judged_of_erasure(&self, caller: &Caller, user_id: &str) -> Judged {
         let maker = caller.identity().and_then(|identity| identity.api_key()).and_then(|key| key.maker.user_id.as_deref());
         if caller.actor_id() == Some(user_id) || maker == Some(user_id) {
@@ -157,7 +157,7 @@ impl App {
                 let mut began = std::time::Instant::now();
                 while self.merge_search(caller, name, begins).await? {
                     begins = false;
-                    // Other callers write as well, so this rests for as long as it worked.
+                    // The loop pauses for as long as it worked, so that others can write.
                     tokio::time::sleep(began.elapsed()).await;
                     began = std::time::Instant::now();
                 }
@@ -180,7 +180,7 @@ impl App {
                 .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
                         if connection.version("schema").await? != registry.version {
-                            return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                            return Err(Error::retry(Retry::SchemaMoved, "the schema has changed meanwhile"));
                         }
                         Ok(connection.merge_search(merge, begins).await?)
                     })
@@ -190,17 +190,17 @@ impl App {
         .await
     }
 
-    /// Clears the stamps of some records of an object, so that other writes can run in between.
+    /// Clears the stamps of a bounded number of an object's records, so that other writes can run in between.
     async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<Restamped> {
         self.on_schema(caller, move |registry| async move {
-            // An object that was deleted meanwhile has no stamps any more.
+            // An object that was deleted meanwhile no longer has stamps.
             let Some(object) = registry.object(name).cloned() else { return Ok(Restamped { changed: 0, has_rest: false }) };
             let user_id = user_id.to_owned();
             self.store
                 .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
                         if connection.version("schema").await? != registry.version {
-                            return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                            return Err(Error::retry(Retry::SchemaMoved, "the schema has changed meanwhile"));
                         }
                         restamp(connection, &object, (&user_id, None), STAMPS_AT_ONCE).await
                     })
@@ -210,9 +210,9 @@ impl App {
         .await
     }
 
-    /// Deletes settled events that belong to the user's records or name the user. Unsettled events stay, because a consumer may have a
-    /// copy of the data and learns from the event to delete it. Returns how many were deleted, and how many are left because a consumer
-    /// still has to get them.
+    /// Deletes settled events that belong to the user's records or name the user. Unsettled events stay, because consumers with a
+    /// copy of the data need them to delete it. Returns the number of deleted events, and the number of events that remain
+    /// because a consumer still has to get them.
     async fn erase_events(&self, caller: &Caller, user_id: &str) -> Result<(u64, u64)> {
         let (mut after, mut deleted, mut waiting) = (0, 0, 0);
         loop {
@@ -237,7 +237,7 @@ impl App {
                     .await?;
                 deleted += gone;
                 waiting += left;
-                // Other callers write as well, so this rests for as long as it worked.
+                // The loop pauses for as long as it worked, so that others can write.
                 tokio::time::sleep(began.elapsed()).await;
             }
             after = last;

@@ -110,7 +110,7 @@ pub struct TaskRunAnswer {
     status: String,
     started_at: Timestamp,
     finished_at: Option<Timestamp>,
-    /// What the run did; null if it did not succeed.
+    /// The result of the run; null if it did not succeed.
     result: Value,
     error: Option<String>,
 }
@@ -148,7 +148,7 @@ fn check_name(name: &str) -> Result<()> {
         true => Ok(()),
         false => Err(Error::new(
             Code::InvalidValue,
-            format!("`name` begins with a small letter and holds small letters, digits, `_` and `-`: {NAME_CHARS_MAX} at most."),
+            format!("`name` has at most {NAME_CHARS_MAX} lowercase letters, digits, `_` and `-`, and begins with a letter."),
         )
         .with_field("name")),
     }
@@ -172,7 +172,7 @@ impl StoredThing for TaskRow {
     }
 }
 
-/// Tasks, as a kind of things that act later.
+/// Tasks as a kind of things that act later.
 pub(crate) struct MadeTasks;
 
 impl ActsLater for MadeTasks {
@@ -256,13 +256,14 @@ impl App {
     /// Creates a task that calls a block's action or erases a user. Each run has the rights that the maker has at that time.
     ///
     /// # Errors
-    /// `forbidden` if the caller may not do what the task does, or lacks rights that the user to erase has. `unique_violation` if the
-    /// name is taken.
+    /// `forbidden` if the caller lacks the rights for the task's work, or rights that the user to erase has. `unique_violation`
+    /// if the name is taken.
     pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Create)?;
         check_name(&new.name)?;
         if !kind::MADE.contains(&new.kind.as_str()) {
-            let message = format!("`type`: {} can be made; the others come with the service.", kind::MADE.join(" and "));
+            let message =
+                format!("`type`: only {} can be created; the other types come with the service.", kind::MADE.join(" and "));
             return Err(Error::new(Code::InvalidValue, message).with_field("type"));
         }
         let config = self.task_config(caller, &new.kind, &new.config)?;
@@ -294,12 +295,15 @@ impl App {
                     keep_maker(connection, &maker).await?;
                     app.require_strength_over_erased(connection, &acting, &task).await?;
                     if connection.count_tasks().await? >= TASKS_MAX {
-                        return Err(Error::new(Code::Conflict, format!("There are {TASKS_MAX} tasks, the most there may be.")));
+                        return Err(Error::new(
+                            Code::Conflict,
+                            format!("There are already {TASKS_MAX} tasks, which is the maximum."),
+                        ));
                     }
                     match connection.insert_task(&task).await? {
                         true => Ok(()),
                         false => {
-                            let message = format!("A task named `{}` exists already.", task.name);
+                            let message = format!("A task with the name `{}` already exists.", task.name);
                             Err(Error::new(Code::UniqueViolation, message).with_field("name"))
                         }
                     }
@@ -309,8 +313,8 @@ impl App {
         Ok(answer)
     }
 
-    /// Enables, disables or changes a task. A caller who changes the action of a block's task becomes its maker, so later runs have
-    /// their rights.
+    /// Enables, disables or changes a task. A caller who changes the action of a task becomes its maker, so later runs have the
+    /// caller's rights.
     ///
     /// # Errors
     /// `forbidden` in three cases: the caller may not call the task's old or new action, the old or new user to erase has rights that
@@ -405,7 +409,7 @@ impl App {
         Ok(page_json(&runs.iter().map(TaskRunAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
-    /// Adopts a task, by its id or its name, as it is at that moment.
+    /// Adopts the task with this id or name.
     ///
     /// # Errors
     /// `not_found`. `forbidden` if the task needs rights that the caller lacks. `conflict` if it is a task of the service.
@@ -426,7 +430,7 @@ impl App {
             return Ok(());
         }
         let Some(kind) = kind_of(task) else {
-            // A newer server wrote the task, or it is damaged. Its effect is unknown, so the caller needs every right.
+            // The stored task is damaged, or a newer server wrote it. Its effect is unknown, so the caller needs every right.
             return caller.require("*", Action::Manage);
         };
         match kind {
@@ -438,8 +442,8 @@ impl App {
         }
     }
 
-    /// As [`App::may_act_on_task`]. It also requires every right that the user to erase has. A run has the rights of the task's maker,
-    /// so without this check the caller would borrow them.
+    /// As [`App::may_act_on_task`]. It also requires every right that the user to erase has. A run has the rights of the task's
+    /// maker, so without this check the caller could use the rights of the maker.
     ///
     /// # Errors
     /// `forbidden`.
@@ -499,7 +503,7 @@ impl App {
             .await
     }
 
-    /// A configuration that fits the kind, with its defaults, and that does nothing that the caller may not do.
+    /// Checks a configuration, adds its defaults, and requires the caller's rights for the task's work.
     fn task_config(&self, caller: &Caller, kind: &str, config: &Value) -> Result<Value> {
         let kind = Kind::read(kind, config)?;
         if let Kind::BlockAction { block, action, input } = &kind {
@@ -523,7 +527,7 @@ impl App {
     }
 }
 
-/// Requires the right to delete users from a caller who makes a task delete guests, or changes which guests it deletes.
+/// Requires the right to delete users. It applies to callers who make a task delete guests, or change which guests it deletes.
 ///
 /// # Errors
 /// `forbidden`.

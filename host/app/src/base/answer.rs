@@ -1,8 +1,8 @@
-//! Answers: one struct for each resource. serde writes it, and schemars describes it.
+//! Answers. Each resource has one struct, which serde writes and schemars describes.
 //!
-//! The struct stands beside its operations, and only it defines the answer's form: the members, their order and their types. Its doc
-//! comments are the descriptions. The OpenAPI document is made from it, and the console's types from the document. Records have a
-//! separate path, because their columns are defined at run time.
+//! The struct is beside its operations, and it alone defines the answer's members, their order and their types. Its doc comments
+//! are the descriptions in the OpenAPI document. The document is made from the struct, and the console's types from the document.
+//! Records are written differently, because their columns are defined at run time.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ pub(crate) fn or_null(texts: &[&str]) -> Vec<Option<String>> {
     texts.iter().map(|text| Some((*text).to_owned())).chain([None]).collect()
 }
 
-/// Why it is suspended, and since when; null if it is not.
+/// The reason for the suspension and its time; null if it is not suspended.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct SuspensionAnswer {
@@ -55,8 +55,8 @@ impl From<Suspension> for SuspensionAnswer {
     }
 }
 
-/// The user who made it, and the API key that they used for it. Both are null if the request had no credential. If no maker is
-/// recorded, the whole is null, and no maker limits its rights.
+/// The user who made it, and the API key if the user used one. Both are null if the request had no credential. The whole object
+/// is null if no maker is recorded. Then no maker limits its rights.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, deny_unknown_fields)]

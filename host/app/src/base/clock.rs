@@ -1,4 +1,4 @@
-//! Time and ids. They are handed in, so that tests can change them.
+//! Time and ids. The clock is a parameter, so that tests can set the time.
 #![expect(clippy::disallowed_types, reason = "uuid's context is shared through a mutex of the standard library alone")]
 
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that all others ask")]
+    #[expect(clippy::disallowed_methods, reason = "all other code gets the time from this clock")]
     pub fn system() -> Clock {
         Clock::new(|| {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

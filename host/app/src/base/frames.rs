@@ -1,4 +1,5 @@
-//! Frames on their way to a stream's client. Their number and bytes are bounded, even if the client reads slowly.
+//! Queues of frames for the clients of streams. Number and bytes of the waiting frames are bounded, even if a client reads
+//! slowly.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,15 +8,15 @@ use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Bytes of the frames that wait for a client. A single frame may be larger.
+/// Most bytes of the frames that wait for a client. A single frame may be larger.
 const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
 
-/// The end into which frames are put.
+/// The sending end of a queue.
 #[derive(Clone)]
 pub struct FrameSender {
     sender: mpsc::Sender<Waiting>,
     room: Arc<Semaphore>,
-    /// The quota that counts frames too, while they wait for room and while they wait for the client.
+    /// A quota that also counts the frames, while they wait for room and while they wait for the client.
     counted: Option<(Arc<ByteQuota>, QuotaOwner)>,
 }
 
@@ -26,7 +27,7 @@ struct Waiting {
     _held: Option<BytesHeld>,
 }
 
-/// The end from which the client's connection takes frames.
+/// The receiving end of a queue, from which the client's connection takes frames.
 pub struct Frames(mpsc::Receiver<Waiting>);
 
 /// A queue of at most `frames_max` frames.
@@ -35,7 +36,8 @@ pub(crate) fn frames(frames_max: usize, counted: Option<(Arc<ByteQuota>, QuotaOw
     (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)), counted }, Frames(receiver))
 }
 
-/// A queue of at most `frames_max` frames. All streams share the frames, so each stream needs no memory for its own.
+/// A queue of at most `frames_max` frames that all streams share. Their bytes are not counted, because a stream uses no memory of
+/// its own for them.
 pub(crate) fn shared_frames(frames_max: usize) -> (FrameSender, Frames) {
     frames(frames_max, None)
 }
@@ -56,7 +58,7 @@ impl FramePlace<'_> {
 impl FrameSender {
     /// Waits until there is room for a frame of `bytes` bytes. `None` once the client has disconnected.
     pub async fn room(&self, bytes: usize) -> Option<FramePlace<'_>> {
-        // The frame exists already, so its bytes are counted while it waits.
+        // The frame already exists, so its bytes count while it waits.
         let held = self.counted.as_ref().map(|(quota, owner)| quota.hold(owner, bytes));
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(BYTES_AHEAD_MAX);
         let room = tokio::select! {
@@ -113,7 +115,7 @@ mod tests {
         for _ in 0..16 {
             assert!(sender.send(Bytes::from_static(b"x")).await);
         }
-        assert!(waits(1).await, "as many frames as may be");
+        assert!(waits(1).await, "the queue is full");
         assert!(waits(large.len()).await);
         drop(frames);
         assert!(!sender.send(large).await);

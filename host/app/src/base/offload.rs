@@ -1,8 +1,8 @@
-//! Work that takes longer the more a caller sent.
+//! Runs work that takes longer for larger requests.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Bytes up to which the work stays on the request's thread without a handover.
+/// Most bytes for which the work runs on the request's thread without further measures.
 const BYTES_IN_PLACE_MAX: usize = 64 * 1024;
 
 /// Runs `work` on `bytes` bytes. If they are many, the runtime first moves this thread's other tasks to another thread, so that no other

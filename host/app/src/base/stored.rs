@@ -1,8 +1,9 @@
-//! Documents that the platform's tables store as JSON text. The server wrote them, so an unreadable one is an error in its log.
+//! Reads documents that the platform's tables store as JSON text. The server wrote them, so an unreadable document is logged as
+//! an error.
 //!
-//! There is one rule for all of them. A decision that needs an unreadable document demands every right, or fails ([`Place::decides`]),
-//! so nobody gets a right from it. An answer continues without it ([`Place::read`]). Otherwise one damaged row would hide the list in
-//! which administrators can find it.
+//! One rule applies to all of them. A decision that needs an unreadable document requires every right or fails
+//! ([`Place::decides`]), so that a damaged document gives no rights. An answer leaves the document out ([`Place::read`]), because
+//! otherwise one damaged row would hide the list in which administrators can find it.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ use blockbase_schema::{Error, Result};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-/// Most damaged documents that are remembered, so that each is logged once. Above this number all are forgotten, and logged once more.
+/// Most damaged documents that are remembered, so that each is logged only once. If there are more, all are forgotten and logged
+/// again.
 const LOGGED_MAX: usize = 1000;
 
 static LOGGED: Mutex<Logged> = Mutex::new(Logged(BTreeSet::new()));
@@ -106,7 +108,7 @@ mod tests {
             assert!(logged.is_new(number.to_string()));
         }
         assert_eq!(logged.0.len(), LOGGED_MAX);
-        assert!(logged.is_new("a".to_owned()), "all were forgotten");
+        assert!(logged.is_new("a".to_owned()), "all documents were forgotten");
         assert_eq!(logged.0.len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The topics of all events, and the payloads of the platform's own events.
 //!
-//! `record_events` makes the payloads of records' events. This file does not know the writers and receivers of events. Tests compare the
-//! lists with `docs/events.md`, and fix the bytes of every payload of the platform.
+//! `record_events` makes the payloads of records' events. This file must not know the writers and receivers of events. Tests
+//! compare the lists with `docs/events.md`, and check the bytes of every payload of the platform.
 
 use std::borrow::Cow;
 
@@ -44,8 +44,8 @@ impl RecordOp {
     }
 }
 
-/// Makes the enum and the data of each variant from one table. `with op` adds the member `op` to a payload. Its value is the last
-/// segment of the topic.
+/// Makes the enum and the data of each variant from one table. `with op` adds the member `op` to a payload, with the last segment
+/// of the topic as its value.
 macro_rules! topics {
     (@op $name:literal) => { None };
     (@op $name:literal op) => { $name.rsplit_once('.').map(|(_, op)| op) };
@@ -57,11 +57,11 @@ macro_rules! topics {
         }
 
         impl Topic<'_> {
-            /// The name of each topic, and when its event is written, in the order of the documentation.
+            /// The name of each topic and the reason for its event, in the order of the documentation.
             #[cfg(test)]
             const LISTED: &'static [(&'static str, &'static str)] = &[$(($name, $when)),+];
 
-            /// The name in the list. It has `<id>` if each event's topic contains an id.
+            /// The name in the documentation's list. It contains `<id>` if the topics of events contain an id.
             fn name(&self) -> &'static str {
                 match self {
                     $(Topic::$variant(_) => $name,)+
@@ -175,7 +175,7 @@ pub(crate) struct UserMembers<'a> {
     pub(crate) user_id: &'a str,
 }
 
-/// The members that events show of an API key. They never contain the key itself.
+/// The members of events about an API key. They never contain the key itself.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KeyMembers<'a> {
@@ -232,7 +232,7 @@ pub(crate) struct RunMembers<'a> {
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct WebhookTestMembers<'a> {
-    /// The webhook's id. It is in the topic, and so not in the payload.
+    /// The webhook's id. The topic contains it, so the payload does not.
     #[serde(skip)]
     pub(crate) id: &'a str,
 }
@@ -267,7 +267,7 @@ impl<'a> Topic<'a> {
         }
     }
 
-    /// The topic as the event has it.
+    /// The topic of the event.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         match self {
             Topic::WebhookTest(WebhookTestMembers { id }) => Cow::Owned(format!("{WEBHOOK_TEST}{id}")),
@@ -502,7 +502,7 @@ mod tests {
                 calls += 1;
                 let file = file.display();
                 let list = call.trim_start().strip_prefix('[').and_then(|call| call.split_once(']'));
-                let (list, _) = list.unwrap_or_else(|| panic!("{file} listens to what is no list of patterns"));
+                let (list, _) = list.unwrap_or_else(|| panic!("{file} listens to something that is not a list of patterns"));
                 // Every second part is inside quotes.
                 for text in list.split(['"', '`']).skip(1).step_by(2) {
                     let pattern = TopicPattern::parse(&text.replace("${object}", "order")).expect("a pattern");

@@ -1,4 +1,4 @@
-//! A webhook's own headers. They are checked, stored encrypted, and shown without their values.
+//! The custom headers of a webhook. They are checked, stored encrypted, and shown without their values.
 //!
 //! A value is often a credential of the receiver, so it is treated like a secret. Nobody can read it back, and it is not sent to another
 //! URL.
@@ -10,10 +10,10 @@ use blockbase_outbound::is_reserved_of_messages;
 use blockbase_schema::{Code, Error, Result};
 use serde_json::{Map, Value, json};
 
-/// Replaces a value that is stored and not shown.
+/// Replaces stored values in answers.
 pub(crate) const HIDDEN: &str = "***";
 const HEADERS_MAX: usize = 50;
-/// Bytes of the names and values of all headers together.
+/// Most bytes of the names and values of all headers together.
 const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Bytes that sealing adds to a value: the nonce and the tag.
 const SEAL_BYTES: usize = 40;
@@ -67,7 +67,7 @@ impl Headers {
             let value = match value.as_str().unwrap_or_default() {
                 HIDDEN => stored.get(name).ok_or_else(|| {
                     refused(format!(
-                        "The header `{name}` is `{HIDDEN}`, which keeps a stored value, and none is stored for it. Send the value."
+                        "The header `{name}` is `{HIDDEN}`, which keeps a stored value, but no value is stored. Send the value."
                     ))
                 })?,
                 value => sealed(secrets, name, value)?,
@@ -77,7 +77,7 @@ impl Headers {
         let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.bytes()).sum();
         match headers.len() <= HEADERS_MAX && bytes <= HEADERS_BYTES_MAX {
             true => Ok(Headers(headers)),
-            false => Err(refused(format!("There are {HEADERS_MAX} headers of {HEADERS_BYTES_MAX} bytes in all at most."))),
+            false => Err(refused(format!("There can be at most {HEADERS_MAX} headers with {HEADERS_BYTES_MAX} bytes in total."))),
         }
     }
 
@@ -98,14 +98,14 @@ impl Headers {
             let value = match (value.as_str(), text("keyId"), text("ciphertext")) {
                 (Some(plain), _, _) => Stored::Plain(plain.to_owned()),
                 (None, Some(key_id), Some(ciphertext)) => Stored::Sealed(Sealed { key_id, ciphertext }),
-                _ => return Err(Error::internal("a stored header of a webhook is neither text nor sealed")),
+                _ => return Err(Error::internal("a stored header of a webhook is neither text nor an encrypted value")),
             };
             Ok((name, value))
         });
         headers.collect::<Result<_>>().map(Headers)
     }
 
-    /// JSON text to be stored: `{ <name>: { keyId, ciphertext } }`.
+    /// The JSON text for the database: `{ <name>: { keyId, ciphertext } }`.
     pub(crate) fn text(&self) -> String {
         let stored = self.0.iter().map(|(name, value)| {
             let value = match value {
@@ -148,8 +148,10 @@ impl Headers {
             let value = match value {
                 Stored::Plain(value) => value.clone(),
                 Stored::Sealed(sealed) => secrets.open(&purpose(name), sealed).map_err(|problem| match problem {
-                    Unsealed::OtherKey => format!("the header `{name}` was stored under another SVC_SECRET; send `headers` anew"),
-                    Unsealed::Broken => format!("the stored header `{name}` cannot be read; send `headers` anew"),
+                    Unsealed::OtherKey => {
+                        format!("the header `{name}` was stored under another SVC_SECRET; send `headers` again")
+                    }
+                    Unsealed::Broken => format!("the stored header `{name}` cannot be read; send `headers` again"),
                 })?,
             };
             Ok((name.clone(), value))
@@ -164,17 +166,17 @@ fn check(headers: &Map<String, Value>) -> Result<()> {
     for (name, value) in headers {
         let lower = name.to_ascii_lowercase();
         if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(refused(format!("{name:?} is no name of a header.")));
+            return Err(refused(format!("{name:?} is not a valid name of a header.")));
         }
         if is_reserved_of_messages(&lower) || lower.starts_with(HEADER_PREFIX) {
             return Err(refused(format!("The header `{name}` is set by the service and cannot be given.")));
         }
         if !seen.insert(lower) {
-            return Err(refused(format!("The header `{name}` is there twice; names differ by more than case.")));
+            return Err(refused(format!("The header `{name}` occurs twice. Names that differ only in case are the same.")));
         }
         let is_value = |text: &str| text.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 127));
         if !value.as_str().is_some_and(is_value) {
-            return Err(refused(format!("The value of the header `{name}` is no text without control characters.")));
+            return Err(refused(format!("The value of the header `{name}` must be text without control characters.")));
         }
     }
     Ok(())

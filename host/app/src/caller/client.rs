@@ -1,4 +1,4 @@
-//! The client that requests a session, and the reasons why it gets none.
+//! The client that requests a session, and the reasons for refusing one.
 
 use blockbase_auth::PasswordProblem;
 use blockbase_schema::Error;
@@ -12,11 +12,11 @@ pub struct Client {
     pub user_agent: Option<String>,
     /// The languages that the client named, as `Accept-Language` lists them.
     pub languages: Option<String>,
-    /// The credentials of the request. If they are a guest's session, the guest's data is carried over.
+    /// The credentials of the request. If they are a guest's session, the new session's user gets the guest's data.
     pub credentials: Credentials,
 }
 
-/// The reason why an authentication request was refused. The surface has the protocol's own codes for these.
+/// The reason why an authentication request was refused. The surface maps the reasons to the protocol's codes.
 #[derive(Debug)]
 pub enum AuthProblem {
     UserExists,
@@ -25,7 +25,7 @@ pub enum AuthProblem {
     PasswordIsEmail,
     PasswordIsCommon,
     InvalidEmail,
-    /// A member of the body is missing, or of another type, or too long.
+    /// A member of the body is missing, has the wrong type, or is too long.
     Validation(String),
     SignUpDisabled,
     InvalidEmailOrPassword,
@@ -35,7 +35,7 @@ pub enum AuthProblem {
     InvalidPassword,
     /// A guest has no password to change.
     NoCredential,
-    /// A link's token is unknown, used, expired or ended. Nobody learns which of these.
+    /// A link's token is unknown, used, expired or withdrawn. The caller does not learn which.
     InvalidToken,
     /// A verification was asked for another address than the session's.
     EmailMismatch,

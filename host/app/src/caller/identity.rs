@@ -30,11 +30,12 @@ pub(crate) struct Identity {
     pub(crate) permissions: Arc<Permissions>,
     /// The reason why the key is suspended, if it is.
     pub(crate) suspended: Option<SuspensionReason>,
-    /// When the session or key ends, or a key in the key's chain of makers, whichever is first.
+    /// The time when the identity expires: the end of the session or the key, or of a key in the key's chain of makers, whichever
+    /// is first.
     pub(crate) holds_until: i64,
-    /// The answer of `/api/v1/me`, once somebody asked for it.
+    /// The answer of `/api/v1/me`. It is made when somebody first asks for it.
     pub(crate) verdict: OnceLock<Arc<str>>,
-    /// When the rights were last checked.
+    /// The last check of the rights.
     pub(crate) judged: Arc<Stamp>,
     pub(crate) kept_at: i64,
 }
@@ -62,8 +63,9 @@ impl Identity {
 
     /// The owner of the share that a request from `address` uses. Background work has no address.
     ///
-    /// Nobody gets a further share by themselves. Anybody can become any number of guests, so guests share by their address. A
-    /// user can make many keys for themselves, so those use the user's share. A key that somebody else made has its own.
+    /// Nobody can get another share by themselves. Anybody can become any number of guests, so guests with one address have one
+    /// share. A user can make many keys for themselves, so these keys use the user's share. A key that somebody else made has its
+    /// own share.
     pub(crate) fn quota_owner(&self, address: Option<IpAddr>) -> QuotaOwner {
         match &self.shown {
             Shown::ApiKey(key) if key.maker.user_id.as_ref() != Some(&self.user.id) => QuotaOwner::Key(key.id.as_str().into()),
@@ -77,17 +79,17 @@ impl Identity {
 #[derive(Clone, Debug)]
 pub struct Renewed {
     pub token: String,
-    /// Whether it came in a cookie, which then has to be extended too.
+    /// Whether the session's token came in a cookie, which then has to be extended too.
     pub by_cookie: bool,
 }
 
-/// Through this a request learns that its session was extended. Without it no session is extended, because a request that cannot
-/// notify its client must not use up the extension.
+/// Reports to a request that its session was extended. A session is only extended with a listening slot, because a request that
+/// cannot notify its client must not use up the extension.
 #[derive(Clone, Debug, Default)]
 pub struct RenewalSlot(pub(crate) Option<Arc<OnceLock<Renewed>>>);
 
 impl RenewalSlot {
-    /// A slot that lets sessions be extended.
+    /// A slot for a request that can notify its client.
     pub fn listening() -> RenewalSlot {
         RenewalSlot(Some(Arc::default()))
     }
@@ -104,12 +106,12 @@ impl RenewalSlot {
     }
 }
 
-/// A slot through which a request learns who its caller is.
+/// Reports to a request who its caller is.
 #[derive(Clone, Debug, Default)]
 pub struct PrincipalSlot(Option<Arc<OnceLock<String>>>);
 
 impl PrincipalSlot {
-    /// A slot that takes the caller.
+    /// A slot that receives the caller.
     pub fn listening() -> PrincipalSlot {
         PrincipalSlot(Some(Arc::default()))
     }

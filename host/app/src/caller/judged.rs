@@ -8,7 +8,7 @@ use blockbase_store::Maker;
 
 use crate::caller::identity::Identity;
 
-/// When a caller was last checked: the state of the accounts, and the time. Another check renews it for everything that shares
+/// The last check of a caller: the state of the accounts, and the time. A new check renews the stamp for everything that shares
 /// it.
 #[derive(Debug)]
 pub(crate) struct Stamp {
@@ -28,20 +28,20 @@ impl Stamp {
     }
 }
 
-/// The data by which a caller was checked. All parts are empty for the service itself.
+/// The data by which a caller was checked. All parts are `None` for the service itself.
 #[derive(Clone, Default)]
 pub(crate) struct Judged {
     /// The identity of a credential, or of the maker of a thing.
     pub(crate) identity: Option<Arc<Identity>>,
     /// The rights of everybody, for a caller without a credential.
     pub(crate) public: Option<Arc<Held>>,
-    /// The maker of a block whose consent gives the caller its rights.
+    /// The consent of a block's maker, from which the caller has its rights.
     pub(crate) consent: Option<Arc<Consent>>,
-    /// For a long operation: the only rights that count.
+    /// For a long operation, the only rights that must still be present at a later check.
     pub(crate) needs: Option<Arc<Needs>>,
 }
 
-/// Rights, and when they were last checked.
+/// Rights, and their last check.
 pub(crate) struct Held {
     pub(crate) rights: Arc<Permissions>,
     pub(crate) stamp: Stamp,
@@ -56,7 +56,7 @@ impl Held {
 /// The rights that a block has by its maker's consent.
 pub(crate) struct Consent {
     pub(crate) maker: Maker,
-    /// The rights that the manifest asks for: first those for the block itself, then those as its caller.
+    /// The rights that the manifest asks for: first those of the block for itself, then those as its caller.
     pub(crate) asked: [Arc<Permissions>; 2],
     /// The same rights, limited to those that the maker had.
     pub(crate) cut: [Arc<Permissions>; 2],
@@ -85,39 +85,39 @@ impl Consent {
 
     pub(crate) fn cut(asked: &[Arc<Permissions>; 2], rights: &Arc<Permissions>, subject: &Variables) -> [Arc<Permissions>; 2] {
         let limited = |asked: &Permissions, limit: Arc<Permissions>| Arc::new(asked.clone().limited_to(limit));
-        // To consent to access to the caller's own rows, a right to own rows is enough, so here `own` means the rows of the
-        // caller. But variables in conditions of the maker's grants mean the maker, so by these the block reaches no row for its
-        // caller that the maker does not reach.
+        // A maker who only has a right to own rows can consent to access to the caller's own rows, so `own` means the rows of the
+        // caller here. But variables in conditions of the maker's grants stand for the maker, so these grants never give a caller
+        // rows that the maker cannot access.
         let of_caller = Arc::new(rights.as_ref().clone().with_owner(subject.user_id.clone()));
         [limited(&asked[0], Arc::clone(rights)), limited(&asked[1], of_caller)]
     }
 }
 
-/// Rights that something needs until its end.
+/// Rights that a long operation needs until its end.
 pub(crate) struct Needs {
     pub(crate) rights: Vec<(String, Action)>,
     pub(crate) stamp: Stamp,
 }
 
 impl Judged {
-    /// Checked by an identity.
+    /// The data of a check by an identity.
     pub(crate) fn of(identity: &Arc<Identity>) -> Judged {
         Judged { identity: Some(Arc::clone(identity)), ..Judged::default() }
     }
 
-    /// Checked by the rights that everybody has.
+    /// The data of a check by the rights that everybody has.
     pub(crate) fn as_everybody(public: Arc<Held>) -> Judged {
         Judged { public: Some(public), ..Judged::default() }
     }
 
-    /// The same for a long operation that needs only these rights.
+    /// The same data for a long operation that needs only these rights.
     pub(crate) fn that_needs(mut self, rights: Vec<(String, Action)>) -> Judged {
-        // The stamp belongs to no state of the accounts, so the first use is checked.
+        // The stamp matches no state of the accounts, so that the first use checks the rights.
         self.needs = Some(Arc::new(Needs { rights, stamp: Stamp::new(u64::MAX, 0) }));
         self
     }
 
-    /// Whether it is the service itself, whose rights cannot be lost.
+    /// Whether the caller is the service itself, which cannot lose its rights.
     pub(crate) fn is_service(&self) -> bool {
         self.identity.is_none() && self.public.is_none() && self.consent.is_none()
     }

@@ -66,8 +66,8 @@ impl<'a> Difference<'a> {
 /// stored. Returns the names of the objects that it touched.
 ///
 /// # Errors
-/// `invalid_schema` if the catalogue contradicts itself, `invalid_schema_change` if rows break a rule of it. `forbidden` if the change
-/// has to look at rows that the caller may not read.
+/// `invalid_schema` if the catalogue contradicts itself, `invalid_schema_change` if rows break one of its rules. `forbidden` if
+/// the change has to look at rows that the caller may not read.
 pub(super) async fn apply(
     connection: &mut Connection,
     caller: &Caller,

@@ -1,7 +1,7 @@
 //! Finds the things that depend on an object or on one of its columns.
 //!
-//! Only a thing that names the object depends on it. A thing that covers everything (a role with `*`, a webhook on `data.#`) still works
-//! without it. A caller who may not read a kind of things learns only their number.
+//! Only a thing that names the object depends on it. A thing that covers all objects, such as a role with `*` or a webhook on
+//! `data.#`, still works without it. A caller who may not read a kind of things sees only their number.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::state::block_types::InstalledBlock;
 use crate::state::manifest::DataPermission;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
-/// The detail of a thing that may depend on the object, because its stored form cannot be read.
+/// The detail of a thing that cannot be read in the database, and so may depend on the object.
 const UNREADABLE: &str = "cannot be read in the database, so it may depend on this";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub enum DependentKind {
 }
 
 impl DependentKind {
-    /// The permission resource whose readers see this kind of things.
+    /// The permission resource that a caller has to read to see this kind of things.
     fn resource(self) -> Resource {
         match self {
             DependentKind::Relationship | DependentKind::Unique | DependentKind::Index => Resource::Objects,
@@ -61,7 +61,7 @@ pub struct Dependent {
     pub name: String,
     /// Its id in the API: an id, the number of a relationship, or the name of a consumer group or block. Null if it has none.
     pub id: Option<String>,
-    /// How it depends on the object or column, in words for people.
+    /// A text for people that says how it depends on the object or column.
     pub detail: String,
 }
 
@@ -109,7 +109,7 @@ impl App {
 }
 
 impl<'a> Dependents<'a> {
-    /// The parts of the schema itself that depend on it.
+    /// The parts of the schema itself that depend on the object or column.
     pub(super) fn of(registry: &'a Registry, object: &'a str, field: Option<&'a str>) -> Dependents<'a> {
         let mut dependents = Dependents { registry, object, field, found: Vec::new() };
         for relationship in registry.relationships() {
@@ -121,7 +121,7 @@ impl<'a> Dependents<'a> {
         dependents
     }
 
-    /// The same, with things from the database and the installed blocks. Returns those that the caller may see, and the number of the
+    /// Adds things from the database and the installed blocks. Returns the things that the caller may see, and the number of the
     /// others.
     pub(super) async fn collect<'b>(
         mut self,
@@ -161,7 +161,7 @@ impl<'a> Dependents<'a> {
         let kind = kind.as_str().unwrap_or_default();
         let detail = format!("{kind} from `{}` to `{}`", definition.source, definition.target);
         self.add(DependentKind::Relationship, &definition.name, Some(relationship.id.to_string()), detail);
-        // Groups of another object that name its foreign key are dropped with the key.
+        // Groups of another object with a foreign key to this object are dropped together with the key.
         if self.field.is_none()
             && let Some(holder) = definition.holder().filter(|holder| *holder != self.object)
         {
@@ -185,7 +185,7 @@ impl<'a> Dependents<'a> {
 
     async fn add_roles(&mut self, connection: &mut Connection) -> Result<()> {
         for id in connection.roles_naming(self.object).await? {
-            // One role at a time, because a role can have some hundred kilobytes of grants.
+            // Roles are read one at a time, because a role can have some hundred kilobytes of grants.
             let Some(role) = connection.role(&id).await? else { continue };
             let named: Vec<Grant> =
                 grants(&role.permissions)?.into_iter().filter(|grant| grant.resource == self.object).collect();
@@ -199,7 +199,7 @@ impl<'a> Dependents<'a> {
         Ok(())
     }
 
-    /// Roles with conditions that test the column, or with lists that name it.
+    /// Adds roles with conditions that test the column, or with lists of fields that name it.
     async fn add_conditions(&mut self, connection: &mut Connection) -> Result<()> {
         let Some(object) = self.registry.object(self.object) else { return Ok(()) };
         let Some(column) = self.field.and_then(|field| object.column(field)) else { return Ok(()) };
@@ -264,7 +264,7 @@ impl<'a> Dependents<'a> {
         Ok(())
     }
 
-    /// The names of the blocks that depend on it.
+    /// Adds the blocks that depend on the object or column, and returns their names.
     fn add_blocks<'b>(&mut self, blocks: impl Iterator<Item = &'b Arc<InstalledBlock>>) -> HashSet<String> {
         let mut names = HashSet::new();
         for block in blocks {
@@ -299,7 +299,7 @@ impl<'a> Dependents<'a> {
         names
     }
 
-    /// Tasks that call an action of a dependent block.
+    /// Adds tasks that call an action of a dependent block.
     async fn add_tasks(&mut self, connection: &mut Connection, blocks: &HashSet<String>) -> Result<()> {
         if blocks.is_empty() {
             return Ok(());
@@ -339,7 +339,7 @@ fn of_conditions(grants: &[Grant], object: &Object, column: &Column) -> Option<S
     }
 }
 
-/// The actions and the rows, as in `read, update (own rows)`.
+/// The actions and the rows of a grant, for example `read, update (own rows)`.
 fn rights(actions: &[Action], row_policy: Option<RowPolicy>, has_condition: bool) -> String {
     let names: Vec<&str> = actions.iter().map(|action| action.name()).collect();
     let rows = match (row_policy.is_some(), has_condition) {

@@ -9,7 +9,7 @@ use super::{Change, Edited, FieldChanges, Mode, Outcome, entry, not_a_definition
 use crate::App;
 use crate::caller::Caller;
 
-/// Whether a field with values may change to the type. Its values then stay the same. A field without values may get any type.
+/// Whether a field with values may change to the type, so that its values stay the same. A field without values may get any type.
 pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {
@@ -34,7 +34,7 @@ impl App {
             Box::pin(async move {
                 let object = stored(draft.catalogue, &name)?;
                 if object.definition.fields.iter().any(|known| known.name == field.name) {
-                    return Err(Error::new(Code::InvalidSchema, format!("`{name}` has a field `{}` already.", field.name))
+                    return Err(Error::new(Code::InvalidSchema, format!("`{name}` already has a field `{}`.", field.name))
                         .with_field(field.name));
                 }
                 let key = draft.connection.next_field_key(object.id).await?;
@@ -47,11 +47,11 @@ impl App {
         .await
     }
 
-    /// Alters any key of a field. `name` renames it.
+    /// Changes any keys of a field. `name` renames the field.
     ///
     /// # Errors
-    /// `not_found`, `invalid_schema`. `invalid_schema_change` if the object has rows and the type is not wider, or if rows break a new
-    /// rule. It then names their number.
+    /// `not_found`, `invalid_schema`. `invalid_schema_change` if the object has rows and the type is not wider, or if rows break
+    /// a new rule. The error then has the number of these rows.
     pub async fn alter_field(
         &self,
         caller: &Caller,
@@ -70,8 +70,7 @@ impl App {
                 let after = merged(&before, &changes)?;
                 let mut fields_added = 0;
                 if !widens(before.kind, after.kind) {
-                    // A new column takes the place of this one. `rows` checks, once nobody else writes, that no row loses a value by
-                    // that.
+                    // A new column replaces this one. `rows` checks, once nobody else can write, that no row loses a value.
                     let key = draft.connection.next_field_key(stored.id).await?;
                     stored.keys[place] = u32::try_from(key).map_err(Error::internal)?;
                     fields_added = 1;
@@ -91,7 +90,7 @@ impl App {
         .await
     }
 
-    /// Drops a field with its values. It removes data as the deletion of an object does, so it needs the same permission.
+    /// Drops a field with its values. This needs the same permission as deleting an object, because both remove data.
     ///
     /// # Errors
     /// `not_found`; `invalid_schema_change` if a group of columns names it.
@@ -121,7 +120,7 @@ pub(super) fn check_groups(object: &ObjectDefinition, column: &str) -> Result<()
         false => Ok(()),
         true => Err(Error::new(
             Code::InvalidSchemaChange,
-            format!("`uniqueTogether` or `indexes` of `{}` name `{column}`; take it out of them first.", object.name),
+            format!("`uniqueTogether` or `indexes` of `{}` name `{column}`. Remove it there first.", object.name),
         )
         .with_field(column)),
     }
@@ -155,7 +154,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
     let becomes_text = given("type") == Some("\"text\"") && !before.kind.is_textual();
     if becomes_text {
         merged.retain(|(key, _)| !["min", "max", "options", "scale"].contains(&key.as_str()));
-        // The values of the rows become the text as which they were shown. So the default becomes that text too.
+        // The values of the rows become the text in which they were shown, and so does the default.
         if before.default.as_ref().is_some_and(|default| !default.is_string())
             && let Some((_, default)) = merged.iter_mut().find(|(key, _)| key == "default")
         {
@@ -177,7 +176,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
             (None, raw) => merged.push((key.clone(), text(raw)?)),
         }
     }
-    // Unknown keys were merged too, and are refused here.
+    // Unknown keys were merged too. They are refused here.
     strict_from_str(&Members(merged).text()).map_err(|misfit| not_a_definition("a field", &misfit))
 }
 

@@ -1,7 +1,7 @@
 //! Plans a change of the schema without applying it.
 //!
-//! A plan runs the same edit of the catalogue as the change, compares the same two registries, and checks the rows in the same way. It
-//! runs in a read, so nothing waits for it and it leaves nothing behind.
+//! A plan runs the same edit of the catalogue as the change, compares the same two registries, and checks the rows in the same
+//! way. It runs in a read, so it blocks no other work and changes nothing.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::state::refresh::Catalogue;
 
-/// What a change of the schema would do.
+/// The effects that a change of the schema would have.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "SvcChangePlan", deny_unknown_fields)]
 pub struct ChangePlan {
@@ -27,14 +27,14 @@ pub struct ChangePlan {
     /// The sum of the rows in `lost`.
     pub rows: i64,
     pub lost: Vec<Lost>,
-    /// The new rules that stored rows break. The change is refused if there are any.
+    /// The new rules that stored rows break. If there are any, the change is refused.
     pub breaking: Vec<Broken>,
     pub dependents: Vec<Dependent>,
     /// The number of dependents that the caller may not read.
     pub hidden: usize,
 }
 
-/// Something that a change removes.
+/// Data that a change removes.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Lost {
@@ -76,7 +76,7 @@ impl App {
                     Box::pin(async move {
                         let Drafted { before, next, edited } = draft(connection, Mode::Plan, &caller, &blocks, edit, now).await?;
                         if before.version != schema {
-                            return Err(DbError::SchemaMoved("the plan began on another schema".into()).into());
+                            return Err(DbError::SchemaMoved("the schema has changed since the plan began".into()).into());
                         }
                         let mut plan = ask(connection, &caller, &before, next).await?;
                         if let Some((object, field)) = edited.about {
@@ -146,7 +146,7 @@ async fn ask(connection: &mut Connection, caller: &Caller, before: &Registry, ne
 }
 
 fn dropped_columns<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = &'a blockbase_schema::Column> {
-    // A field whose type changes has no values to lose, because the change is refused if there are any.
+    // A field whose type changes loses no values, because the change is refused if the field has values.
     let replaced: Vec<String> = rows::replaced(old, new).map(|(before, _)| before.catalogue_key()).collect();
     old.columns.iter().filter(move |column| new.same_column(column).is_none() && !replaced.contains(&column.catalogue_key()))
 }

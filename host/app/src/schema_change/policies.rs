@@ -1,4 +1,4 @@
-//! The conditions and the lists of fields of grants that a change of the schema would break.
+//! Finds the conditions and the lists of fields of grants that a change of the schema would break.
 
 use blockbase_query::{Action, Clause, Fields, Grant, Ground, Shapes};
 use blockbase_schema::{Code, Column, Error, Object, Registry, Resource, Result};
@@ -23,8 +23,8 @@ fn retyped<'a>(before: &'a Registry, after: &Registry) -> Vec<(&'a Object, &'a C
     found
 }
 
-/// Makes sure that the conditions and lists of fields of grants keep their meaning: those of roles, and those that installed blocks
-/// asked for. Grants on an object that goes altogether do not matter.
+/// Checks that the conditions and lists of fields of grants keep their meaning, in roles and in the permissions of installed
+/// blocks. Grants on a dropped object do not count.
 ///
 /// # Errors
 /// `object_in_use`, which names the role or block to those who may read it.
@@ -48,13 +48,13 @@ pub(super) async fn check_policies(
             || fields.is_some_and(|fields| lists(fields) || fields.named(after, new).is_none())
     };
     for id in connection.roles_with_conditions().await? {
-        // One at a time: a role can have some hundred kilobytes of grants.
+        // Roles are read one at a time, because a role can have some hundred kilobytes of grants.
         let Some(role) = connection.role(&id).await? else { continue };
         let Some(broken) = grants(&role.permissions)?.into_iter().find(breaks) else { continue };
         let named = caller.holds(Resource::Roles, Action::Read).then_some((role.name.as_str(), broken.resource.as_str()));
         return Err(in_use("role", named, "Change the role first."));
     }
-    // From the database: another instance may have installed a block a moment ago.
+    // The blocks are read from the database, because another instance may have just installed one.
     for block in connection.blocks().await? {
         let Some(manifest) = manifest_place(&block.name).found::<Manifest>(&block.manifest) else { continue };
         let Some(broken) = manifest.permissions.data.iter().map(DataPermission::grant).find(breaks) else { continue };
@@ -64,15 +64,13 @@ pub(super) async fn check_policies(
     Ok(())
 }
 
-/// The refusal because of a role or block. `named` has its name and the resource of the grant, for those who may read it.
+/// The error about a role or block. `named` has its name and the resource of the grant, if the caller may read it.
 fn in_use(kind: &str, named: Option<(&str, &str)>, advice: &str) -> Error {
     let message = match named {
         Some((name, resource)) => {
-            format!(
-                "A condition or a list of fields of the {kind} `{name}` on `{resource}` would lose its meaning by this. {advice}"
-            )
+            format!("This change would break a condition or a list of fields of the {kind} `{name}` on `{resource}`. {advice}")
         }
-        None => format!("A condition or a list of fields of a {kind} would lose its meaning by this."),
+        None => format!("This change would break a condition or a list of fields of a {kind}."),
     };
     Error::new(Code::ObjectInUse, message)
 }

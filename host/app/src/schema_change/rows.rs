@@ -1,4 +1,4 @@
-//! Checks the rows of an object for a change: how many break a new rule, and their values in a new type.
+//! Checks the rows of an object for a change: the number of rows that break a new rule, and their values in a new type.
 
 use blockbase_query::{Action, sql};
 use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, json};
@@ -10,12 +10,12 @@ use uuid::Uuid;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 
-/// Rows that are checked together.
+/// Most rows that are checked together.
 const PAGE: usize = 1000;
-/// Bytes of the values on one page. A single larger value is checked by itself.
+/// Most bytes of the values on one page. A single larger value is checked by itself.
 const PAGE_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
-/// A new rule that stored rows break. It shows no value of a row.
+/// A new rule that stored rows break. It contains no values of rows.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Broken {
@@ -28,9 +28,9 @@ pub struct Broken {
     pub message: String,
 }
 
-/// What happens if rows break a rule.
+/// The handling of rows that break a rule.
 pub(super) enum Findings {
-    /// The change is refused at the first one.
+    /// The first broken rule refuses the change.
     Refuse,
     /// All broken rules are listed.
     Collect(Vec<Broken>),
@@ -65,8 +65,8 @@ fn rows_text(rows: i64) -> String {
     if rows == 1 { "1 row breaks".to_owned() } else { format!("{rows} rows break") }
 }
 
-/// The rows of an object, for callers who may read all of them. The result of a check shows the caller something about the rows. So
-/// every check goes through [`Rows::read`], even if there are no rows.
+/// The rows of an object, for callers who may read all of them. The result of a check reveals something about the rows, so every
+/// check calls [`Rows::read`], even if there are no rows.
 pub(super) struct Rows<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) caller: &'a Caller,
@@ -77,7 +77,7 @@ pub(super) struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn read(&mut self) -> Result<(&mut Connection, &'a Object)> {
         let allowed = self.caller.require(self.object.name(), Action::Read);
-        allowed.map_err(|error| error.within("The change is checked against the rows that are there"))?;
+        allowed.map_err(|error| error.within("The change is checked against the existing rows"))?;
         Ok((self.connection, self.object))
     }
 
@@ -135,7 +135,7 @@ pub(super) async fn links<'a>(
     Ok(connection.fetch_integer(statement).await?)
 }
 
-/// Looks for rows that break a rule of a change. No finding contains a value of a row.
+/// Finds rows that break a rule of a change. Findings contain no values of rows.
 ///
 /// # Errors
 /// `invalid_schema_change` if findings refuse the change. It names the rule and the number of rows. `forbidden` if rows have to be read
@@ -147,8 +147,8 @@ pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Find
         let count = rows.count().await?;
         if count > 0 {
             let message = format!(
-                "`{}` cannot become {} from {}: `{}` has rows ({count}). With rows a type only widens, integer to big_integer to decimal, \
-                 integer to float, and any single value to text. Without rows it may become any.",
+                "`{}` cannot become {} from {}: `{}` has rows ({count}). If there are rows, a type can only widen: integer to \
+                big_integer to decimal, integer to float, any single value to text. Without rows it can become any type.",
                 before.name,
                 column.kind.name(),
                 before.kind.name(),
@@ -177,17 +177,18 @@ pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Find
         let broken = rows.duplicates(&names).await?;
         if broken > 0 {
             let columns = group.join(", ");
-            let message = format!("{} `uniqueTogether` of {columns}: they share their values.", rows_text(broken));
+            let message = format!("{} `uniqueTogether` of {columns}: their values are not unique.", rows_text(broken));
             findings.add(rows.broken_rule("uniqueTogether", &group[0], broken, message))?;
         }
     }
     Ok(())
 }
 
-/// The columns of fields that get a new column, because their new type cannot take over the values.
+/// The fields that get a new column, because the stored values are not valid for their new type. Each has its old and its new
+/// column.
 pub(super) fn replaced<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = (&'a Column, &'a Column)> {
     let (before, after) = (&old.definition.fields, &new.definition.fields);
-    // If fields are added or dropped, their number changes.
+    // The number of fields differs if fields are added or dropped. Then no field was altered.
     let is_altered = before.len() == after.len();
     let places = old.keys.iter().zip(&new.keys).enumerate().filter(move |(_, (old, new))| is_altered && old != new);
     places.filter_map(move |(place, _)| Some((old.column(&before[place].name)?, new.column(&after[place].name)?)))
@@ -203,14 +204,14 @@ async fn check_new(rows: &mut Rows<'_>, column: &Column, findings: &mut Findings
     let (name, object) = (&column.name, rows.object.name());
     if needs_no_rows && count > 0 {
         let way = match column.reference {
-            Some(_) => "Make it optional, fill it, and then require it with another relationship",
+            Some(_) => "Create an optional relationship and fill it",
             None => "Give it a default",
         };
         let message = format!("`{name}` is required, and `{object}` has rows ({count}) without it. {way}.");
         findings.add(rows.broken_rule("required", name, count, message))?;
     }
     if needs_one_row && count > 1 {
-        let message = format!("{} `isUnique` of `{name}`: all would get its default.", rows_text(count));
+        let message = format!("{} `isUnique` of `{name}`: all of them would get the default.", rows_text(count));
         findings.add(rows.broken_rule("isUnique", name, count, message))?;
     }
     Ok(())
@@ -228,7 +229,7 @@ async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column, fi
     if column.unique && !before.unique {
         let broken = rows.duplicates(std::slice::from_ref(&before.name)).await?;
         if broken > 0 {
-            let message = format!("{} `isUnique` of `{name}`: they share their values.", rows_text(broken));
+            let message = format!("{} `isUnique` of `{name}`: their values are not unique.", rows_text(broken));
             findings.add(rows.broken_rule("isUnique", name, broken, message))?;
         }
     }
@@ -242,7 +243,7 @@ async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column, fi
             let rules: Vec<&str> = tightened.iter().map(|tightened| tightened.rule).collect();
             let words: Vec<&str> = tightened.iter().map(|tightened| tightened.words).collect();
             let words = words.join(", ");
-            let message = format!("{} the change of `{name}`: their values do not fit its new {words}.", rows_text(broken));
+            let message = format!("{} the change of `{name}`: their values do not match its new {words}.", rows_text(broken));
             findings.add(rows.broken_rule(&rules.join(", "), name, broken, message))
         }
     }
@@ -296,7 +297,7 @@ fn converted_cell(column: &Column, cell: &str) -> String {
     }
 }
 
-/// If a column becomes text, writes the text of its values into a second column, and returns that column's name.
+/// If a column becomes text, writes its values as text into a second column, and returns the name of that column.
 ///
 /// Numbers that become wider numbers are converted by the engine.
 pub(super) async fn convert(connection: &mut Connection, old: &Object, new: &Object) -> Result<Option<String>> {
@@ -347,7 +348,7 @@ impl Pages {
         }
         let statement = sql::column_page(dialect, object, column, range);
         let page = connection.fetch_records(statement, &[id, column], 0, usize::MAX).await.map_err(|error| error.on(object))?;
-        // If bytes ended this page, only the next page shows whether it was the last.
+        // If the limit of bytes ended this page, further rows may follow.
         self.ended = page.len() < PAGE && range.until.is_none();
         match page.last().and_then(|record| record.uuid(0)) {
             Some(last) => self.after = last,

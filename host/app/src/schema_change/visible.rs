@@ -1,4 +1,4 @@
-//! The objects and the blocks' actions that descriptions of the service show to a caller.
+//! Decides which objects and actions of blocks a caller sees in descriptions of the service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::state::block_types::InstalledBlock;
 /// The schema and the actions that one caller may see, at one version of each.
 #[derive(Clone, Debug)]
 pub struct Visible {
-    /// With the fields that the caller knows who reads.
+    /// The registry with the fields that the caller may read.
     pub registry: Arc<Registry>,
-    /// With everything that there is.
+    /// The complete registry.
     whole: Arc<Registry>,
-    /// The objects whose fields the caller does not all know: to read them, to create records, and to change records.
+    /// The objects of which the caller does not know every field: for reading, for creating and for changing records.
     limits: [Arc<KnownObjects>; 3],
-    /// The objects of the last two as the caller may write them.
+    /// The objects with the fields that the caller may write: for creating and for changing records.
     written: [BTreeMap<String, Arc<Object>>; 2],
-    /// Goes up by one with each change of the installed blocks.
+    /// The version of the installed blocks. Each change of them adds one.
     pub blocks_version: i64,
-    /// Names of the objects that may be shown, in order, each with whether the caller may read its records.
+    /// Sorted names of the objects that may be shown. The flag says whether the caller may read the records.
     pub objects: Vec<(String, bool)>,
-    /// Actions that may be shown: the block, and the index in its manifest.
+    /// Actions that may be shown, each with its block and its index in the manifest.
     pub actions: Vec<(Arc<InstalledBlock>, usize)>,
 }
 
 impl Visible {
-    /// What a caller sees who knows all fields of each object.
+    /// The view of a caller who knows all fields of each object.
     pub fn whole(registry: Arc<Registry>, blocks_version: i64, objects: Vec<(String, bool)>) -> Visible {
         let whole = Arc::clone(&registry);
         Visible {
@@ -44,8 +44,8 @@ impl Visible {
         }
     }
 
-    /// The objects whose fields the caller does not all know: to read them, to create records, and to change records. Callers with the
-    /// same objects and the same limits see the same.
+    /// The objects of which the caller does not know every field: for reading, for creating and for changing records. Callers
+    /// with the same objects and the same limits see the same things.
     pub fn limits(&self) -> &[Arc<KnownObjects>; 3] {
         &self.limits
     }
@@ -64,8 +64,8 @@ impl Visible {
 impl App {
     /// The objects and actions that `caller` may see.
     ///
-    /// A caller with read on `objects` sees every object. Other callers see the objects on which they have any right. An action is
-    /// visible to callers who may call it or read `blocks`. So this shows no caller an object that the caller could not find otherwise.
+    /// A caller with read on `objects` sees every object. Other callers see the objects on which they have any right. An action
+    /// is visible to callers who may call it or read `blocks`. So callers see no object that they could not find out otherwise.
     pub fn visible(&self, caller: &Caller) -> Visible {
         let whole = self.registry();
         let ground = self.ground(&whole);
@@ -92,7 +92,7 @@ impl App {
             .filter(|object| caller.knows(object.name()))
             .map(|object| (object.name().to_owned(), caller.may(object.name(), Action::Read)))
             .collect();
-        // Users are described where something leads to them.
+        // Users are described only if a relation leads to them.
         if registry.leads_to_users() && caller.may(USERS, Action::Read) {
             objects.push((USERS.to_owned(), true));
         }

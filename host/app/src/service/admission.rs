@@ -1,7 +1,7 @@
-//! Admission: the rights that an operation requires before it looks at anything except the credential and the path.
+//! Admission: the rights that an operation requires before it reads anything except the credential and the path.
 //!
-//! Each surface asks here before it reads parameters or a body, so that a caller without the right costs no work and no memory. The
-//! operation checks again, because rights may have changed and the body may need more rights.
+//! Each surface calls these functions before it reads parameters or a body, so that a caller without the right causes no work.
+//! The operation checks again, because rights may have changed, and the body may need further rights.
 
 use blockbase_query::Action;
 use blockbase_schema::Result;
@@ -36,13 +36,13 @@ impl App {
     /// Requires the right to call an action.
     ///
     /// # Errors
-    /// `unauthorized`, `forbidden`, and `not_found` if the caller may know that there is no such action.
+    /// `unauthorized`, `forbidden`, and `not_found` if the action does not exist and the caller may know that.
     pub async fn admit_to_action(&self, caller: &Caller, block: &str, action: &str) -> Result<()> {
         self.look_for_action(caller, block, action).await?;
         self.callable(caller, block, action).map(drop)
     }
 
-    /// Requires a session. An API key is not enough.
+    /// Requires a session. An API key does not count.
     ///
     /// # Errors
     /// [`AuthProblem::NoSession`].

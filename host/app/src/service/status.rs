@@ -1,7 +1,7 @@
 //! The state of the server (`GET /api/v1/status`): disk space, waiting work, failures and instances.
 //!
-//! Data from the database is read every few seconds at most, by one caller for all, because people leave the page open. No number here
-//! needs a scan: counts are stored, or stop at a bound.
+//! Data from the database is read at most every few seconds, by one caller for all, because people leave the page open. No number
+//! here needs a scan of a table: counts are stored, or end at a bound.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::state::activity::ActivityAnswer;
 use crate::state::instance::{Process, VERSION};
 use crate::state::readings::{Deliveries, Reading};
 
-/// How long a reading of the database is shown.
+/// The time for which a reading of the database is shown.
 const READ_EVERY: Duration = Duration::from_secs(3);
-/// How long the database's size is shown. Postgres looks at every file to find it.
+/// The time for which the database's size is shown. It is longer, because Postgres has to look at every file to compute the size.
 const ROOM_EVERY: Duration = Duration::from_secs(60);
-/// Most instances shown.
+/// Most instances in the answer.
 const INSTANCES_MAX: i64 = 100;
 /// An instance that was not seen for this long has stopped, or cannot reach the database.
 const SILENT_MS: i64 = 30_000;
@@ -72,7 +72,7 @@ struct RunningInstance {
     version: String,
     started_at: Timestamp,
     seen_at: Timestamp,
-    /// Whether this instance gave the answer.
+    /// Whether this is the instance that answers the request.
     is_this: bool,
 }
 
@@ -128,7 +128,7 @@ struct StreamsAnswer {
 #[schemars(inline, deny_unknown_fields)]
 struct BlocksAnswer {
     installed: usize,
-    /// Blocks that are suspended, or whose last call on this instance failed. Empty if the caller may not read `blocks`.
+    /// The blocks that are suspended, or whose last call on this instance failed. Empty if the caller may not read `blocks`.
     failing: Vec<FailingBlock>,
 }
 
@@ -185,8 +185,8 @@ impl App {
         }
     }
 
-    /// The data from the database. It is read again if the last reading is too old. If several callers ask at the same time, one reads
-    /// and the others wait for it.
+    /// The data from the database. It is read again if the last reading is too old. If several callers need a new reading at the
+    /// same time, one of them reads and the others wait for it.
     async fn reading(&self) -> Result<Arc<Reading>> {
         let mut kept = self.status_readings.0.lock().await;
         if let Some((at, reading)) = &kept.reading
@@ -195,7 +195,7 @@ impl App {
             return Ok(Arc::clone(reading));
         }
         let room = match kept.room {
-            // The file system's numbers cost nothing, so only Postgres' size is kept longer.
+            // Only Postgres' size is kept longer, because the numbers of the file system are cheap.
             Some((at, room)) if self.is_shared() && at.elapsed() < ROOM_EVERY => room,
             _ => {
                 let room = self.store.room().await?;
@@ -234,7 +234,7 @@ impl App {
             seen_at: now,
             silent_ms: 0,
         };
-        // An instance's own row is replaced, because the instance itself knows best when it was seen.
+        // This instance's row is replaced by its own data, which is newer.
         let others = known.iter().filter(|row| row.id != *own).cloned();
         let mut rows: Vec<InstanceRow> = others.chain([this]).collect();
         rows.sort_by(|one, other| (one.started_at, &one.id).cmp(&(other.started_at, &other.id)));
@@ -278,8 +278,10 @@ impl App {
             checks.push(check(
                 "disk",
                 room.is_enough,
-                format!("{free_mib} MiB are free where the database is."),
-                format!("Only {free_mib} MiB are free where the database is, so writes are refused. Free some room."),
+                format!("The disk of the database has {free_mib} MiB of free space."),
+                format!(
+                    "The disk of the database has only {free_mib} MiB of free space, so writes are refused. Free some space."
+                ),
             ));
         }
         let most = self.settings.events_bytes_max;
@@ -287,7 +289,8 @@ impl App {
             "outbox",
             most == 0 || outbox.bytes <= most,
             "The outbox is within its bound.".to_owned(),
-            "The outbox is larger than SVC_EVENTS_MAX_BYTES: consumers still have to get its events. Look at the deliveries."
+            "The outbox is larger than SVC_EVENTS_MAX_BYTES, because consumers still have to get its events. Look at the \
+            deliveries."
                 .to_owned(),
         ));
         checks.push(check(
@@ -295,8 +298,8 @@ impl App {
             deliveries.dead == 0,
             "No delivery was given up.".to_owned(),
             match deliveries.dead {
-                1 => "1 delivery was given up. Mend its receiver, then retry it.".to_owned(),
-                dead => format!("{dead} deliveries were given up. Mend their receivers, then retry them."),
+                1 => "1 delivery was given up. Repair its receiver, then retry the delivery.".to_owned(),
+                dead => format!("{dead} deliveries were given up. Repair their receivers, then retry the deliveries."),
             },
         ));
         checks.push(check(
@@ -314,7 +317,7 @@ impl App {
             checks.push(check(
                 "instances",
                 silent == 0 && other_versions == 0,
-                "All instances are there, and of one version.".to_owned(),
+                "All instances are running, and have the same version.".to_owned(),
                 format!(
                     "{silent} instances were not seen for {} s, and {other_versions} have another version.",
                     SILENT_MS / 1000
@@ -330,8 +333,8 @@ impl App {
         checks.push(check(
             "events",
             self.settings.events_enabled,
-            "Writes leave events.".to_owned(),
-            "SVC_EVENTS_ENABLED is false: writes leave no events, and nothing is delivered.".to_owned(),
+            "Writes emit events.".to_owned(),
+            "SVC_EVENTS_ENABLED is false: writes emit no events, and nothing is delivered.".to_owned(),
         ));
         checks
     }

@@ -1,4 +1,4 @@
-//! Things that every surface needs besides the operations.
+//! Types and functions that every surface needs besides the operations.
 
 use blockbase_query::Action;
 use blockbase_schema::{Error, Resource, Result};
@@ -9,13 +9,13 @@ use tokio::sync::watch;
 use crate::App;
 use crate::caller::{Caller, Credentials};
 
-/// The sender of a request, as the layer in front of the surface determined it.
+/// The sender of a request, as determined by the layer in front of the surface.
 pub struct Invoker {
     /// The caller, or the error if the credential is invalid.
     pub caller: Result<Caller>,
     /// The presented credentials, for a later check.
     pub credentials: Credentials,
-    /// Names the request in logs and spans.
+    /// The id of the request in logs and spans.
     pub request_id: String,
 }
 
@@ -35,7 +35,7 @@ impl IncomingBody {
     }
 }
 
-/// Logs the cause, which the answer does not show.
+/// Logs the cause of an error, because the answer does not show it.
 pub fn log_cause(error: &Error) {
     if let Some(cause) = &error.cause {
         // The span carries the request id.
@@ -44,8 +44,8 @@ pub fn log_cause(error: &Error) {
 }
 
 impl Caller {
-    /// The gate of GraphQL and MCP. A caller who presents a credential needs read on the platform resource `data`. Everybody else has
-    /// the rights of `public`.
+    /// Checks whether the caller may use GraphQL and MCP. A caller with a credential needs read on the platform resource `data`.
+    /// Other callers are admitted, and have the rights of `public`.
     ///
     /// # Errors
     /// `forbidden`.

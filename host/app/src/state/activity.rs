@@ -1,4 +1,4 @@
-//! The activity of this process in the last hour, in memory, with a number for each minute.
+//! The activity of this process in the last hour. It is kept in memory, with numbers for each minute.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -22,7 +22,7 @@ struct Slot {
     errors: AtomicU64,
 }
 
-/// The activity of this instance: a number for each minute of the last hour. The last one is the current minute.
+/// The activity of this instance, with a number for each minute of the last hour. The last number is that of the current minute.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline, deny_unknown_fields)]
@@ -58,7 +58,7 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Counts an answered request. `is_error` is for the server's errors, not for the caller's.
+    /// Counts an answered request. `is_error` is true for errors of the server, not for errors of the caller.
     pub(crate) fn answered(&self, now: i64, is_error: bool) {
         let slot = self.slot(now.div_euclid(MINUTE_MS));
         slot.requests.fetch_add(1, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Activity {
     }
 
     fn place(&self, minute: i64) -> &Slot {
-        // The remainder is less than the number of slots.
+        // The remainder is smaller than the number of slots, so the conversion always succeeds.
         &self.slots[usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0)]
     }
 

@@ -1,7 +1,7 @@
-//! The kinds of things that act later in the name of their maker: keys, webhooks, subscriptions, tasks and blocks.
+//! The kinds of things that act later with the rights of their maker: keys, webhooks, subscriptions, tasks and blocks.
 //!
-//! Suspending, adopting and handing over work on all kinds through the table in [`App::acts_later`], and know no kind by its name. The
-//! file of each kind implements [`ActsLater`]: it lists the things, and names the rights that they need and carry.
+//! The code for suspending, adopting and handing over uses the table in [`App::acts_later`] for all kinds, and names no kind
+//! itself. The file of each kind implements [`ActsLater`]: it lists the things, and names the rights that they need.
 
 use blockbase_schema::{Error, Result};
 use blockbase_store::{Connection, Made, Maker, Suspension, SuspensionReason, Thing};
@@ -10,15 +10,15 @@ use futures_util::future::BoxFuture;
 use crate::caller::Caller;
 use crate::state::App;
 
-/// One kind.
+/// One kind of things.
 pub(crate) trait ActsLater: Send + Sync {
     fn kind(&self) -> Made;
 
     /// All things of the kind that have a maker and are checked one by one.
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>>;
 
-    /// Requires from the caller the rights that a thing carries, so that the caller can become its maker. A deleted thing requires
-    /// nothing.
+    /// Requires from the caller the rights that a thing needs, so that the caller can become its maker. A deleted thing needs no
+    /// rights.
     ///
     /// # Errors
     /// `forbidden`.
@@ -37,7 +37,7 @@ pub(crate) trait ActsLater: Send + Sync {
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>>;
 }
 
-/// Requires from a maker the rights that a thing needs.
+/// A check that requires the rights that a thing needs from its maker.
 pub(crate) type Needs = Box<dyn Fn(&App, &Caller) -> Result<()> + Send + Sync>;
 
 /// The data by which a thing is checked: its id in routes, its maker, the stored suspension, and the rights that it needs.
@@ -48,9 +48,9 @@ pub(crate) struct Kept {
     pub(crate) needs: Needs,
 }
 
-/// A stored thing that acts later and knows the rights that it needs.
+/// A stored thing that acts later, with a check of the rights that it needs.
 pub(crate) trait StoredThing: Send + Sync + 'static {
-    /// The name in the paths of its routes.
+    /// The id in the paths of its routes.
     fn id(&self) -> &str;
     fn maker(&self) -> Maker;
     fn suspension(&self) -> Option<Suspension>;
@@ -74,7 +74,7 @@ pub(crate) fn kept<T: StoredThing>(rows: Vec<T>) -> Vec<Kept> {
     .collect()
 }
 
-/// Requires the rights that a thing carries, for kinds that carry the same rights as they need. A deleted thing carries none.
+/// Implements [`ActsLater::carried`] for kinds whose makers and adopters need the same rights. A deleted thing needs no rights.
 ///
 /// # Errors
 /// `forbidden`.
@@ -86,13 +86,13 @@ impl App {
     /// The implementation for a kind.
     ///
     /// # Errors
-    /// `internal` if the table lacks it.
+    /// `internal` if the table does not contain the kind.
     pub(crate) fn kind_of(&self, kind: Made) -> Result<&'static dyn ActsLater> {
         let found = self.acts_later.iter().find(|acts_later| acts_later.kind() == kind);
         found.copied().ok_or_else(|| Error::internal("a kind of things that act later is not in the table"))
     }
 
-    /// Requires from `caller` the rights that a thing carries, so that the caller can become its maker.
+    /// Requires from `caller` the rights that a thing needs, so that the caller can become its maker.
     ///
     /// # Errors
     /// `forbidden`.

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use blockbase_schema::{Code, Error};
 use parking_lot::Mutex;
 
-/// Blocks that are kept. Only names of installed blocks are kept, and no server has so many.
+/// Most blocks in the list. It contains only names of installed blocks, and no server has that many.
 const KEPT_MAX: usize = 1000;
-/// Characters that are kept of an error, because a handler may have written it.
+/// Most characters of an error that are kept. The text is bounded because a handler may have written it.
 const ERROR_CHARS_MAX: usize = 500;
 
 /// The failure of a block's call.

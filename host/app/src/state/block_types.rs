@@ -1,4 +1,4 @@
-//! The service's view of an active block, and of the runtime that runs it.
+//! The types with which the service sees an active block, and the runtime that runs it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::caller::{Authority, Caller};
 use crate::state::block_usage::{BlockUsage, HandlerKind, HandlerUsage, Usages};
 use crate::state::manifest::{ActionDeclaration, Manifest, RunAs};
 
-/// A file that passed every check and can be run.
+/// A file that has passed every check and can be run.
 #[derive(Debug)]
 pub struct PreparedBlock {
     pub manifest: Manifest,
     /// The digest of the packed file, with the prefix `sha256:`.
     pub digest: String,
-    /// Keeps the compiled code until it is dropped.
+    /// Keeps the compiled code in memory until it is dropped.
     pub kept: Box<dyn std::any::Any + Send + Sync>,
 }
 
-/// The runtime of blocks. The operations know only this trait of it.
+/// The runtime of blocks. The operations know only this trait.
 pub trait BlockRuntime: Send + Sync {
-    /// Checks a whole packed file, compiles it and tries it: its imports, exports and handlers.
+    /// Checks a packed file, compiles it, and tests its imports, exports and handlers.
     fn prepare(&self, file: Bytes) -> BoxFuture<'_, Result<PreparedBlock>>;
 
     /// Checks an action's input against its schema.
@@ -43,19 +43,19 @@ pub trait BlockRuntime: Send + Sync {
     /// Calls an action and returns its result, which is JSON text.
     fn call_action(&self, call: ActionCall) -> BoxFuture<'static, Result<ActionOutcome>>;
 
-    /// Gives a third party's request to a hook's handler. `None` if the handler leaves the response to the service.
+    /// Passes a third party's request to a hook's handler. `None` if the handler leaves the response to the service.
     fn receive_hook(&self, call: HookCall) -> BoxFuture<'static, Result<Option<HookResponse>>>;
 
-    /// Gives an event to a subscription handler.
+    /// Passes an event to the handler of a subscription.
     fn deliver_event(&self, call: EventCall) -> BoxFuture<'static, Result<()>>;
 
-    /// Interfaces that a manifest may require.
+    /// The interfaces that a manifest may require.
     fn interfaces(&self) -> &'static [&'static str];
 
     /// Prepares a block for later calls, in the background.
     fn preload(&self, block: &Arc<InstalledBlock>);
 
-    /// Drops files from memory that are not in `serving`, and from disk that are not in `kept`. Both are sets of digests.
+    /// Drops files that are not in `serving` from memory, and files that are not in `kept` from disk. Both are sets of digests.
     fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>);
 }
 
@@ -65,7 +65,7 @@ pub struct ActionCall {
     pub action: String,
     /// JSON text.
     pub input: String,
-    /// The block's rights, and the invoker.
+    /// A caller with the block's rights, and the invoker.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
@@ -78,7 +78,7 @@ pub struct HookRequest {
     pub method: String,
     /// The path as it was sent, percent-encoded.
     pub path: String,
-    /// Without the question mark.
+    /// The query, without the question mark.
     pub query: String,
     pub headers: Vec<(String, Vec<u8>)>,
     pub body: Bytes,
@@ -98,7 +98,7 @@ pub struct HookCall {
     pub block: Arc<InstalledBlock>,
     pub hook: String,
     pub request: HookRequest,
-    /// The block's rights. The client that sent the request has only the rights of everybody.
+    /// A caller with the block's rights. The client that sent the request has only the rights of everybody.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
@@ -114,7 +114,7 @@ pub struct EventCall {
     pub attempt: u32,
     /// The subscription's own configuration, as JSON text.
     pub config: String,
-    /// The block's rights. There is no invoker.
+    /// A caller with the block's rights, without an invoker.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
@@ -130,10 +130,10 @@ pub struct InstalledBlock {
     pub manifest: Manifest,
     pub digest: String,
     pub enabled: bool,
-    /// The set values over the manifest's defaults. It is empty if the stored configuration cannot be read.
+    /// The set values, and the manifest's defaults for the others. It is empty if the stored configuration cannot be read.
     pub config: Value,
-    /// The set values without the defaults. `None` if the stored configuration cannot be read. Then no handler runs, because it would
-    /// run with another configuration than its own.
+    /// The set values without the defaults. `None` if the stored configuration cannot be read. Then no handler runs, because its
+    /// configuration is unknown.
     pub(crate) configured: Option<Map<String, Value>>,
     pub(crate) secrets: HashMap<String, BlockSecretRow>,
     pub(crate) installed_at: i64,
@@ -148,7 +148,7 @@ pub struct InstalledBlock {
     pub(crate) usage: Arc<BlockUsage>,
 }
 
-/// The stored place of the manifest of a block's active version.
+/// The place where the manifest of a block's active version is stored.
 pub(crate) fn manifest_place(block: &str) -> Place<'_> {
     Place::new("svc_block_versions", "manifest", block)
 }
@@ -160,7 +160,7 @@ impl InstalledBlock {
             let data = manifest.permissions.data.iter().filter(|permission| permission.run_as == run_as);
             data.map(|permission| permission.grant()).collect::<Vec<_>>()
         };
-        // `own` refers to the invoking actor, who is known only at the call.
+        // `own` stands for the invoking actor, who is known only at the call, so the permissions have no owner yet.
         let configured: Option<Map<String, Value>> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
         let config = match &configured {
             Some(set) => manifest.configured(Value::Object(set.clone())),
@@ -188,17 +188,18 @@ impl InstalledBlock {
         &self.manifest.name
     }
 
-    /// The counters for the calls of one of its handlers.
+    /// The counters for the calls of one of the block's handlers.
     pub(crate) fn usage_of(&self, kind: HandlerKind, name: &str) -> Arc<HandlerUsage> {
         self.usage.of(kind, name)
     }
 
-    /// The block's rights with the invoker's stamps. They are not cut yet: [`App::block_caller`] does that.
+    /// A caller with the block's rights, and with the invoker's stamps. The rights are not yet limited to those of the block's
+    /// maker. [`App::block_caller`] does that.
     pub(crate) fn caller(&self, invoker: &Caller) -> Caller {
         let subject = invoker.variables(0);
         let held = match &invoker.authority {
             Authority::Own(permissions) => Arc::clone(permissions),
-            // If the invoker is a block, the caller's rights are those that the invoker has for itself.
+            // If the invoker is a block, only the rights that it has for itself count as the caller's.
             Authority::Block { plain, .. } => Arc::clone(plain),
         };
         Caller {

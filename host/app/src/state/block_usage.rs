@@ -1,6 +1,6 @@
-//! The use of blocks on this instance since it started: the number of calls, their times and their memory.
+//! The usage of blocks on this instance since it started: the number of calls, their times and their memory.
 //!
-//! It is counted even if telemetry is off, in a fixed number of bytes for each handler. It is lost when the process ends.
+//! Usage is counted even if telemetry is off, in a fixed number of bytes for each handler. It is lost when the process ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::base::answer::Timestamp;
 use crate::state::block_types::InstalledBlock;
 use crate::state::manifest::Manifest;
 
-/// Buckets for each doubling of time. A percentile is exact to a thirtieth.
+/// The number of buckets for each doubling of the time. A percentile has an error of at most a thirtieth.
 const BUCKETS_AN_OCTAVE: u32 = 16;
 /// The longest time with a bucket of its own is `2^OCTAVES` microseconds, which is more than an hour.
 const OCTAVES: u32 = 32;
@@ -39,7 +39,7 @@ pub struct HandlerUsage {
     failed: AtomicU64,
     micros: AtomicU64,
     memory_bytes_max: AtomicU64,
-    /// Calls by their duration, in equal steps within each doubling.
+    /// The number of calls by their duration. The buckets have equal widths within each doubling.
     times: Box<[AtomicU32]>,
 }
 
@@ -141,7 +141,7 @@ impl HandlerUsage {
 struct HandlerUsageAnswer {
     name: String,
     calls: u64,
-    /// It includes calls whose client disconnected.
+    /// The number includes calls whose client disconnected.
     failed: u64,
     time_ms_total: f64,
     /// Null if there were no calls.
@@ -151,7 +151,7 @@ struct HandlerUsageAnswer {
     memory_bytes_max: u64,
 }
 
-/// The use of a block's handlers on this instance since it started. Handlers that were never called are included.
+/// The usage of a block's handlers on this instance since it started. Handlers that were never called are included.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct BlockUsageAnswer {
@@ -181,7 +181,7 @@ pub(crate) struct BlockUsage {
 }
 
 impl BlockUsage {
-    /// The use of a handler that the block declares.
+    /// The usage of a handler that the block declares.
     pub(crate) fn of(&self, kind: HandlerKind, name: &str) -> Arc<HandlerUsage> {
         if let Some(known) = self.handlers.read().get(&kind).and_then(|handlers| handlers.get(name)) {
             return Arc::clone(known);
@@ -189,7 +189,7 @@ impl BlockUsage {
         Arc::clone(self.handlers.write().entry(kind).or_default().entry(name.to_owned()).or_default())
     }
 
-    /// The shown usage of the handlers of a manifest. `handlers` are those of its subscriptions.
+    /// The usage of the handlers of a manifest, as it is shown. `handlers` are those of its subscriptions.
     pub(crate) fn shown(&self, since: i64, manifest: &Manifest, handlers: &[&str]) -> BlockUsageAnswer {
         BlockUsageAnswer {
             since: Timestamp(since),
@@ -228,7 +228,7 @@ impl Usages {
         Arc::clone(self.blocks.lock().entry(block.to_owned()).or_default())
     }
 
-    /// Drops the usage of blocks that are not installed any more.
+    /// Drops the usage of blocks that are no longer installed.
     pub(crate) fn retain(&self, installed: &BTreeMap<String, Arc<InstalledBlock>>) {
         self.blocks.lock().retain(|name, _| installed.contains_key(name));
     }

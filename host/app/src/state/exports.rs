@@ -8,21 +8,21 @@ use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::SpoolRoom;
 
-/// Open exports of one owner. An export is open until its client has received everything.
+/// Most open exports of one owner. An export is open until its client has received everything.
 const OPEN_EACH_MAX: usize = 2;
-/// Open exports of all owners.
+/// Most open exports of all owners together.
 const OPEN_MAX: usize = 64;
-/// How long an export waits for others to end.
+/// Longest time that an export waits until others have ended.
 const TURN_WAIT: Duration = Duration::from_secs(5);
-/// Seconds after which a caller may retry whose export got no turn.
+/// Seconds after which a caller whose export got no turn may retry.
 const RETRY_AFTER_S: u16 = 10;
 
 /// The exports of this process.
 pub(crate) struct Exports {
     /// The open exports.
     open: Arc<Places>,
-    /// The exports that have a snapshot. They get half of the places for scans at most, so that lists and searches continue. Each owner
-    /// has at most one, so that a few owners with slow exports leave turns for others.
+    /// The exports that have a snapshot. They get at most half of the places for scans, so that lists and searches can continue.
+    /// Each owner has at most one, so that a few owners with slow exports do not block the others.
     reading: Arc<Places>,
     pub(crate) room: Arc<SpoolRoom>,
 }
@@ -45,11 +45,11 @@ impl Exports {
     /// A place for one more export.
     ///
     /// # Errors
-    /// `rate_limited` if the owner has the maximum of one owner, `unavailable` if the process has the maximum of all.
+    /// `rate_limited` if the owner has too many open exports, `unavailable` if the process has too many.
     pub(crate) fn open(&self, owner: &QuotaOwner) -> Result<Place> {
         self.open.try_take(owner).map_err(|_| match self.open.held(owner) >= OPEN_EACH_MAX {
             true => {
-                let message = format!("A caller has {OPEN_EACH_MAX} exports at a time. Wait until one has ended.");
+                let message = format!("A caller can have at most {OPEN_EACH_MAX} open exports. Wait until one has ended.");
                 Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S)
             }
             false => too_many(),
@@ -64,7 +64,8 @@ impl Exports {
         self.reading.take(owner).await.map_err(|_| match self.reading.held(owner) {
             0 => too_many(),
             _ => {
-                let message = "Your other export is still being read, one of a caller at a time. Try again when it has ended.";
+                let message = "Your other export is still being read, and only one export of a caller is read at a time. Try \
+                    again when it has ended.";
                 Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
             }
         })
@@ -88,7 +89,7 @@ mod tests {
         let _second = exports.open(&one).expect("a second place");
         assert_eq!(exports.open(&one).expect_err("no third place").code, Code::RateLimited);
         drop(first);
-        let _third = exports.open(&one).expect("the place that is free again");
+        let _third = exports.open(&one).expect("the place that became free");
         let _others: Vec<_> = (0..62).map(|number| exports.open(&user(number.to_string())).expect("a place")).collect();
         assert_eq!(exports.open(&user("late".to_owned())).expect_err("no place").code, Code::Unavailable);
     }
@@ -102,7 +103,7 @@ mod tests {
         let owners = ["b", "c", "d"].map(user);
         let turns = futures_util::future::join_all(owners.iter().map(|owner| exports.turn(owner))).await;
         assert!(turns.iter().all(Result::is_ok));
-        assert!(exports.reading.try_take(&user("e")).is_err(), "four in all");
+        assert!(exports.reading.try_take(&user("e")).is_err(), "four exports in total");
         drop(turn);
         assert!(exports.turn(&user("e")).await.is_ok());
         drop(turns);

@@ -11,24 +11,24 @@ use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
-/// Events that a reader may be behind before it is disconnected.
+/// Most events that a reader may be behind. A reader that is further behind is disconnected.
 pub(crate) const BEHIND_MAX: usize = 1024;
-/// Bytes of events that a reader may be behind.
+/// Most bytes of events that a reader may be behind.
 const BEHIND_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events of one commit that are published at once, and the pause before the next ones. So a commit with many events does not disconnect
-/// readers that keep up.
+/// Most events of one commit that are published at once. The next constant is the pause before further events. So a commit with
+/// many events does not disconnect readers that keep up.
 const BURST: usize = 64;
 const BURST_PAUSE: Duration = Duration::from_millis(1);
-/// The same limit in bytes. Large events take longer to send, so the pause is longer.
+/// Most bytes of events that are published at once. Large events take longer to send, so their pause is longer.
 const BURST_BYTES: usize = 4 * 1024 * 1024;
 const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
-/// If more commits than this wait to be published, the feed makes no pauses.
+/// If more commits than this wait, the feed makes no pauses.
 const WAITING_MAX: usize = 1000;
-/// Most commits that may wait. Above this number the publisher waits, which is SQLite's writer. It waits only briefly, because the feed
-/// then makes no pauses and publishes events faster than anybody writes them.
+/// Most commits that wait in the queue. If the queue is full, the publisher waits, which on SQLite is the writer. It waits only
+/// briefly, because the feed then makes no pauses, and publishes events faster than callers write them.
 const QUEUE_MAX: usize = 2 * WAITING_MAX;
-/// Most bytes of events that may wait. Above this number the publisher waits too. The feed keeps its pauses, so that one writer of large
-/// records disconnects nobody: 32 MiB take 160 milliseconds.
+/// Most bytes of events that wait in the queue. If there are more, the publisher waits too. The feed still makes its pauses then,
+/// so that a writer of large records disconnects no reader: 32 MiB take 160 milliseconds.
 pub(crate) const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The events of one commit, with a permit for their bytes in the queue.
@@ -41,23 +41,24 @@ struct Queued {
 #[derive(Clone)]
 pub struct Feed {
     queue: mpsc::Sender<Queued>,
-    /// A permit for each byte that the queue may hold.
+    /// A permit for each byte that the queue may contain.
     room: Arc<Semaphore>,
-    /// The runtime on which a thread outside of it waits.
+    /// The runtime, for threads outside of it that have to wait.
     runtime: Handle,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
-    /// Whether the position is known.
+    /// Whether the feed has begun, so that its position is known.
     started: watch::Sender<bool>,
 }
 
-/// Takes committed events out of the feed's queue and publishes them to the readers. Only one runs, in the background.
+/// Takes committed events from the feed's queue and publishes them to the readers. There is only one pump, which runs in the
+/// background.
 pub struct FeedPump {
     queue: mpsc::Receiver<Queued>,
     room: Arc<Semaphore>,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
-    /// The newest events, kept for readers that are behind.
+    /// The newest events, which are kept for readers that are behind.
     kept: VecDeque<Arc<CommittedEvent>>,
     kept_bytes: usize,
 }
@@ -80,21 +81,21 @@ impl Feed {
         (feed, FeedPump { queue: taken, room, sender, position, kept: VecDeque::new(), kept_bytes: 0 })
     }
 
-    /// Takes events in the order of their commits, on a thread that may wait: SQLite's writer.
+    /// Publishes events in the order of their commits. It runs on SQLite's writer, which is a thread that may wait.
     pub fn publish_blocking(&self, events: Vec<Arc<CommittedEvent>>) {
         let mut published = pin!(self.publish(events));
-        // Usually there is room, and the runtime is not needed.
+        // Usually there is room, and then the runtime is not needed.
         if published.as_mut().now_or_never().is_none() {
             self.runtime.block_on(published);
         }
     }
 
-    /// The same on a task.
+    /// As [`Feed::publish_blocking`], on a task of the runtime.
     pub async fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
         let bytes: usize = events.iter().map(|event| event.bytes()).sum();
-        // One commit may have more bytes than the queue allows. It then takes all of the room.
+        // A commit with more bytes than the queue allows takes all of the room.
         let permits = u32::try_from(bytes.min(QUEUE_BYTES_MAX)).unwrap_or(u32::MAX);
-        // When the service ends, nobody takes events any more.
+        // This fails when the service ends, because events are then no longer published.
         let Ok(room) = Arc::clone(&self.room).acquire_many_owned(permits).await else { return };
         let _ = self.queue.send(Queued { events, room }).await;
     }
@@ -154,7 +155,7 @@ impl FeedPump {
     fn hand_out(&mut self, event: Arc<CommittedEvent>) {
         // The position is raised first, so that a reader that subscribes meanwhile looks for this event in the outbox.
         self.position.fetch_max(event.seq, Ordering::SeqCst);
-        // If nobody listens, no event is kept.
+        // No event is kept if there are no readers.
         if self.sender.send(Arc::downgrade(&event)).is_err() {
             self.kept.clear();
             self.kept_bytes = 0;
@@ -162,7 +163,7 @@ impl FeedPump {
         }
         self.kept_bytes += event.bytes();
         self.kept.push_back(event);
-        // The newest event always stays, so that a reader that keeps up gets it even if it is large.
+        // The newest event is always kept, so that a reader that keeps up gets it even if it is large.
         while self.kept.len() > BEHIND_MAX || (self.kept_bytes > BEHIND_BYTES_MAX && self.kept.len() > 1) {
             let oldest = self.kept.pop_front();
             self.kept_bytes -= oldest.map_or(0, |oldest| oldest.bytes());

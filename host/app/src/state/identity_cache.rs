@@ -1,4 +1,4 @@
-//! The cache of identities, and how long its entries count.
+//! The cache of identities, and the time for which its entries are valid.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::caller::identity::Identity;
 use crate::caller::judged::Held;
 use crate::caller::maker_rights::MakerRights;
 
-/// How long an entry counts if the database's versions cannot be read. Usually a change on another instance takes effect here as soon as
-/// this instance sees the new version of the accounts.
+/// How long an entry is valid if the database's versions cannot be read. Usually a change on another instance takes effect here
+/// as soon as this instance sees the new version of the accounts.
 pub(crate) const KEPT_MS: i64 = 3_000;
-/// Identities that are kept at most. Above this number all are dropped and read again.
+/// Most identities in the cache. If there are more, all are dropped and read again.
 const KEPT_MAX: usize = 20_000;
-/// The same for callers who view the service as a role.
+/// Most entries for callers who view the service as a role.
 const VIEWS_MAX: usize = 500;
 
-/// A caller's rights, cut to those of a role, and the time of the cut.
+/// A caller's rights, limited to those of a role, and the time when they were limited.
 struct View {
     whole: Arc<Permissions>,
     cut: Arc<Permissions>,
@@ -29,26 +29,26 @@ struct View {
 
 #[derive(Default)]
 pub(crate) struct IdentityCache {
-    /// By the SHA-256 of the token or key.
+    /// The identities by the SHA-256 of their token or key.
     by_hash: RwLock<HashMap<String, Arc<Identity>>>,
     /// The rights of makers, and the time at which they were read.
     by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
     public: RwLock<Option<(Arc<Held>, i64)>>,
-    /// Rights cut to a role, by the role and the address of the uncut rights. The uncut rights are kept, so that no others get their
-    /// address.
+    /// Rights limited to a role, by the role and the memory address of the full rights. The full rights are kept, so that no
+    /// other rights get their address.
     by_view: RwLock<HashMap<(String, usize), View>>,
     /// Whether a user with a credential exists, and the time at which that was read.
     has_users: RwLock<Option<(bool, i64)>>,
-    /// Increases each time the cache is cleared. Identities that were read before that are not kept.
+    /// Increases each time the cache is cleared. Identities that were read before are not put into the cache.
     generation: AtomicU64,
     /// The last known version of the accounts in the database.
     version: AtomicI64,
-    /// Changes of accounts in progress on this instance. A change counts from before its start until the cache is cleared after its
-    /// commit.
+    /// The number of changes of accounts in progress on this instance. A change counts from before its start until the cache is
+    /// cleared after its commit.
     changing: AtomicU64,
 }
 
-/// A change of accounts in progress, until this is dropped. The cache is cleared before.
+/// A change of accounts, which is in progress until this is dropped. The cache is cleared before that.
 pub(crate) struct ChangeOfAccounts(Arc<IdentityCache>);
 
 impl Drop for ChangeOfAccounts {
@@ -59,7 +59,7 @@ impl Drop for ChangeOfAccounts {
 }
 
 impl IdentityCache {
-    /// Begins a change of accounts. While it is in progress, it is not known which state a read of the accounts has seen.
+    /// Begins a change of accounts. While it is in progress, a read of the accounts may have seen the state before or after it.
     pub(crate) fn begin_change(self: &Arc<Self>) -> ChangeOfAccounts {
         self.changing.fetch_add(1, Ordering::SeqCst);
         ChangeOfAccounts(Arc::clone(self))
@@ -127,7 +127,7 @@ impl IdentityCache {
         public
     }
 
-    /// The rights `whole`, cut to those of a role.
+    /// The rights `whole`, limited to those of a role.
     pub(crate) fn view(&self, role: &str, whole: &Arc<Permissions>, now: i64) -> Option<Arc<Permissions>> {
         let kept = self.by_view.read();
         let view = kept.get(&(role.to_owned(), Arc::as_ptr(whole) as usize))?;

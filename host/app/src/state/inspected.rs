@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How long the compiled code of an inspected file is kept, so that an install after it does not compile again.
+/// How long the compiled code of an inspected file is kept, so that a following install does not compile it again.
 pub(crate) const KEPT: Duration = Duration::from_secs(600);
-/// Files whose code is kept at a time.
+/// Most files whose code is kept at the same time.
 const KEPT_MAX: usize = 4;
 
 /// The compiled code of inspected files, the oldest first.

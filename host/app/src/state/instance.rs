@@ -1,4 +1,4 @@
-//! This process among those that serve the database, and the information that everybody may have before signing in.
+//! The data of this process among those that serve the database, and the information that everybody may have before signing in.
 
 use blockbase_schema::Result;
 use blockbase_store::{ReadCost, Service};
@@ -10,7 +10,7 @@ use crate::App;
 /// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A running process.
+/// A running process of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) id: String,
@@ -18,7 +18,7 @@ pub(crate) struct Process {
     pub(crate) started_at: i64,
 }
 
-/// How people sign in to this server.
+/// The ways to sign in to this server.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SvcInstance", deny_unknown_fields)]
@@ -58,7 +58,7 @@ struct Provider {
 }
 
 impl App {
-    /// The information that a client needs before sign-in, and nothing more. It costs no query while it is cached.
+    /// The information that a client needs before sign-in, and nothing else. It costs no query while it is cached.
     pub async fn instance(&self) -> Result<InstanceAnswer> {
         let needs_admin = !self.kept_has_users().await?;
         let settings = &self.settings;
@@ -78,7 +78,8 @@ impl App {
         })
     }
 
-    /// Whether a user with a credential exists, from the cache if possible. It is cleared together with the identities.
+    /// Whether a user with a credential exists, from the cache if possible. The cached value is cleared together with the
+    /// identities.
     async fn kept_has_users(&self) -> Result<bool> {
         let now = self.clock.now();
         if let Some(known) = self.identities.has_users(now) {

@@ -1,4 +1,4 @@
-//! The settings of the server in the form in which they are shown, without secrets.
+//! The settings of the server, as they are shown, without secrets.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::caller::Caller;
 pub enum SettingSource {
     Default,
     Environment,
-    // A file that the server reads or made.
+    // A file that the server reads or creates.
     File,
 }
 
@@ -31,10 +31,10 @@ pub struct ListedSetting {
     /// The value in use. Null for a secret, and if there is no value. Addresses are shown without the parts that may be secret.
     pub value: Option<String>,
     pub secret: bool,
-    /// Whether it was set, or comes from a file.
+    /// Whether the value was set, or comes from a file.
     pub is_set: bool,
     pub source: SettingSource,
-    // One line. A default that depends on something else follows it in brackets.
+    // One line. If the default depends on something else, it follows in brackets.
     pub description: String,
 }
 

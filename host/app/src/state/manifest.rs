@@ -1,6 +1,7 @@
-//! A block's manifest: what it offers, and what it asks for.
+//! A block's manifest: its declarations, and the permissions that it asks for.
 //!
-//! This file has the manifest's form and the parts that the operations use. The block runtime has the checks that need a component.
+//! This file defines the manifest's form and the functions that the operations use. The block runtime has the checks that need a
+//! component.
 
 use blockbase_query::{Action, Clause, Fields, Grant, RowPolicy};
 use schemars::JsonSchema;
@@ -10,16 +11,16 @@ use serde_json::Value;
 use crate::base::answer::AnyObject;
 use crate::base::webhook_headers::HIDDEN;
 
-/// A limit of a data permission beside the block's own rights.
+/// An additional requirement of a data permission. `caller` means that the invoking caller needs the permission too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum RunAs {
-    // The invoking caller needs the right as well.
+    // The invoking caller needs the permission as well.
     Caller,
 }
 
-/// What a block may do on one resource.
+/// A permission of a block on one resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SvcDataPermission")]
@@ -42,11 +43,12 @@ pub struct DataPermission {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fields")]
     pub fields: Option<Fields>,
-    /// If it is there, the caller of the block needs the permission too.
+    /// If present, the caller of the block needs the permission too.
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
-    /// True in answers if a condition or a list of fields names what is no longer there. The permission then gives nothing.
+    /// True in answers if a condition or a list of fields names something that no longer exists. The permission then has no
+    /// effect.
     #[serde(default, skip_deserializing, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("readOnly" = true))]
     pub broken: bool,
@@ -63,7 +65,7 @@ impl DataPermission {
         }
     }
 
-    /// The permission that gives `grant`.
+    /// The permission that corresponds to `grant`.
     pub(crate) fn of(grant: Grant, run_as: Option<RunAs>) -> DataPermission {
         let Grant { resource, actions, row_policy, rows, check, fields, broken } = grant;
         DataPermission { resource, actions, row_policy, rows, check, fields, run_as, broken }
@@ -101,7 +103,7 @@ pub struct ActionDeclaration {
     #[serde(default = "any_object")]
     #[schemars(with = "AnyObject")]
     pub input: Value,
-    /// The permission to call it. If it is left out, update on `blocks`.
+    /// The permission to call the action. The default is update on `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Rbac")]
     pub rbac: Option<Rbac>,
@@ -111,7 +113,7 @@ pub struct ActionDeclaration {
 }
 
 impl ActionDeclaration {
-    /// The permission that a caller needs to call it.
+    /// The permission that a caller needs to call the action.
     pub fn permission(&self) -> (&str, Action) {
         match &self.rbac {
             Some(rbac) => (&rbac.resource, rbac.action),
@@ -134,7 +136,7 @@ pub struct HookDeclaration {
     pub description: String,
 }
 
-/// Events that the block wants.
+/// A subscription of the block to events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "SvcBlockSubscription")]
@@ -172,7 +174,7 @@ impl WebhookDeclaration {
     }
 }
 
-/// What the block needs to work.
+/// The requirements of the block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
@@ -183,7 +185,7 @@ pub struct Requires {
 }
 
 impl Requires {
-    /// The required blocks. `interfaces` names the plugins that are host interfaces and not blocks.
+    /// The required blocks. `interfaces` are the names in `plugins` that stand for host interfaces and not for blocks.
     pub fn blocks(&self, interfaces: &[&str]) -> Vec<String> {
         let plugins = self.plugins.iter().filter(|plugin| !interfaces.contains(&plugin.as_str())).cloned();
         let handlers = self.handlers.iter().filter_map(|handler| Some(handler.split_once('.')?.0.to_owned()));
@@ -230,7 +232,7 @@ pub struct Manifest {
     pub requires: Requires,
     #[serde(default)]
     pub permissions: Permissions,
-    /// JSON Schema of the configuration.
+    /// The JSON Schema of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Value")]
     pub config: Option<Value>,

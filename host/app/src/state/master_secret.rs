@@ -1,7 +1,7 @@
 //! The master secret and the database that it belongs to.
 //!
-//! At its first boot, a database stores a sealed value. So a start with another secret is detected at once, and not when the first
-//! webhook cannot be signed.
+//! The first start with a database stores a sealed value. So a start with another secret is detected at once, and not when the
+//! first webhook cannot be signed.
 
 use blockbase_auth::{Sealed, SecretBox};
 use blockbase_schema::{Error, Result};
@@ -9,12 +9,12 @@ use blockbase_store::{Connection, ReadCost, Service, Store};
 
 /// The name of the sealed value in the database. It is also the purpose for which the value is sealed.
 const CHECK: &str = "secret_check";
-/// The sealed text. It only matters whether it can be opened.
+/// The sealed text. Only the success of opening it matters.
 const CHECKED: &str = "blockbase";
 const DATABASE_ID: &str = "database_id";
 
-/// Whether this secret opens the database's sealed data. If there is a sealed value, only that decides. A database without one stores
-/// one for this secret, unless all of its sealed data belongs to another secret.
+/// Whether this secret opens the database's sealed data. If the database has the sealed value, that value decides. Otherwise one
+/// is stored for this secret, unless all sealed data belongs to another secret.
 pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
     let (known, key_ids) = store
         .read_as_service(ReadCost::Rows, |connection| {
@@ -48,7 +48,8 @@ pub async fn database_id(store: &Store) -> Result<String> {
     once(store, DATABASE_ID, uuid::Uuid::new_v4().to_string()).await
 }
 
-/// The value of a name. If it has none yet, `value` is stored. If several instances boot at once, one of them sets it.
+/// The value of a name. If the name has no value yet, `value` is stored. If several instances start at once, only one of them
+/// sets it.
 async fn once(store: &Store, name: &'static str, value: String) -> Result<String> {
     async fn kept(connection: &mut Connection, name: &str) -> Result<Option<String>> {
         Ok(connection.once(name).await?)
@@ -61,7 +62,7 @@ async fn once(store: &Store, name: &'static str, value: String) -> Result<String
         .write(Service, move |connection| {
             Box::pin(async move {
                 connection.set_once(name, &value).await?;
-                kept(connection, name).await?.ok_or_else(|| Error::internal("a value that was set is not there"))
+                kept(connection, name).await?.ok_or_else(|| Error::internal("a value that was just set does not exist"))
             })
         })
         .await

@@ -1,4 +1,4 @@
-//! The configuration of `persist_event`: the object that takes the events, and the values of its columns.
+//! The configuration of `persist_event`: the object in which events are stored, and the values of its columns.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const TOKENS: [&str; 12] = [
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PersistConfig {
-    /// The object that takes the events.
+    /// The object in which the events are stored.
     pub object: String,
     pub(crate) map: BTreeMap<String, String>,
 }
@@ -41,20 +41,21 @@ fn refused(message: String) -> Error {
 
 impl PersistConfig {
     /// # Errors
-    /// `invalid_value` if it has another form, or names an unknown token.
+    /// `invalid_value` if the configuration has another form, or names an unknown token.
     pub(crate) fn read(config: &Value) -> Result<PersistConfig> {
-        let config: PersistConfig = strict_from_value(config.clone())
-            .map_err(|misfit| refused(format!("`config` is {{ object, map: {{ <column>: <token> }} }}: {misfit}.")))?;
+        let config: PersistConfig = strict_from_value(config.clone()).map_err(|misfit| {
+            refused(format!("`config` must have the form {{ object, map: {{ <column>: <token> }} }}: {misfit}."))
+        })?;
         if config.map.is_empty() {
-            return Err(refused("`config.map` is empty: it names at least one column with its token.".to_owned()));
+            return Err(refused("`config.map` is empty. It must name at least one column with a token.".to_owned()));
         }
         match config.map.values().find(|token| !TOKENS.contains(&token.as_str())) {
             None => Ok(config),
-            Some(token) => Err(refused(format!("There is no token `{token}`. There are {}.", TOKENS.join(", ")))),
+            Some(token) => Err(refused(format!("There is no token `{token}`. The tokens are {}.", TOKENS.join(", ")))),
         }
     }
 
-    /// Checks that records of the object can be made with it.
+    /// Checks that records of the object can be created with this configuration.
     ///
     /// # Errors
     /// `invalid_value`, which names the object or the column.
@@ -63,16 +64,18 @@ impl PersistConfig {
         let object = object.ok_or_else(|| refused(format!("There is no object `{}`.", self.object)))?;
         let names = |column: &str| object.column(column).is_some_and(|column| !column.is_system);
         if let Some(unknown) = self.map.keys().find(|column| !names(column)) {
-            return Err(refused(format!("`{}` has no field `{unknown}` that could be written.", self.object)));
+            return Err(refused(format!("`{}` has no field `{unknown}` that can be written.", self.object)));
         }
         let mut needed = object.columns.iter().filter(|column| column.required && !column.is_system && column.default.is_none());
         match needed.find(|column| !self.map.contains_key(&column.name)) {
             None => Ok(()),
-            Some(column) => Err(refused(format!("`{}` needs a value of `{}`, and `map` gives none.", self.object, column.name))),
+            Some(column) => {
+                Err(refused(format!("`{}` needs a value for `{}`, but `map` does not set it.", self.object, column.name)))
+            }
         }
     }
 
-    /// Whether it sets a column.
+    /// Whether the configuration sets a column.
     pub(crate) fn fills(&self, column: &str) -> bool {
         self.map.contains_key(column)
     }

@@ -1,4 +1,4 @@
-//! The data that the status reads from the database. It is kept, so that frequent requests cost little.
+//! The data that the status reads from the database. It is kept in memory, so that frequent requests are cheap.
 
 use std::collections::HashMap;
 use std::sync::Arc;

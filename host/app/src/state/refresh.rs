@@ -47,7 +47,8 @@ fn stored_object(row: ObjectRow) -> Result<StoredObject> {
 }
 
 impl App {
-    /// Loads the changes since the last call. This instance calls it after a commit. Other instances notice the change by polling.
+    /// Loads the changes since the last call. An instance calls it after its own commits. It notices commits of other instances
+    /// by polling.
     pub async fn refresh(&self) -> Result<()> {
         let versions = self
             .store
@@ -69,8 +70,9 @@ impl App {
         Ok(())
     }
 
-    /// Checks once whether another instance installed a block or another version of one a moment ago. Returns whether the blocks
-    /// have changed. Requests for a missing block check one after the other, so that they use at most one connection.
+    /// Checks once whether another instance has just installed a block or another version of one. Returns whether the blocks have
+    /// changed. Requests for a missing block run this check one after the other, so that together they use at most one
+    /// connection.
     pub(crate) async fn looked_for_blocks(&self) -> Result<bool> {
         if !self.is_shared() {
             return Ok(false);
@@ -132,7 +134,7 @@ impl App {
         drop(known);
         self.catalogue_changed.send_replace(());
         self.retain_installed();
-        // The instance that installed them has compiled them. This one loads them before their first call.
+        // The instance that installed the blocks has compiled them. This instance loads them before their first call.
         if let Some(runtime) = self.runtime.get() {
             let is_new = |block: &&Arc<InstalledBlock>| before.get(block.name()).is_none_or(|known| known.digest != block.digest);
             blocks.values().filter(is_new).for_each(|block| runtime.preload(block));
@@ -140,7 +142,7 @@ impl App {
         Ok(())
     }
 
-    /// Tells the runtime which files are installed.
+    /// Informs the runtime about the installed files.
     pub(crate) fn retain_installed(&self) {
         if let Some(runtime) = self.runtime.get() {
             let blocks = self.blocks.read();

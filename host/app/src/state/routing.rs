@@ -1,4 +1,4 @@
-//! Maps events to consumer groups, in memory. It is the data about subscriptions and webhooks that a write needs.
+//! Maps events to consumer groups, with data in memory. Writes need no other data about subscriptions and webhooks.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(crate) const MAIL_CONSUMER: &str = "svc:mail";
 const SEND_MAIL: &str = "send_mail";
 /// The topic of its events.
 const MAIL_TOPIC: &str = "auth.mail.requested";
-/// The names of webhooks' groups begin with this.
+/// The prefix of the names of webhooks' consumer groups.
 pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
 /// The longest chain of handlers' writes after which an event still goes to blocks.
 const CAUSATION_DEPTH_MAX: i64 = 8;
 pub(crate) const PERSIST_PER_INSTANCE: &str = "`persist_event` is not for every instance: each would write the same record.";
 const TOO_DEEP: &str = "causation depth";
-/// Topics whose groups are kept.
+/// Most topics whose groups are kept in memory.
 const TOPICS_REMEMBERED: usize = 10_000;
 
 /// Built-in handlers that `requires.handlers` and subscriptions may name.
@@ -75,8 +75,8 @@ pub struct Subscription {
 
 impl Subscription {
     fn of_row(row: SubscriptionRow) -> Subscription {
-        // The pattern was checked when it was stored. A newer server may store one that this server cannot read. It must not prevent the
-        // others from loading.
+        // The pattern was checked when it was stored. But a newer server may store a pattern that this server cannot read. It
+        // must not prevent the other subscriptions from loading.
         let pattern = TopicPattern::parse(&row.topic).map_err(|error| error.message);
         let config = serde_json::from_str::<Value>(&row.config).map_err(|error| error.to_string());
         let read = |config: Value| match row.handler.split_once('.') {
@@ -125,7 +125,7 @@ impl Subscription {
         }
     }
 
-    /// Whether an event's causation depth is so large that a block does not get it any more.
+    /// Whether an event's causation depth is so large that a block no longer gets the event.
     pub fn is_too_deep(&self, depth: i64) -> bool {
         depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. })
     }
@@ -134,7 +134,8 @@ impl Subscription {
         matches!(self.target, Target::Webhook(_))
     }
 
-    /// Requires from its maker the rights that it needs: read on its events, create on the object that it writes.
+    /// Requires from the maker the rights that the subscription needs: read on its events, and create on the object that it
+    /// writes.
     ///
     /// # Errors
     /// `forbidden`, which names the right that the maker lacks.
@@ -163,13 +164,13 @@ impl Subscription {
     }
 }
 
-/// The subscriptions that get events, at one version of them.
+/// The subscriptions that get events, in one version.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     pub(crate) version: i64,
     list: Vec<Arc<Subscription>>,
     places: HashMap<String, usize>,
-    /// The deliveries of an event of a topic, if its causation depth is within the limit.
+    /// The deliveries of an event by its topic, if its causation depth is within the limit.
     by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
 }
 
@@ -213,7 +214,7 @@ impl Subscriptions {
         deliveries
     }
 
-    /// The same, and one group that gets the event even if it did not subscribe to it.
+    /// As [`Subscriptions::deliveries`] at depth 0, with one more group that gets the event even if it did not subscribe to it.
     pub(crate) fn deliveries_and(&self, topic: &str, consumer: &str) -> Arc<[NewDelivery]> {
         let asked = self.get(consumer).map(|subscription| subscription.delivery(0));
         let others = self.deliveries(topic, 0);
@@ -263,7 +264,7 @@ impl Webhook {
         })
     }
 
-    /// Its own headers to send.
+    /// The webhook's custom headers, as they are sent.
     ///
     /// # Errors
     /// A sentence for readers of the ledger, if a value was stored under another master secret.
@@ -271,7 +272,7 @@ impl Webhook {
         self.headers.open(secrets)
     }
 
-    /// The secrets that sign at an instant: the present one, and for some time the previous one.
+    /// The secrets that sign at an instant: the current one, and for some time also the previous one.
     ///
     /// # Errors
     /// A sentence for readers of the ledger, if the secret was stored under another master secret.
@@ -295,22 +296,23 @@ impl Webhook {
 /// Requires from the caller read on every event that `pattern` can match. Nobody may send events that they may not see.
 ///
 /// # Errors
-/// `forbidden`, which names what the caller cannot read.
+/// `forbidden`, which names the resource that the caller may not read.
 pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<()> {
     match pattern.reach() {
-        // Each delivery is judged by the conditions of grants. A grant for own rows alone does not suffice.
+        // Conditions of grants are allowed, because they are checked at each delivery. A grant for own rows alone is not
+        // sufficient.
         Reach::Object(object) => match caller.reads(object) {
             Some(Decision::Rules(_)) => Ok(()),
             _ => caller.require(object, Action::Read),
         },
         Reach::Platform => caller.require(Resource::Events, Action::Read),
-        // Future objects match as well.
+        // The pattern also matches future objects.
         Reach::Everything => caller.require("*", Action::Read),
     }
 }
 
-/// Requires the same from a caller who acts on something that `maker` made. Its deliveries are judged by the rights of its maker, so that
-/// others need read on every record.
+/// Requires the same from a caller who acts on a thing that `maker` made. The rights of the maker decide about its deliveries, so
+/// other callers need read on every record.
 ///
 /// # Errors
 /// `forbidden`.
@@ -321,8 +323,8 @@ pub(crate) fn may_act_on(caller: &Caller, pattern: &TopicPattern, maker: &Maker)
     }
 }
 
-/// Requires read on the events of a stored pattern from a caller who changes its owner. If this server cannot read the pattern, it
-/// requires read on everything. A newer server could read it, and the change would take effect there.
+/// Requires read on the events of a stored pattern from a caller who changes its webhook or subscription. If this server cannot
+/// read the pattern, it requires read on everything, because a newer server could read the pattern and apply the change.
 ///
 /// # Errors
 /// `forbidden`.

@@ -13,7 +13,7 @@ pub(crate) struct RunsUnderWay {
 }
 
 impl RunsUnderWay {
-    /// Returns a guard for the time of a run. `None` once the server drains.
+    /// Returns a guard that a run keeps until its end. `None` once the server drains.
     pub(crate) fn enter(&self) -> Option<OwnedRwLockReadGuard<()>> {
         if self.is_draining.load(Ordering::Acquire) {
             return None;

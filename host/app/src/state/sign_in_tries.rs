@@ -1,13 +1,14 @@
-//! Limits how fast passwords can be tried. Each account has a growing delay that nobody can use to lock the owner out.
+//! Limits how fast passwords can be tried. The delay grows for each account, but nobody can use it to lock the owner out.
 //!
-//! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only make an
-//! attempt slower, by a few seconds, and not from a network where somebody has signed in before. So an attacker with many addresses
-//! cannot lock the owner out. The counts are in the database, so all instances share them. An account that does not exist is counted in
-//! the same way.
+//! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only
+//! slow an attempt down by a few seconds, except from a network where somebody has signed in to the account before. So an
+//! attacker with many addresses cannot lock the owner out. The counts are in the database, so all instances share them. An
+//! account that does not exist is counted in the same way.
 //!
-//! An attempt counts as failed from its beginning, so a process that ends in between gives nobody a free attempt. An attempt in progress
-//! is not a failure yet. It is also counted in memory, and left out of the decision. So many correct sign-ins at the same time all
-//! succeed, [`UNDER_WAY_MAX`] at a time, and parallel guessing gains at most that many attempts.
+//! The database counts an attempt as failed from its beginning, so a process that ends in between gives nobody a free attempt.
+//! Attempts in progress are also counted in memory, and the decision leaves them out, because they may still succeed. So many
+//! correct sign-ins at the same time all succeed, [`UNDER_WAY_MAX`] at a time, and parallel guessing gains at most that many
+//! attempts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,19 +23,20 @@ use tokio::sync::Semaphore;
 use crate::App;
 use crate::caller::client::{AuthProblem, Client};
 
-/// Failures from one network that cause no wait.
+/// The number of failures from one network that cause no wait.
 const FREE_FAILURES: i64 = 10;
-/// The longest wait of one network. The wait begins with a second and doubles up to this.
+/// The longest wait of one network. The wait begins with one second, and doubles up to this limit.
 const WAIT_MAX_MS: i64 = 60_000;
-/// Failures from all networks together after which an attempt takes longer.
+/// The number of failures from all networks together after which an attempt takes longer.
 const SLOW_AFTER: i64 = 30;
 const SLOWER_BY_MS: i64 = 100;
 const SLOW_MAX_MS: i64 = 3_000;
-/// Attempts that are delayed at a time. Further ones are not delayed, because the queue of the password hasher bounds them.
+/// Most attempts that are delayed at the same time. Further attempts are not delayed, because the queue of the password hasher
+/// bounds them.
 const SLOWED_MAX: usize = 512;
-/// Attempts of one account from one network in progress on one instance. Further ones wait for their turn.
+/// Most attempts for one account from one network in progress on one instance. Further attempts wait for their turn.
 const UNDER_WAY_MAX: usize = 2;
-/// Attempts that may wait for their turn.
+/// Most attempts that wait for their turn.
 const WAITING_MAX: usize = 64;
 /// The longest wait for a turn.
 const TURN_WAIT: Duration = Duration::from_secs(30);
@@ -45,11 +47,11 @@ const KNOWN_MS: i64 = 30 * 24 * 3_600_000;
 /// How often attempts are deleted that no longer count.
 const CLEANED_EVERY_MS: i64 = 600_000;
 
-/// What the limits keep in memory.
+/// The part of the limits that is kept in memory.
 pub(crate) struct TryLimits {
     slowed: Semaphore,
     cleaned_at: AtomicI64,
-    /// Attempts in progress. The database counts them without an outcome.
+    /// Attempts in progress. The database already counts them, but they have no outcome yet.
     under_way: Arc<Places<TryKey>>,
 }
 
@@ -86,7 +88,7 @@ impl TryLimits {
         self.under_way
             .take(key)
             .await
-            .map_err(|_| Error::busy("Too many sign-ins of this account are under way. Try again later."))
+            .map_err(|_| Error::busy("Too many sign-ins of this account are in progress. Try again later."))
     }
 
     /// The number of other attempts with this key in progress.
@@ -104,7 +106,7 @@ fn failures(tries: SignInTries, now: i64) -> i64 {
     if now - tries.last_at > REMEMBERED_MS { 0 } else { tries.failures }
 }
 
-/// How long a network has to wait after this many failures.
+/// The time that a network has to wait after this many failures.
 fn wait_ms(failures: i64) -> i64 {
     match failures - FREE_FAILURES {
         past if past < 0 => 0,
@@ -112,7 +114,7 @@ fn wait_ms(failures: i64) -> i64 {
     }
 }
 
-/// How much longer an attempt takes after this many failures from all networks.
+/// The time by which an attempt takes longer after this many failures from all networks.
 fn slow_ms(failures: i64) -> i64 {
     ((failures - SLOW_AFTER + 1).max(0) * SLOWER_BY_MS).min(SLOW_MAX_MS)
 }
@@ -146,7 +148,7 @@ impl App {
                     let all = connection.held_sign_in_tries(account, ALL_NETWORKS).await?;
                     let own = connection.held_sign_in_tries(account, network).await?;
                     let (of_all, of_own) = (failures(all, now), failures(own, now));
-                    // Attempts in progress are counted already, but may still succeed.
+                    // Attempts in progress are already counted, but may still succeed.
                     let failed = (of_own - others).max(0);
                     let wait_ms = own.last_at + wait_ms(failed) - now;
                     if failed >= FREE_FAILURES && wait_ms > 0 {
@@ -162,8 +164,8 @@ impl App {
         match decision {
             Decision::Refused { wait_ms } => {
                 let seconds = u16::try_from(wait_ms / 1000 + 1).unwrap_or(u16::MAX);
-                tracing::warn!(auth.account = email, client.address = client.ip_address, "a try of a password came too early");
-                let message = format!("Too many failed tries for this account from here. Try again in {seconds} s.");
+                tracing::warn!(auth.account = email, client.address = client.ip_address, "a sign-in attempt came too early");
+                let message = format!("Too many failed sign-ins for this account from your network. Try again in {seconds} s.");
                 Err(Error::new(Code::RateLimited, message).with_retry_after(seconds).into())
             }
             Decision::Counted { slow_ms } => {
@@ -182,7 +184,8 @@ impl App {
         tracing::warn!(auth.account = email, client.address = client.ip_address, "{what} failed: the password is wrong");
     }
 
-    /// Sometimes deletes attempts that no longer count, in a separate transaction. If that fails, the attempt continues.
+    /// Deletes attempts that no longer count, from time to time and in a separate transaction. The sign-in continues if this
+    /// fails.
     async fn clean_tries(&self, now: i64) {
         let cleaned_at = self.tries.cleaned_at.load(Ordering::Relaxed);
         let is_due = now - cleaned_at > CLEANED_EVERY_MS;
@@ -196,7 +199,7 @@ impl App {
             })
             .await;
         if let Err(error) = cleaned {
-            tracing::warn!(error.cause = %error, "old sign-in tries could not be deleted");
+            tracing::warn!(error.cause = %error, "old sign-in attempts could not be deleted");
         }
     }
 }

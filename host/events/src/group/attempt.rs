@@ -16,12 +16,12 @@ use super::{Group, Report};
 use crate::dispatcher::Dispatcher;
 use crate::webhook;
 
-/// An attempt only begins if its lease lasts this much longer than the time limit of the attempt.
+/// An attempt begins only if its lease lasts at least this much longer than the attempt's time limit.
 const START_MARGIN: Duration = Duration::from_millis(500);
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 pub(crate) struct Failed {
-    /// A stable name of the reason.
+    /// The stable name of the reason.
     pub(crate) kind: &'static str,
     /// The error that the ledger stores.
     pub(crate) problem: String,
@@ -30,7 +30,8 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// Whether the rights of the maker could not be read from the database. Then nothing was attempted, and no attempt counts.
+    /// Whether the rights of the maker could not be read from the database. Then the receiver was not called, and no attempt
+    /// counts.
     fn is_unjudged(&self) -> bool {
         self.kind == Code::Unavailable.as_str()
     }
@@ -91,7 +92,7 @@ impl Group {
         Attempt::Dead(UNDECODABLE.to_owned())
     }
 
-    /// Delivers the deliveries one after the other.
+    /// Makes the deliveries of a chain one after the other.
     pub(super) async fn hand_over(
         &self,
         chain: Vec<ClaimedDelivery>,
@@ -152,7 +153,8 @@ impl Group {
         }
     }
 
-    /// Whether an attempt may begin: it would end within its lease, the server is not stopping, and the group still gets events.
+    /// Whether an attempt may begin. It must end within its lease, the server must not be stopping, and the group must still get
+    /// events.
     fn may_begin(&self, until: Instant, timeout: Duration) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         left >= timeout + START_MARGIN
@@ -176,7 +178,8 @@ impl Group {
     }
 }
 
-/// The end of a delivery of which it could not be decided what the group gets. If the database does not answer, nothing was attempted.
+/// The outcome of a delivery for which it could not be decided whether the group may get the event. If the database does not
+/// answer, no attempt counts.
 fn undecided(error: Error) -> Attempt {
     match error.code {
         Code::Unavailable => Attempt::Released,
@@ -184,12 +187,12 @@ fn undecided(error: Error) -> Attempt {
     }
 }
 
-/// Refuses an attempt if the group is suspended because its maker lost a right that it needs. The event then waits for its next attempt,
-/// and is dead after the last one, so no event is lost silently. Otherwise it returns the check that decides which events the group
-/// gets.
+/// Returns the check that decides which events the group gets. Refuses the attempt if the group is suspended because its maker
+/// lost a right that the group needs. The event then waits for its next attempt, and is dead after the last one, so that no event
+/// is lost silently.
 ///
 /// # Errors
-/// The reason of the refusal.
+/// The reason for the refusal.
 pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Result<DeliveryCheck, Failed> {
     let check = app.delivery_check(subscription).await;
     let check = check.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })?;
@@ -213,9 +216,9 @@ impl OpenDeliveries<'_> {
         let Some(ended) = self.left.pop_front() else { return };
         let (answered, took) = attempted.unzip();
         let report = Report { token: Arc::clone(self.token), ended: Ended { took, attempt, ..ended }, answered };
-        // The group waits for every report before it ends, and has room for each (`REPORTS_MAX`).
+        // The channel has room for every report (`REPORTS_MAX`), and the group waits for all of them before it ends.
         if let Err(TrySendError::Full(_)) = self.reports.try_send(report) {
-            tracing::error!("how a delivery ended is lost; its lease runs out");
+            tracing::error!("the outcome of a delivery is lost; its lease will expire");
         }
     }
 }
@@ -228,7 +231,8 @@ impl Drop for OpenDeliveries<'_> {
     }
 }
 
-/// Calls a block's handler (block, handler, configuration). The time limit includes loading the block.
+/// Calls the handler of a block. The tuple has the names of block and handler, and the configuration. The time limit includes
+/// loading the block.
 pub(crate) async fn deliver_to_block(
     app: &Arc<App>,
     (block, handler, config): (&str, &str, &Value),
@@ -246,7 +250,7 @@ pub(crate) async fn deliver_to_block(
     }
 }
 
-/// Bytes of a payload that the log shows.
+/// Most bytes of a payload that the log shows.
 const LOGGED_BYTES_MAX: usize = 8 * 1024;
 
 /// The handler `log_event`.

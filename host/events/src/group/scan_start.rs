@@ -1,27 +1,28 @@
-//! The number in the outbox from which a group looks for new deliveries.
+//! The outbox number from which a group looks for new deliveries.
 
 use std::time::{Duration, Instant};
 
 use blockbase_store::FirstPending;
 use parking_lot::Mutex;
 
-/// How long a group looks only behind the number up to which it has claimed everything.
+/// Longest time in which a group looks only at later numbers than the one up to which it has claimed everything.
 const SCAN_START_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// The number up to which a group has claimed all new deliveries. If a claim starts there, Postgres does not walk through delivered
-/// entries that are still in the index. Entries that were made due again may lie below it, so from time to time a claim looks at
-/// everything.
+/// The number up to which a group has claimed all new deliveries. If a claim starts there, Postgres does not walk through index
+/// entries of finished deliveries. Deliveries that were made due again may have lower numbers, so from time to time a claim looks
+/// at everything.
 ///
-/// An event gets its number before its transaction commits. So a number counts only after all transactions have ended that ran when the
-/// group looked. Otherwise the group would miss an event that commits late, and would claim a later event of the same record before it.
+/// An event gets its number before its transaction commits. So a number is used only after all transactions have ended that were
+/// open when the group looked. Otherwise the group would miss an event that commits late, and would claim a later event of the
+/// same record before it.
 #[derive(Default)]
 pub(super) struct ScanStart(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
-    /// The number in use, and since when.
+    /// The number in use, and the time since when it is used.
     known: Option<(i64, Instant)>,
-    /// The next number, and the number below which every transaction has to be over before it counts.
+    /// The next number. It is used once all transactions below the second value have ended.
     next: Option<(i64, i64)>,
 }
 
@@ -44,7 +45,7 @@ impl ScanStart {
         *self.0.lock() = Places::default();
     }
 
-    /// Stores the first number that a claim found. If the claim found nothing, the next one looks at all entries.
+    /// Stores the first number that a claim found. If the claim found nothing, the next claim looks at all deliveries.
     pub(super) fn found(&self, first: Option<FirstPending>) {
         let mut places = self.0.lock();
         let Some(FirstPending { seq, over_below, under_way_below }) = first else {
@@ -84,12 +85,12 @@ mod tests {
             scan_start.0.lock().known.map(|(after, _)| after)
         };
         assert_eq!(take(found(10, 100, 105)), None);
-        assert_eq!(take(found(12, 104, 110)), None, "104 is still under way");
+        assert_eq!(take(found(12, 104, 110)), None, "transaction 104 is still open");
         assert_eq!(take(found(14, 105, 111)), Some(9));
         assert_eq!(take(found(20, 111, 112)), Some(13));
         assert_eq!((take(None), scan_start.after()), (None, 0));
         assert_eq!(take(found(30, 0, 0)), None);
-        assert_eq!(take(found(31, 0, 0)), Some(29), "where there is one writer, each look is the last word on what came before");
+        assert_eq!(take(found(31, 0, 0)), Some(29), "with a single writer, no earlier number can appear later");
         scan_start.forget();
         assert_eq!(scan_start.after(), 0);
     }

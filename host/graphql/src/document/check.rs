@@ -1,8 +1,9 @@
-//! Checks a document before async-graphql validates it: variables and literals against the types that are due, and fields against what the
-//! caller may know. So an error has the code that the operation itself would give, and the type of a variable is never mistaken.
+//! Checks a document before async-graphql validates it: variables and literals against the types of their places, and fields
+//! against the names that the caller may know. So an error has the code that the operation itself would give, and a variable of a
+//! wrong type is always found.
 //!
-//! These checks cover everything in which two schemas can differ. So a document that was valid against one schema is valid against another
-//! one too, if these checks find nothing wrong.
+//! Two schemas can only differ in what these checks cover. So a document that was valid against one schema is valid against
+//! another one too if the checks find no error.
 
 use std::collections::HashSet;
 
@@ -18,14 +19,14 @@ use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 use crate::view::types::{Input, InputField, Scalar, page_name, upserted_name};
 
-/// Errors that are reported of one document.
+/// Most errors that are reported for one document.
 pub(crate) const ERRORS_MAX: usize = 100;
 
-/// What the error for a missing name depends on.
+/// The properties of the caller on which the error for a missing name depends.
 #[derive(Clone, Copy)]
 pub(crate) struct Viewer {
-    /// Callers who may read `objects` learn that it does not exist. Others get the same error as for things that they may not
-    /// see.
+    /// Whether the caller may read `objects`. If so, the error says that the name does not exist. Other callers get the same
+    /// error as for things that they may not see.
     reads_schema: bool,
     is_known: bool,
 }
@@ -51,7 +52,7 @@ impl Viewer {
 /// Checks every operation.
 ///
 /// # Errors
-/// What is wrong, with at most a hundred errors.
+/// The errors of the document, at most a hundred.
 pub(crate) fn document(view: &View, viewer: Viewer, document: &ExecutableDocument) -> Result<(), Vec<GraphqlError>> {
     let mut errors = Vec::new();
     for (_, operation) in document.operations.iter() {
@@ -89,9 +90,9 @@ enum Of<'d> {
     Page(&'d Object),
     Upserted(&'d Object),
     Record(&'d Object),
-    /// A type of leaves that every schema has.
+    /// A type whose fields are all leaves, which every schema has.
     Leaves(LeafType),
-    /// A leaf. Nothing can be selected of it.
+    /// A leaf. It has no fields to select.
     Leaf,
     /// Introspection, which async-graphql checks.
     Introspection,
@@ -137,7 +138,7 @@ impl<'d> Check<'d> {
         }
     }
 
-    /// Whether a fragment on the type `name` applies to what is selected. If it does not, validation refuses it.
+    /// Whether a fragment on the type `name` applies to the selected type `of`. If it does not, validation refuses it.
     fn is_type(&self, of: Of<'_>, name: &str) -> bool {
         match of {
             Of::Root => matches!(
@@ -187,8 +188,10 @@ impl<'d> Check<'d> {
         let name = &field.node.name.node;
         match (of, set.items.is_empty()) {
             (Of::Leaf, true) => {}
-            (Of::Leaf, false) => self.tell(Error::invalid_request(format!("Nothing can be selected of `{name}`.")), field.pos),
-            (_, true) => self.tell(Error::invalid_request(format!("What of `{name}` is wanted has to be selected.")), field.pos),
+            (Of::Leaf, false) => {
+                self.tell(Error::invalid_request(format!("`{name}` has no fields that can be selected.")), field.pos)
+            }
+            (_, true) => self.tell(Error::invalid_request(format!("Select fields of `{name}`.")), field.pos),
             (_, false) => self.selections(set, of),
         }
     }
@@ -223,7 +226,7 @@ impl<'d> Check<'d> {
     fn arguments(&mut self, declared: Vec<InputField>, field: &'d Positioned<Field>) {
         let is_known = |name: &str| declared.iter().any(|known| known.name == name);
         if let Some((name, _)) = field.node.arguments.iter().find(|(name, _)| !is_known(&name.node)) {
-            let message = format!("`{}` takes no argument `{}`.", field.node.name.node, name.node);
+            let message = format!("`{}` has no argument `{}`.", field.node.name.node, name.node);
             return self.tell(Error::invalid_request(message), name.pos);
         }
         if let Err((error, position)) = Arguments::of(declared, &field.node.arguments, &self.variables) {

@@ -15,21 +15,22 @@ use crate::error::GraphqlError;
 use crate::view::View;
 use crate::view::types::{Input, InputField, Scalar};
 
-/// Bytes of the arguments of one operation. A variable counts at each place that uses it.
+/// Most bytes of the arguments of one operation. A variable counts at each place that uses it.
 pub(crate) const ARGUMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// A variable of at most this many bytes is kept until its operation ends.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// How deep objects and lists nest in a condition. Each object of an `_and` or `_or` stands in a list.
+/// Most levels of objects and lists in a condition. Each object of an `_and` or `_or` is inside a list.
 const CONDITION_NESTING_MAX: usize = 2 * LEVELS_MAX;
 
 /// The variables of an operation.
 #[derive(Debug)]
 pub(crate) enum Variables {
-    /// The variables that have a value, as JSON text. Large ones are dropped when nothing needs them any more.
+    /// The variables that have a value, as JSON text. Large values are dropped when they are no longer needed.
     Sent(RwLock<HashMap<String, String>>),
-    /// Their types, and whether they have a default that is not null. A document is checked before the values are known.
+    /// The types of the variables, and whether they have a default that is not null. A document is checked before the values are
+    /// known.
     Declared(HashMap<String, (Input, bool)>),
 }
 
@@ -63,7 +64,7 @@ impl Variables {
     /// Checks the values that were sent against the declarations, and fills in defaults.
     ///
     /// # Errors
-    /// One error for each variable that does not fit.
+    /// One error for each variable whose value does not have its type.
     pub(crate) fn of(view: &View, operation: &OperationDefinition, sent: &Members) -> Result<Variables, Vec<GraphqlError>> {
         let mut values = HashMap::with_capacity(operation.variable_definitions.len());
         let mut errors = Vec::new();
@@ -115,7 +116,7 @@ impl Variables {
         }
     }
 
-    /// Drops large values, because the arguments of the last root field have them already. Flags of `@skip` and `@include` stay.
+    /// Drops large values once the arguments of the last root field have a copy. Flags of `@skip` and `@include` stay.
     pub(crate) fn forget_large(&self) {
         if let Variables::Sent(values) = self {
             values.write().retain(|_, text| text.len() <= KEPT_BYTES_MAX);
@@ -143,7 +144,7 @@ impl Variables {
                     }
                     false => {
                         let (declared, due) = (written(declared), written(input));
-                        Err(Error::invalid_request(format!("`${name}` is `{declared}`, and `{due}` is due")))
+                        Err(Error::invalid_request(format!("`${name}` has the type `{declared}`, but its place needs `{due}`")))
                     }
                 };
             }
@@ -191,7 +192,8 @@ pub(crate) fn within_bound(bytes: usize) -> Result<()> {
 }
 
 fn unknown_type(definition: &Positioned<VariableDefinition>) -> GraphqlError {
-    let message = format!("The type of the variable `${}` is not known, or nothing that can be sent.", definition.node.name.node);
+    let message =
+        format!("The type of the variable `${}` does not exist, or it is not an input type.", definition.node.name.node);
     GraphqlError::invalid(message, vec![definition.pos])
 }
 
@@ -265,7 +267,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-/// Checks a value that stands in the document, and appends it. Returns `false` for a variable without a value.
+/// Checks a literal of the document, and appends it. Returns `false` for a variable without a value.
 pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables, out: &mut Vec<u8>) -> Result<bool> {
     match (value, input) {
         (Value::Variable(name), _) => variables.write(name, input, false, out),
@@ -310,11 +312,11 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
     }
 }
 
-/// Lists or objects in JSON text.
+/// The nesting of lists or objects in JSON text.
 pub(crate) struct Nesting {
     /// The deepest level of nesting.
     pub(crate) deepest: usize,
-    /// How many there are in all.
+    /// The number of all lists or objects.
     pub(crate) opened: usize,
 }
 
@@ -338,8 +340,8 @@ pub(crate) fn nested(json: &str, brackets: &[u8]) -> Nesting {
     Nesting { deepest, opened }
 }
 
-/// Whether null can be sent. Tests refuse it: a variable that a client left null would otherwise become a test for null. To test for null,
-/// use `eq` or `is_null`.
+/// Whether null can be sent. Tests refuse it, because otherwise a variable that a client left null would become a test for null.
+/// To test for null, use `eq` or `is_null`.
 fn takes_null(input: &Input) -> bool {
     !matches!(input, Input::Required(_) | Input::Test(_))
 }
@@ -350,11 +352,11 @@ fn takes_null(input: &Input) -> bool {
 /// `invalid_request` if a bound is exceeded.
 fn check_condition(text: &str) -> Result<()> {
     if nested(text, b"[]{}").deepest > CONDITION_NESTING_MAX {
-        return Err(Error::invalid_request(format!("a condition has {LEVELS_MAX} levels of objects at most")));
+        return Err(Error::invalid_request(format!("a condition can have at most {LEVELS_MAX} levels of objects")));
     }
     match nested(text, b"{}").opened <= OBJECTS_MAX {
         true => Ok(()),
-        false => Err(Error::invalid_request(format!("a condition has {OBJECTS_MAX} objects at most"))),
+        false => Err(Error::invalid_request(format!("a condition can have at most {OBJECTS_MAX} objects"))),
     }
 }
 
@@ -389,7 +391,7 @@ fn write_object<T>(
 ) -> Result<()> {
     let fields = input.fields().ok_or_else(|| mismatch(input))?;
     let is_record = matches!(input, Input::Create(_) | Input::Update(_) | Input::Increment(_));
-    // A record reports everything that does not fit, any other value only the first fault.
+    // For a record all faults are reported, for any other value only the first.
     let mut problems = Vec::new();
     let mut refuse = |problem: Error| match is_record {
         true => {
@@ -486,7 +488,7 @@ fn write_scalar(text: &str, scalar: Scalar, input: &Input, out: &mut Vec<u8>) ->
 
 fn write_option(name: &str, values: &[String], input: &Input, out: &mut Vec<u8>) -> Result<()> {
     if !values.iter().any(|value| value == name) {
-        let message = format!("{name:?} is none of `{}`: {}", input.name(), values.join(", "));
+        let message = format!("{name:?} is not a value of `{}`. The values are {}", input.name(), values.join(", "));
         return Err(Error::new(Code::ConstraintViolation, message));
     }
     json::write_string(out, name);
@@ -508,7 +510,7 @@ fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<
         Value::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
         Value::String(text) => json::write_string(out, text),
         Value::Enum(name) => json::write_string(out, name),
-        Value::Binary(_) => return Err(Error::invalid_request("a value is bytes, which nothing here takes")),
+        Value::Binary(_) => return Err(Error::invalid_request("a value is bytes, which no argument accepts")),
         Value::List(items) => write_items(items, out, |item, out| write_any(item, variables, out).map(|()| true))?,
         Value::Object(members) => {
             let begun = out.len();
@@ -529,7 +531,7 @@ fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<
 }
 
 fn mismatch(input: &Input) -> Error {
-    Error::invalid_request(format!("a value of the type `{}` is due", written(input)))
+    Error::invalid_request(format!("a value of the type `{}` is needed", written(input)))
 }
 
 /// An unknown option violates a constraint only in a record. Elsewhere the request is invalid.
@@ -552,7 +554,7 @@ fn written(input: &Input) -> String {
 /// The arguments of a field: JSON text by name.
 pub(crate) struct Arguments(HashMap<String, String>);
 
-/// An error and its place in the document. The default place means the field itself.
+/// An error and its place in the document. `Pos::default()` stands for the place of the field itself.
 pub(crate) type PlacedError = (Error, Pos);
 
 /// An argument, as the document has it.

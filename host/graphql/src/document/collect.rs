@@ -1,4 +1,5 @@
-//! Collects the fields to execute: expands fragments, skips what `@skip` and `@include` leave out, and merges fields with one key.
+//! Collects the fields to execute: expands fragments, drops fields that `@skip` and `@include` leave out, and merges fields with
+//! the same key.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ pub(crate) struct Selected<'d> {
     pub(crate) sets: Vec<&'d SelectionSet>,
 }
 
-/// What a selection is read with.
+/// The context that is needed to read a selection.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'d> {
     pub(crate) document: &'d ExecutableDocument,
@@ -68,10 +69,10 @@ impl<'d> Context<'d> {
     }
 }
 
-/// The first field whose key of the answer another, different field has too.
+/// The first field whose key in the answer belongs to a different field too.
 ///
-/// async-graphql compares only the fields of one selection. This check also compares fields that come together when selections are merged.
-/// Every type is concrete, so fragments that apply are merged, and validation has refused the others.
+/// async-graphql compares only the fields of one selection. This check also compares fields that come together when selections
+/// are merged. Every type is concrete, so all fragments that apply are merged. Validation has refused the others.
 pub(crate) fn conflict<'d>(document: &'d ExecutableDocument, sets: &[&'d SelectionSet]) -> Option<&'d Positioned<Field>> {
     let mut fields: HashMap<&str, Vec<&'d Positioned<Field>>> = HashMap::new();
     for set in sets {

@@ -1,5 +1,6 @@
-//! Checks the text of a document before it is parsed. The parser recurses into each bracket, so their nesting is bounded. And it keeps
-//! numbers as doubles, while records keep 18 digits, so a number that would lose digits is refused.
+//! Checks the text of a document before it is parsed. The parser recurses into each bracket, so the nesting of brackets is
+//! bounded. The parser also reads numbers as doubles, while records keep 18 digits, so a number that would lose digits is
+//! refused.
 
 use std::borrow::Cow;
 
@@ -7,33 +8,34 @@ use async_graphql::Pos;
 
 use crate::error::GraphqlError;
 
-/// How deep brackets nest. Selections have their own bound.
+/// Most levels of brackets. Selections have their own bound.
 const BRACKETS_MAX: usize = 200;
-/// Bytes of a name. Names of fields are made of two names of at most 48 bytes.
+/// Longest name, in bytes. The longest names of fields consist of two names of at most 48 bytes.
 const NAME_BYTES_MAX: usize = 256;
 
 /// # Errors
-/// `invalid_request`, with the place.
+/// `invalid_request`, with the place in the document.
 pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
     match look_through(query) {
         None => Ok(()),
         Some((Problem::Lossy(literal), position)) => {
-            let message = format!("The literal {literal} has more digits than one in a document keeps. Send it as a variable.");
+            let message =
+                format!("The literal {literal} has more digits than a number in a document can keep. Send it as a variable.");
             Err(GraphqlError::invalid(message, vec![position]))
         }
         Some((Problem::Open, position)) => Err(GraphqlError::invalid("Syntax error: a string has no end.", vec![position])),
         Some((Problem::Long, position)) => {
-            let message = format!("A name has {NAME_BYTES_MAX} bytes at most.");
+            let message = format!("A name can have at most {NAME_BYTES_MAX} bytes.");
             Err(GraphqlError::invalid(message, vec![position]))
         }
         Some((Problem::Nested, position)) => {
-            let message = format!("Brackets nest at most {BRACKETS_MAX} levels deep.");
+            let message = format!("Brackets can nest at most {BRACKETS_MAX} levels deep.");
             Err(GraphqlError::invalid(message, vec![position]))
         }
     }
 }
 
-/// The text, with each escaped pair of surrogates replaced by its character. The parser does not read such pairs.
+/// The text, with each escaped pair of surrogates replaced by its character, because the parser does not read these pairs.
 pub(crate) fn joined(query: &str) -> Cow<'_, str> {
     if !query.contains("\\uD") && !query.contains("\\ud") {
         return Cow::Borrowed(query);
@@ -70,7 +72,7 @@ enum Problem<'q> {
     Nested,
     /// A string without an end. The parser could read the text behind it as something else.
     Open,
-    /// A name that is longer than any name can be.
+    /// A name that is too long.
     Long,
 }
 
@@ -284,7 +286,7 @@ mod tests {
                 && let Ok(document) = async_graphql::parser::parse_query(&*joined(&text))
             {
                 is_parsed = true;
-                // The counting with expanded fragments ends, whichever fragments spread each other.
+                // Counting with expanded fragments must end, also if fragments spread each other.
                 let _ = limits::check(&document);
                 assert!(!limits::introspects(&document) || text.contains("__"), "{text}");
             }

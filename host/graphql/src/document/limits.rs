@@ -1,4 +1,4 @@
-//! Bounds of a document. They count with fragments expanded, as the document would be executed.
+//! Bounds of a document. They are checked with expanded fragments, as the document would be executed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,21 +10,21 @@ use crate::error::GraphqlError;
 
 /// Longest text of a document, in bytes.
 pub(crate) const QUERY_BYTES_MAX: usize = 64 * 1024;
-/// Levels of fields. Introspection's fields do not count.
+/// Most levels of fields. Introspection's fields do not count.
 const LEVELS_MAX: usize = 12;
-/// Root fields of an operation.
+/// Most root fields of an operation.
 const ROOT_FIELDS_MAX: usize = 100;
-/// All fields of an operation.
+/// Most fields of an operation.
 const FIELDS_MAX: usize = 1000;
-/// All directives of an operation.
+/// Most directives of an operation.
 const DIRECTIVES_MAX: usize = 500;
-/// How deep selection sets nest, with fragments expanded.
+/// Most levels of selection sets, with fragments expanded.
 const NESTED_MAX: usize = 100;
-/// Selections of all operations of a document together. A fragment's selections count at each spread.
+/// Most selections of all operations of a document together. A fragment's selections count at each spread.
 const SELECTIONS_MAX: usize = 10_000;
-/// Operations of one document.
+/// Most operations of one document.
 const OPERATIONS_MAX: usize = 50;
-/// How deep lists nest in introspection. Each level multiplies the answer.
+/// Most nested lists in introspection. Each level multiplies the size of the answer.
 const INTROSPECTED_LISTS_MAX: usize = 3;
 /// The lists of introspection that lead to further types.
 const INTROSPECTED_LISTS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
@@ -35,7 +35,7 @@ const INTROSPECTED_LISTS: [&str; 4] = ["fields", "interfaces", "possibleTypes", 
 /// The first bound that an operation exceeds.
 pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
     if document.operations.iter().count() > OPERATIONS_MAX {
-        return Err(refuse(format!("A document has {OPERATIONS_MAX} operations at most."), Pos::default()));
+        return Err(refuse(format!("A document can have at most {OPERATIONS_MAX} operations."), Pos::default()));
     }
     let mut counter = Counter::of(&document.fragments);
     for (_, operation) in document.operations.iter() {
@@ -45,7 +45,7 @@ pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
         counter.selection_set(&operation.node.selection_set, Place { level: 1, nested: 1, introspected: None })?;
     }
     match document.fragments.iter().find(|(name, _)| !counter.reached.contains(name.as_str())) {
-        Some((name, fragment)) => Err(refuse(format!("The fragment `{name}` is used by no operation."), fragment.pos)),
+        Some((name, fragment)) => Err(refuse(format!("No operation uses the fragment `{name}`."), fragment.pos)),
         None => Ok(()),
     }
 }
@@ -71,7 +71,7 @@ fn is_introspection(field: &Field) -> bool {
 struct Place {
     level: usize,
     nested: usize,
-    /// How many lists lead here from `__schema` or `__type`; `None` outside of introspection.
+    /// The number of lists on the path from `__schema` or `__type`; `None` outside of introspection.
     introspected: Option<usize>,
 }
 
@@ -95,17 +95,17 @@ impl<'d> Counter<'d> {
     fn selection_set(&mut self, set: &'d Positioned<SelectionSet>, place: Place) -> Result<(), GraphqlError> {
         let inner = Place { nested: place.nested + 1, ..place };
         if place.nested > NESTED_MAX {
-            return Err(refuse(format!("Selections nest at most {NESTED_MAX} levels deep."), set.pos));
+            return Err(refuse(format!("Selections can nest at most {NESTED_MAX} levels deep."), set.pos));
         }
         for item in &set.node.items {
             self.selections += 1;
             if self.selections > SELECTIONS_MAX {
-                let message = format!("A document has {SELECTIONS_MAX} selections at most, with its fragments expanded.");
+                let message = format!("A document can have at most {SELECTIONS_MAX} selections, with its fragments expanded.");
                 return Err(refuse(message, item.pos));
             }
             self.directives += item.node.directives().len();
             if self.directives > DIRECTIVES_MAX {
-                return Err(refuse(format!("An operation has {DIRECTIVES_MAX} directives at most."), item.pos));
+                return Err(refuse(format!("An operation can have at most {DIRECTIVES_MAX} directives."), item.pos));
             }
             match &item.node {
                 Selection::Field(field) => self.field(field, inner)?,
@@ -129,13 +129,13 @@ impl<'d> Counter<'d> {
     fn field(&mut self, field: &'d Positioned<Field>, place: Place) -> Result<(), GraphqlError> {
         self.fields += 1;
         if self.fields > FIELDS_MAX {
-            let message = format!("An operation has {FIELDS_MAX} fields at most, with its fragments expanded.");
+            let message = format!("An operation can have at most {FIELDS_MAX} fields, with its fragments expanded.");
             return Err(refuse(message, field.pos));
         }
         if place.level == 1 {
             self.root_fields += 1;
             if self.root_fields > ROOT_FIELDS_MAX {
-                return Err(refuse(format!("An operation has {ROOT_FIELDS_MAX} root fields at most."), field.pos));
+                return Err(refuse(format!("An operation can have at most {ROOT_FIELDS_MAX} root fields."), field.pos));
             }
         }
         let name = field.node.name.node.as_str();
@@ -145,13 +145,13 @@ impl<'d> Counter<'d> {
         };
         // An alias would return the field once more.
         if introspected.is_some() && place.introspected.is_some() && field.node.alias.is_some() {
-            return Err(refuse("Introspection takes no aliases below its root.", field.pos));
+            return Err(refuse("Introspection allows no aliases below its root.", field.pos));
         }
         if introspected.is_some_and(|lists| lists > INTROSPECTED_LISTS_MAX) {
-            return Err(refuse("Introspection goes deeper than is answered here.", field.pos));
+            return Err(refuse("The introspection nests too deep.", field.pos));
         }
         if introspected.is_none() && place.level > LEVELS_MAX {
-            return Err(refuse(format!("A query goes {LEVELS_MAX} levels deep at most; this one goes deeper."), field.pos));
+            return Err(refuse(format!("A query can have at most {LEVELS_MAX} levels of fields. This one has more."), field.pos));
         }
         self.selection_set(&field.node.selection_set, Place { level: place.level + 1, introspected, ..place })
     }
@@ -208,6 +208,6 @@ mod tests {
         // The parser itself takes 64 levels of braces. With fragments a document can have more.
         let chain: String = (0..101).map(|number| format!(" fragment F{number} on X{{...F{}}}", number + 1)).collect();
         let chain = format!("{{...F0}}{chain} fragment F101 on X{{a}}");
-        assert_eq!(outcome(&chain), Err(format!("Selections nest at most {NESTED_MAX} levels deep.")));
+        assert_eq!(outcome(&chain), Err(format!("Selections can nest at most {NESTED_MAX} levels deep.")));
     }
 }

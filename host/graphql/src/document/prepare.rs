@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// # Errors
-    /// What is wrong with the request. Validation reports all errors that it finds.
+    /// The errors of the request. Validation reports all that it finds.
     pub(crate) async fn of(
         app: &App,
         views: &Views,
@@ -47,7 +47,7 @@ impl Prepared {
         request.expect_query().map_err(Refusal::Malformed)?;
         let text = request.query.as_str();
         if text.len() > QUERY_BYTES_MAX {
-            let message = format!("The text of a document has {QUERY_BYTES_MAX} bytes at most.");
+            let message = format!("The text of a document can have at most {QUERY_BYTES_MAX} bytes.");
             return Err(refuse(Error::new(Code::PayloadTooLarge, message)));
         }
         let view = views.of(caller);
@@ -68,7 +68,8 @@ impl Prepared {
             view.documents.insert(text, Arc::clone(&document));
             return Ok(Prepared { view, document });
         }
-        // A new document takes time, and a hostile one may take long. So it needs a permit, which it keeps until the work has ended.
+        // Checking a new document takes time, and a hostile document may take long. So the check needs a permit, and keeps it
+        // until the work has ended.
         let place = Arc::clone(&views.preparing).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
         let (here, text, runtime) = (Arc::clone(&view), request.query.clone(), tokio::runtime::Handle::current());
         let prepared = tokio::task::spawn_blocking(move || {
@@ -111,7 +112,7 @@ fn operation<'d>(
             operations.values().next().ok_or_else(|| GraphqlError::invalid("The document has no operation.", Vec::new()))
         }
         (DocumentOperations::Multiple(_), None) => {
-            let message = "The document has several operations; `operationName` says which is meant.";
+            let message = "The document has several operations. Name one of them with `operationName`.";
             Err(GraphqlError::invalid(message, Vec::new()))
         }
         (DocumentOperations::Multiple(operations), Some(name)) if operations.contains_key(name) => Ok(&operations[name]),
@@ -122,7 +123,7 @@ fn operation<'d>(
 /// The message for a mutation or a subscription without a credential. Clients of this API compare it byte for byte. It has no hint.
 const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 
-/// What a document has to pass before it is checked closely.
+/// The checks that a document has to pass before it is validated.
 struct Gate {
     viewer: Viewer,
     only_queries: bool,
@@ -133,14 +134,14 @@ struct Gate {
 
 impl Gate {
     /// # Errors
-    /// The document does not have the operation that the request means, or the operation needs another method or a credential.
+    /// The document does not have the operation that the request names, or the operation needs another method or a credential.
     fn admit(&self, document: &ExecutableDocument) -> Result<(), Refusal> {
         let operation = operation(document, self.operation_name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
         let is_query = operation.node.ty == OperationType::Query;
         if self.only_queries && !is_query {
             return Err(Refusal::Method);
         }
-        // This is so for every mutation and subscription.
+        // Every mutation and every subscription needs a credential.
         if self.needs_credential && !is_query {
             let error = Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED);
             return Err(Refusal::Invalid(vec![GraphqlError::of_document(error, vec![operation.pos])]));
@@ -169,8 +170,8 @@ fn root_fields<'d>(
     }
 }
 
-/// Validates a document against the view's schema. If that is not built yet, it uses a schema of the objects that the document
-/// names, so that a request need not wait for the others. Introspection waits for the whole schema.
+/// Validates a document against the view's schema. If that schema is not built yet, it uses a schema of only the objects that the
+/// document names, so that a request does not wait for the other objects. Introspection waits for the whole schema.
 async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocument>) -> Result<(), Vec<GraphqlError>> {
     let fail = |error: Error| vec![GraphqlError::from(error)];
     if limits::introspects(document) {
@@ -195,7 +196,7 @@ async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocumen
     for (_, operation) in document.operations.iter() {
         if let Some(field) = collect::conflict(document, &[&operation.node.selection_set.node]) {
             let key = field.node.response_key();
-            let message = format!("`{}` stands for different fields, or for one with different arguments.", key.node);
+            let message = format!("`{}` is the key of different fields, or of one field with different arguments.", key.node);
             return Err(vec![GraphqlError::invalid(message, vec![key.pos])]);
         }
     }
@@ -224,7 +225,7 @@ fn check_subscriptions(document: &ExecutableDocument) -> Result<(), Vec<GraphqlE
         let mut fields = 0;
         root_fields(document, &operation.node.selection_set.node, &mut HashSet::new(), &mut |_, _| fields += 1);
         if fields != 1 {
-            return Err(vec![GraphqlError::invalid("A subscription has one root field.", vec![operation.pos])]);
+            return Err(vec![GraphqlError::invalid("A subscription must have exactly one root field.", vec![operation.pos])]);
         }
     }
     Ok(())

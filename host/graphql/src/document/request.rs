@@ -23,7 +23,7 @@ impl GraphqlRequest {
     /// `invalid_request`.
     pub(crate) fn from_json(text: &str) -> Result<GraphqlRequest> {
         if text.trim_start().starts_with('[') {
-            return Err(Error::invalid_request("Batched requests are not taken. Send one operation a request."));
+            return Err(Error::invalid_request("Batches are not supported. Send each operation in a request of its own."));
         }
         let mut members = parse_members(text)?;
         let mut take = |name: &str| {
@@ -69,12 +69,12 @@ impl GraphqlRequest {
         let text = |name: &str, raw: Option<Box<RawValue>>| -> Result<Option<String>> {
             let Some(raw) = raw else { return Ok(None) };
             let text = serde_json::from_str(raw.get());
-            text.map(Some).map_err(|_| Error::invalid_request(format!("`{name}` of a GraphQL request is a string.")))
+            text.map(Some).map_err(|_| Error::invalid_request(format!("`{name}` of a GraphQL request must be a string.")))
         };
         let map = |name: &str, raw: Option<Box<RawValue>>| -> Result<Members> {
             let Some(raw) = raw else { return Ok(Members::default()) };
             if !raw.get().starts_with('{') {
-                return Err(Error::invalid_request(format!("`{name}` of a GraphQL request is a JSON object.")));
+                return Err(Error::invalid_request(format!("`{name}` of a GraphQL request must be a JSON object.")));
             }
             serde_json::from_str(raw.get()).map_err(|error| malformed(&error))
         };
@@ -84,7 +84,7 @@ impl GraphqlRequest {
             None => None,
             Some(Ok(Value::String(id))) => Some(id),
             Some(Ok(Value::Number(id))) => Some(id.to_string()),
-            Some(_) => return Err(Error::invalid_request("`extensions.operationId` is a string.")),
+            Some(_) => return Err(Error::invalid_request("`extensions.operationId` must be a string.")),
         };
         Ok(GraphqlRequest {
             query: text("query", query)?.unwrap_or_default(),
@@ -98,7 +98,7 @@ impl GraphqlRequest {
     /// `invalid_request` if there is no query.
     pub(crate) fn expect_query(&self) -> Result<()> {
         match self.query.trim().is_empty() {
-            true => Err(Error::invalid_request("`query` is missing: the text of a GraphQL document.")),
+            true => Err(Error::invalid_request("`query` is missing. It is the text of a GraphQL document.")),
             false => Ok(()),
         }
     }

@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use crate::document::collect::Selected;
 use crate::execute::Execution;
 
-/// Introspections that run at a time. A large schema's introspection keeps a processor busy.
+/// Most introspections that run at the same time. The introspection of a large schema keeps a processor busy.
 const RUNNING_MAX: usize = 2;
 
-/// The permits for introspections. A permit is kept until the work has ended, even if the client is gone.
+/// The permits for introspections. A permit is kept until the work has ended, even if the client has disconnected.
 pub(crate) struct Places(Arc<Semaphore>);
 
 impl Default for Places {

@@ -149,7 +149,7 @@ impl<'d> Execution<'d> {
 
 /// The record in an argument. An argument that is left out counts as an empty record.
 fn members(arguments: &mut Arguments, name: &str) -> Result<Members> {
-    // The text is taken out, so that a large value is in memory only once.
+    // The text is moved out of the arguments, so that a large value is in memory only once.
     let text = arguments.take(name);
     text.map_or_else(|| Ok(Members::default()), |text| run_offloaded(text.len(), || parse_members(&text)))
 }
@@ -162,7 +162,7 @@ fn changes(arguments: &mut Arguments) -> Result<Members> {
             continue;
         }
         if changes.0.iter().any(|(known, _)| *known == field) {
-            let message = format!("`{field}` stands in `input` and in `increment`; it can be in one of them.");
+            let message = format!("`{field}` is in both `input` and `increment`. It can only be in one of them.");
             return Err(Error::new(Code::InvalidAtomicOp, message).with_field(field));
         }
         let operator = RawValue::from_string(format!("{{\"$inc\":{}}}", amount.get())).map_err(Error::internal)?;

@@ -18,9 +18,9 @@ use crate::document::collect::Selected;
 use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
 use crate::view::leaves::LeafType;
 
-/// Keys of a sort order.
+/// Most keys of a sort order.
 const SORT_KEYS_MAX: usize = 100;
-/// How deep lists nest in the value of a filter.
+/// Most levels of lists in the value of a filter.
 const FILTER_LISTS_MAX: usize = 15;
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ enum PageField<'d> {
 }
 
 impl<'d> Execution<'d> {
-    /// Checks the right to the records before the rest of the request, as the other surfaces do.
+    /// Checks the right to read the records before the rest of the request, as the other surfaces do.
     async fn may_read(&self, object: &Object) -> Result<()> {
         self.app.admit_to_object(self.caller, object.name(), &[Action::Read]).await
     }
@@ -163,7 +163,7 @@ fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
     let filters = documents.into_iter().map(|document| {
         let value = match document.value {
             Some(value) if nested(value.get(), b"[]").deepest > FILTER_LISTS_MAX => {
-                let message = format!("A filter's value nests lists at most {FILTER_LISTS_MAX} levels deep.");
+                let message = format!("Lists in the value of a filter can nest at most {FILTER_LISTS_MAX} levels deep.");
                 return Err(Error::invalid_request(message).with_field(document.field));
             }
             Some(value) => FilterValue::Json(value),
@@ -207,7 +207,7 @@ fn write_pagination(answer: &mut Answer, page: &ListAnswer, fields: &[Selected<'
         let text = match field.field.name.node.as_str() {
             "page" => page.page.to_string(),
             "pageSize" => page.page_size.to_string(),
-            // Neither is null here: the records are counted if one of these fields is selected.
+            // The counts are not null here, because the records are counted if one of these fields is selected.
             "totalCount" => page.total_count.unwrap_or_default().to_string(),
             "totalPages" => page.total_pages.unwrap_or_default().to_string(),
             "hasNextPage" => page.has_next_page.to_string(),

@@ -1,4 +1,4 @@
-//! The shape of an answer: what is selected of records, what has to be read for that, and how it is written.
+//! The shape of an answer: the selected parts of records, the data to read for them, and the writing of the result.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ enum Source<'d> {
     Many(String, RecordShape<'d>),
 }
 
-/// What has to be read of an object's records.
+/// The data of an object's records that has to be read.
 #[derive(Default)]
 pub(crate) struct Wanted {
     columns: BTreeSet<String>,
@@ -61,7 +61,7 @@ impl Wanted {
             .iter()
             .map(|(key, wanted)| Related {
                 key: key.clone(),
-                // Relations need some columns of the record that they belong to.
+                // The columns include those that relations need, even if they are not selected.
                 select: Some(wanted.columns()),
                 related: wanted.related(),
             })
@@ -78,7 +78,7 @@ impl Wanted {
 }
 
 impl<'d> RecordShape<'d> {
-    /// Reads a selection of `object`, and adds what has to be read to `wanted`.
+    /// Reads a selection of `object`, and adds the data that it needs to `wanted`.
     ///
     /// # Errors
     /// `internal` if validation missed a fault.
@@ -158,7 +158,7 @@ pub(crate) struct Answer {
     budget: Arc<Budget>,
 }
 
-/// Bytes that an operation may still answer with. A value is written once for each of its aliases.
+/// The bytes that the answer of an operation may still add. A value with several aliases counts once for each.
 pub(crate) struct Budget(AtomicUsize);
 
 impl Budget {
@@ -194,7 +194,7 @@ impl Answer {
         json::write_string(&mut self.json, text);
     }
 
-    /// Writes a nullable value. An error below makes it null, and is reported.
+    /// Writes a nullable value. An error while writing it makes it null, and is reported.
     pub(crate) fn nullable(&mut self, write: impl FnOnce(&mut Answer) -> Result<(), GraphqlError>) {
         let begun = self.json.len();
         if let Err(error) = write(self) {
@@ -225,7 +225,7 @@ impl Answer {
                 Source::Column { name, .. } => cells.get(name),
                 Source::Type(_) | Source::One(..) | Source::Many(..) => None,
             };
-            // Spent before the value is written, because each alias writes it once more.
+            // The bytes are counted before the value is written, because each alias writes the value once more.
             self.budget.spend(field.key.len() + value.map_or(16, str::len)).map_err(&fail)?;
             self.key(begun, field.key);
             let below = place.key(field.key);

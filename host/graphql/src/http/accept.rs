@@ -6,7 +6,7 @@ use blockbase_app::schema::{Code, Error};
 
 use crate::error::GraphqlError;
 
-/// Why a request is not executed.
+/// The reason why a request is not executed.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The request is not a GraphQL request.
@@ -64,7 +64,7 @@ impl Form {
             (Form::Page, "text/html"),
         ] {
             let Some((quality, breadth, place)) = quality(media).filter(|_| form != Form::Page || may_be_page) else { continue };
-            // Only a client that names the stream or the page gets it.
+            // A stream or the page is only sent to a client that names its type.
             if quality <= 0.0 || (breadth > 0 && form != Form::Json && form != Form::Graphql) {
                 continue;
             }
@@ -84,7 +84,7 @@ impl Form {
         match (refusal, self) {
             (Refusal::Method, _) => StatusCode::METHOD_NOT_ALLOWED,
             (Refusal::Malformed(error), _) => status(error.code),
-            // These errors do not depend on the request: they are the service's limits and faults.
+            // These errors are limits and faults of the service, so they do not depend on the request.
             (Refusal::Invalid(errors), Form::Json) => match errors.first().map(|error| error.error.code) {
                 Some(code @ (Code::PayloadTooLarge | Code::Internal | Code::Unavailable | Code::RateLimited)) => status(code),
                 _ => StatusCode::OK,

@@ -1,6 +1,6 @@
-//! GraphiQL for browsers. The binary has the page and all that the page loads.
+//! GraphiQL for browsers. The binary contains the page and everything that the page loads.
 //!
-//! `graphiql/` has the sources, and says how they are built. This module must not know of schemas, callers and operations.
+//! `graphiql/` has the sources, and describes how they are built. This module must not know of schemas, callers and operations.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ const ASSETS: &[(&str, &[u8])] = include!("../../graphiql/built/assets.rs");
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
     img-src 'self' data:; font-src 'self'; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page. The same address serves JSON too, as `Accept` decides.
+/// The page. The same path also serves JSON. The header `Accept` decides between them.
 pub(crate) fn page() -> Answer {
     blockbase_embedded::page(
         PAGE,
@@ -33,7 +33,7 @@ pub(crate) fn page() -> Answer {
 pub(crate) fn asset(name: &str, request: &HeaderMap) -> Option<Answer> {
     static FILES: LazyLock<Files> = LazyLock::new(|| {
         let files = ASSETS.iter().filter_map(|(name, packed)| Some((*name, File::new(content_type(name), packed).ok()?)));
-        // Shared caches must not keep it: the response may carry the cookie of a renewed session.
+        // Shared caches must not keep the response, because it may contain the cookie of a renewed session.
         Files::new(KeptBy::Browser, files)
     });
     FILES.answer(name, request)

@@ -29,7 +29,7 @@ pub(crate) use single::Connections;
 const OPENING: Bytes = Bytes::from_static(b":\n\n");
 const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
 
-/// How results are framed: without an id on their own connection, or with the id of their operation.
+/// The framing of results: without an id on a connection of their own, or with the id of their operation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Framing(Option<String>);
 
@@ -101,7 +101,7 @@ impl Graphql {
         match self.subscribe(&operation, &framing, true).await {
             // The server ends a stream without a `complete`, so that the client connects again.
             Ok(frames) => event_stream(of_queue(frames)),
-            // There is no room now. The client sees that from the status.
+            // There is no room for the stream now. The client gets an error status.
             Err(error) if matches!(error.code, Code::RateLimited | Code::Unavailable) => {
                 refuse(Form::Events, Refusal::Malformed(error))
             }
@@ -114,11 +114,11 @@ impl Graphql {
     /// # Errors
     /// The same as for a stream of the feed.
     async fn subscribe(&self, operation: &Operation, framing: &Framing, alone: bool) -> Result<Queue> {
-        let execution = operation.with().ok_or_else(|| Error::internal("an operation is gone that was prepared"))?;
+        let execution = operation.with().ok_or_else(|| Error::internal("a prepared operation is missing in its document"))?;
         let roots = execution.roots();
-        let Some(root) = roots.first() else { return Err(Error::invalid_request("The subscription selects nothing.")) };
+        let Some(root) = roots.first() else { return Err(Error::invalid_request("The subscription selects no field.")) };
         if root.field.name.node == "__typename" {
-            return Err(Error::invalid_request("A subscription selects one of its fields."));
+            return Err(Error::invalid_request("A subscription must select one of its fields."));
         }
         let arguments = Arguments::of(Root::Events.arguments(execution.view), &root.field.arguments, execution.variables);
         let arguments = arguments.map_err(|(error, _)| error)?;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use async_graphql::parser::types::ExecutableDocument;
 use parking_lot::Mutex;
 
-/// Text of the documents that one generation keeps, in bytes. In memory a document takes about twenty times its text.
+/// Most bytes of text of the documents in one generation. In memory a document takes about twenty times the size of its text.
 const TEXT_BYTES_MAX: usize = 128 * 1024;
 
-/// Two generations: when the young one is full, it becomes the old one. Documents that nobody used since then are dropped.
+/// Two generations of documents. When the young one is full, it becomes the old one, and the documents of the previous old one
+/// are dropped.
 #[derive(Default)]
 pub(crate) struct Documents {
     generations: Mutex<Generations>,

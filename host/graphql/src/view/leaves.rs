@@ -8,13 +8,13 @@ use crate::view::types::{Input, Scalar};
 pub(crate) enum LeafType {
     Pagination,
     Aggregate,
-    /// What a call for many records wrote.
+    /// The records that a call for many records wrote.
     Written,
     Event,
 }
 
 impl LeafType {
-    /// No object has a name that begins with `svc_`.
+    /// `SvcWritten` is not the type of an object, because no object has a name that begins with `svc_`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             LeafType::Pagination => "PaginationMeta",
@@ -24,7 +24,7 @@ impl LeafType {
         }
     }
 
-    /// Its fields with their types, in the schema's order.
+    /// The fields of the type, with their types, in the order of the schema.
     pub(crate) fn fields(self) -> Vec<(&'static str, Input)> {
         let required = |scalar: Scalar| Input::Scalar(scalar).required();
         match self {

@@ -41,7 +41,7 @@ impl Root {
 
     /// The mutations of an object, without those of its links.
     pub(crate) fn mutations(object: &Arc<Object>) -> Vec<Root> {
-        // Users are not written as records.
+        // Users are not changed as records.
         if object.is_users() {
             return Vec::new();
         }
@@ -76,11 +76,9 @@ impl Root {
 
     pub(crate) fn description(&self) -> String {
         match self {
-            Root::SchemaVersion => "The version of the schema. It goes up by one with each change.".to_owned(),
+            Root::SchemaVersion => "The version of the schema. Each change adds one to it.".to_owned(),
             Root::Objects => "The names of the objects that the caller may know of.".to_owned(),
-            Root::Events => {
-                "Events from now on that the caller may read. Topics are patterns. The default is `data.#`.".to_owned()
-            }
+            Root::Events => "New events that the caller may read. `topics` are patterns. The default is `data.#`.".to_owned(),
             Root::List(object) => {
                 format!("A page of records of `{}`, with search, filters, a condition and sorting.", object.name())
             }

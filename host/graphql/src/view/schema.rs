@@ -22,7 +22,7 @@ use crate::view::types::{
     page_name, scalar_of, upserted_name,
 };
 
-/// How deep async-graphql looks into selection sets. A document within our own bounds nests less.
+/// Most levels of selection sets for async-graphql. Documents within our own bounds have fewer.
 const RECURSION_MAX: usize = 200;
 
 /// Marks a request whose document is validated, not executed.
@@ -49,7 +49,7 @@ impl Extension for Validation {
 /// The schema of those objects of a view that `includes` accepts, without relations to others.
 ///
 /// # Errors
-/// `internal`. It does not occur, because names were checked when the objects were made.
+/// `internal`. This does not occur, because names are checked when objects are created.
 pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Schema> {
     let objects: Vec<&Arc<Object>> = view.objects().filter(|object| includes(object.name())).collect();
     let mut query = ObjectType::new("Query");
@@ -82,7 +82,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     let subscription = view.has_events.then_some("Subscription");
     let mut builder = Schema::build("Query", has_mutations.then_some("Mutation"), subscription)
         .limit_recursive_depth(RECURSION_MAX)
-        // Suggestions would compare each unknown name with every known one.
+        // Suggestions would be slow, because they compare each unknown name with every known one.
         .disable_suggestions()
         .extension(Validation)
         .register(query);
@@ -152,7 +152,7 @@ fn input_object(input: &Input) -> InputObject {
     input_object_with(input, |_| true)
 }
 
-/// The same, but only with fields that lead to no object, or to an object that `includes` accepts.
+/// An input object without the fields that lead to objects that `includes` does not accept.
 fn input_object_with(input: &Input, includes: impl Fn(&str) -> bool) -> InputObject {
     let fields = input.fields().unwrap_or_default();
     let fields = fields.iter().filter(|field| field.input.object().is_none_or(|object| includes(object.name())));
@@ -241,7 +241,7 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
         .register(input_object(&Input::Update(view.to_change(object))))
         .register(input_object_with(&Input::Where(view.related(object)), includes));
     let is_one_of_many = |relation: &Relation| {
-        // A relation of another object back to this one, or of this one to itself.
+        // A to-many relation that leads to this object, from another object or from itself.
         !relation.shape.is_single() && relation.related == object.name()
     };
     let leads_here = |from: &Arc<Object>| view.registry.relations_of(from.name()).iter().any(is_one_of_many);
@@ -251,7 +251,7 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
     if view.to_change(object).columns.iter().any(is_numeric) {
         builder = builder.register(input_object(&Input::Increment(view.to_change(object))));
     }
-    // Enums of columns that can be written and not read.
+    // Enums of columns that can be written but not read.
     let (to_create, to_change) = (view.to_create(object), view.to_change(object));
     let mut named: HashSet<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
     for column in to_create.columns.iter().chain(&to_change.columns).filter(|column| named.insert(&column.name)) {

@@ -1,4 +1,4 @@
-//! How objects look in GraphQL: the types of their columns, and the input types.
+//! The GraphQL types of objects: the types of their columns, and the input types.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use blockbase_app::{AggregateFunction, Operand, Operator};
 /// The values of GraphQL's enum of sort directions.
 pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
 
-/// The only field of an otherwise empty input object. GraphQL allows no empty ones.
+/// The only field of an otherwise empty input object, because GraphQL does not allow empty ones.
 pub(crate) const PLACEHOLDER: &str = "_";
 
 /// A leaf of an answer or of an input.
@@ -76,7 +76,7 @@ impl Related {
     }
 }
 
-/// Columns that take the same tests, by the type of their values.
+/// Kinds of columns by the type of their values. Columns of one kind can be tested in the same ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     String,
@@ -107,7 +107,7 @@ impl Test {
         }
     }
 
-    /// A type of column that takes these tests, and the scalar of its values.
+    /// A column type of this kind, and the scalar of its values.
     fn column(self) -> (ColumnType, Scalar) {
         match self {
             Test::String => (ColumnType::Text, Scalar::String),
@@ -121,7 +121,7 @@ impl Test {
         }
     }
 
-    /// It begins with `svc_`, so no object has the same name.
+    /// The name begins with `Svc`, so no object has it.
     fn name(self) -> String {
         match self {
             Test::Options => "SvcOptionsWhere".to_owned(),
@@ -129,7 +129,7 @@ impl Test {
         }
     }
 
-    /// The operators that fit, with the types of their values.
+    /// The operators that apply to these columns, with the types of their values.
     fn members(self) -> Vec<(String, Input)> {
         let (ty, scalar) = self.column();
         let operand = |operator: Operator| match operator.operand() {
@@ -206,7 +206,7 @@ impl Input {
             Input::Enum(name, _) => name.clone(),
             Input::Filter => "FilterInput".to_owned(),
             Input::Sort => "SortInput".to_owned(),
-            // Types of columns have names of the same form, but without an upper-case letter behind the `_`.
+            // Types of columns have names of the same form, but no upper-case letter follows the `_`.
             Input::Where(related) => format!("{}_Where", pascal_case(related.object.name())),
             Input::WhereMany(related) => format!("{}_WhereMany", pascal_case(related.object.name())),
             Input::Test(test) => test.name(),
@@ -282,7 +282,8 @@ impl Input {
     }
 }
 
-/// Whether a column of an answer has a value in every row. Of an object whose fields the caller may not all read, only `id` is certain.
+/// Whether a column of an answer has a value in every row. If the caller may not read all fields of the object, only `id` is
+/// certain to have one.
 pub(crate) fn is_never_null(object: &Object, column: &Column) -> bool {
     column.required && (!object.is_partial || column.name == system::ID)
 }
@@ -325,7 +326,7 @@ pub(crate) fn enum_values(column: &Column) -> Option<&[String]> {
         bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
             && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
             && !option.starts_with("__")
-            // The parser takes a name that begins like this for the literal.
+            // The parser reads a name that begins like this as the literal.
             && !["true", "false", "null"].iter().any(|literal| option.starts_with(literal))
     };
     let options = column.rules.options.as_deref().filter(|_| column.kind.has_options())?;
@@ -347,8 +348,8 @@ pub(crate) fn upserted_name(object: &Object) -> String {
     format!("{}_Upserted", pascal_case(object.name()))
 }
 
-/// The input type of a column. Only the operation checks whether a value has to be sent, so a missing value gives the same error on every
-/// surface.
+/// The input type of a column. It is always nullable, because the operation checks for required values. So a missing value has
+/// the same error on every surface.
 pub(crate) fn input_of(object: &Object, column: &Column) -> Input {
     let item = match enum_values(column) {
         Some(values) => Input::Enum(enum_name(object, column), values.to_vec()),
@@ -362,7 +363,7 @@ pub(crate) fn input_of(object: &Object, column: &Column) -> Input {
 
 fn describe(object: &Object, column: &Column, creates: bool) -> Option<String> {
     if column.name == system::ID {
-        return Some("Only for an upsert whose target is `id`. A create makes its own.".to_owned());
+        return Some("Used only by an upsert whose target is `id`. Otherwise the server makes the id.".to_owned());
     }
     let described = description_of(object, column);
     match (creates && column.required && column.default.is_none(), described) {

@@ -1,4 +1,5 @@
-//! The views of the current callers, and their schemas. When something changes, the schemas are built in the background.
+//! The views of the current callers, and their schemas. When the schema or a block changes, the schemas are built in the
+//! background.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -11,34 +12,34 @@ use tokio::sync::Semaphore;
 use crate::view::View;
 use crate::view::documents::Documents;
 
-/// Views of one version that are kept. Sets of roles that see the same things share one.
+/// Most views of one version in memory. Sets of roles that see the same things share a view.
 const VIEWS_MAX: usize = 64;
-/// Callers whose view is known, so that their rights are not read again.
+/// Most callers whose views are remembered. For them the rights are not read again.
 const CALLERS_MAX: usize = 4096;
-/// Views whose schemas are built again after a change: those that were used last.
+/// Most views whose schemas are built again after a change. These are the views that were used last.
 const REBUILT_MAX: usize = 16;
 
-/// Documents that are parsed and validated at a time.
+/// Most documents that are parsed and validated at the same time.
 const PREPARING_MAX: usize = 2;
 
-/// See the module.
+/// All views, as the module describes.
 pub(crate) struct Views {
     app: Arc<App>,
     known: Mutex<Known>,
     /// Documents that were valid for some view. Another view checks only the differences.
     pub(crate) valid: Documents,
-    /// Permits to parse and validate documents. A permit is kept until the work has ended, even if the client is gone.
+    /// Permits to parse and validate documents. A permit is kept until the work has ended, even if the client has disconnected.
     pub(crate) preparing: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Known {
     version: (i64, i64),
-    /// The view of callers who may know everything.
+    /// The view of callers who may see everything.
     whole: Option<Arc<View>>,
     /// Views by the address of the caller's rights. The rights are kept here, so that nothing else gets their address.
     by_rights: HashMap<usize, (Arc<CallerPermissions>, Weak<View>)>,
-    /// Each view with a caller who sees it. The one that was used last stands at the end.
+    /// Each view with a caller who sees it. The view that was used last is at the end.
     views: Vec<(Arc<View>, Caller)>,
     /// Callers who used the views of the previous version.
     before: Vec<Caller>,
@@ -47,7 +48,7 @@ struct Known {
 }
 
 impl Views {
-    /// Also starts a task that follows the changes. The task ends when the views are dropped.
+    /// Also starts a task that follows changes of the schema. The task ends when the views are dropped.
     pub(crate) fn new(app: Arc<App>) -> Arc<Views> {
         let views = Arc::new(Views {
             app,
@@ -82,7 +83,7 @@ impl Views {
         let view = View::new(self.app.visible(caller), self.app.settings().events_enabled);
         let mut known = self.known.lock();
         if !known.move_to((view.registry.version, view.blocks_version)) {
-            // Another request has seen a newer version meanwhile.
+            // Another request has seen a newer version meanwhile, so this view is not kept.
             return Arc::new(view);
         }
         let view = known.share(view, caller);
@@ -116,7 +117,7 @@ fn address(rights: &Arc<CallerPermissions>) -> usize {
 }
 
 impl Known {
-    /// Moves on to a newer version. Returns whether `version` is the one that is kept.
+    /// Switches to `version` if it is newer. Returns whether it is the version whose views are kept.
     fn move_to(&mut self, version: (i64, i64)) -> bool {
         if version.0 >= self.version.0 && version.1 >= self.version.1 && version != self.version {
             self.version = version;
@@ -129,7 +130,7 @@ impl Known {
         version == self.version
     }
 
-    /// The kept view of callers who see the same things. If there is none, `view` becomes it.
+    /// The kept view that shows the same things as `view`. If there is no such view, `view` is kept.
     fn share(&mut self, view: View, caller: &Caller) -> Arc<View> {
         let place = self.views.iter().position(|(known, _)| known.is_as(&view));
         let (view, _) = match place {
@@ -155,7 +156,7 @@ async fn follow(views: Weak<Views>, app: Arc<App>) {
             known.views.iter().map(|(_, caller)| caller).chain(&known.before).rev().cloned().collect()
         };
         used.truncate(REBUILT_MAX - 1);
-        // A caller who may see everything. Usually an admin asks first.
+        // The view of callers who may see everything comes first, because usually an admin sends the first request.
         used.insert(0, Caller::system());
         for caller in used {
             let view = here.of(&caller);

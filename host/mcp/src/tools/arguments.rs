@@ -6,14 +6,14 @@ use blockbase_app::schema::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// The arguments of one call. The tool takes them out one by one.
+/// The arguments of one call. The tool moves them out one by one.
 pub(crate) struct Arguments(Members);
 
-/// The text of the arguments, if a call has none.
+/// The text that replaces missing arguments.
 pub(crate) const NONE: &str = "{}";
 
 fn unfit(name: &str, error: &Misfit) -> Error {
-    Error::invalid_request(format!("`{name}` does not fit the tool's input schema: {error}.")).with_field(name)
+    Error::invalid_request(format!("`{name}` does not match the tool's input schema: {error}.")).with_field(name)
 }
 
 impl Arguments {

@@ -23,7 +23,7 @@ struct Hints {
 const READS: Hints = Hints { is_read_only: true, is_destructive: false, is_idempotent: true };
 const ADDS: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: false };
 const ADDS_ONCE: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: true };
-/// Not idempotent: each repetition of an atomic increment adds again.
+/// Changes are not idempotent, because each repetition of an atomic increment adds again.
 const CHANGES: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: false };
 const CHANGES_ONCE: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: true };
 
@@ -250,7 +250,7 @@ fn fixed(tool: Tool, objects: &[String], bulk_records_max: usize) -> Listed {
         ))
 }
 
-/// An action as a tool. Only its author knows what it does, so the hints assume the worst.
+/// An action as a tool. Only its author knows its effects, so the hints assume the worst case.
 fn action(shown: &ShownAction) -> Listed {
     let manifest = &shown.block.manifest;
     let declared = &manifest.actions[shown.place];

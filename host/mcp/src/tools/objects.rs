@@ -1,10 +1,10 @@
-//! The tools that describe objects: a list of those that the caller sees, and one object's definition.
+//! The tools that describe objects. One lists the objects that the caller sees, and one shows the definition of an object.
 
 use blockbase_app::schema::{Column, Error, Object, Registry, RelationShape, Resource, Result};
 use blockbase_app::{Action, App, Caller};
 use serde_json::{Value, json};
 
-/// What a caller may do with an object, in the order of the answer.
+/// The actions that an answer lists, in this order.
 const ACTIONS: [Action; 4] = [Action::Create, Action::Read, Action::Update, Action::Delete];
 
 fn actions(caller: &Caller, object: &str) -> Vec<&'static str> {
@@ -31,7 +31,7 @@ pub(super) fn list(app: &App, caller: &Caller) -> String {
 /// `{ "data": { …the definition, columns, uniqueTargets, relations, expandKeys, actions } }`.
 ///
 /// # Errors
-/// `not_found`. Callers who may not know whether the object exists get the same error as for any object.
+/// `not_found`. Callers who may not know whether the object exists get the same error for every name.
 pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     let visible = app.visible(caller);
     let is_visible = visible.objects.iter().any(|(known, _)| known == name);
@@ -44,7 +44,7 @@ pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     };
     let written: Vec<&Object> =
         [visible.to_create(name), visible.to_change(name)].into_iter().flatten().map(|known| &**known).collect();
-    // The definition stays text: in a tree its numbers would lose digits.
+    // The definition stays text, because its numbers would lose digits in a tree of values.
     let definition = serde_json::to_string(&object.definition).map_err(Error::internal)?;
     let is_known = |name: &str| visible.objects.iter().any(|(known, is_readable)| known == name && *is_readable);
     let relations = relations(&visible.registry, object, &is_known);
@@ -58,13 +58,13 @@ pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     });
     let added = added.to_string();
     let (Some(definition), Some(added)) = (definition.strip_suffix('}'), added.strip_prefix('{')) else {
-        return Err(Error::internal("a definition that is no JSON object"));
+        return Err(Error::internal("a definition is not a JSON object"));
     };
     Ok(format!("{{\"data\":{definition},{added}}}"))
 }
 
-/// The members of a record: the fields, the foreign keys, and the system's columns. Behind them come columns that can be written and not
-/// read.
+/// The members of a record: the fields, the foreign keys, and the system columns. After them come columns that can be written but
+/// not read.
 fn columns(object: &Object, written: &[&Object], is_known: &dyn Fn(&str) -> bool) -> Value {
     let is_written = |column: &Column| written.iter().any(|written| written.column(&column.name).is_some());
     let mut only_written: Vec<&Column> = Vec::new();

@@ -14,7 +14,7 @@ use super::describe::parameter_name;
 use super::{Refusal, Tool, action_tool, objects};
 use crate::call::Call;
 
-/// Columns of a unique target.
+/// Most columns of a unique target.
 const TARGET_COLUMNS_MAX: usize = 64;
 
 /// The parameters of `query_data`.
@@ -64,7 +64,7 @@ fn text(json: Vec<u8>) -> Result<String> {
 
 async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawValue>>) -> Result<String> {
     let arguments = Arguments::parse(raw.as_deref())?;
-    // Dropped, so that a large value is in memory only once.
+    // The raw text is dropped, so that a large value is in memory only once.
     drop(raw);
     // The permission on the object is checked before the other arguments.
     if let (Some(object), needed @ [_, ..]) = (arguments.object_name(), tool.needs()) {

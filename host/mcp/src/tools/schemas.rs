@@ -4,7 +4,7 @@ use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
 use blockbase_app::{Operand, Operator, PaginationAnswer};
 use serde_json::{Map, Value, json};
 
-/// Names of objects that a schema lists. A longer list would not help.
+/// Most names of objects that a schema lists, because a longer list would not help.
 const NAMES_MAX: usize = 100;
 
 pub(super) fn text(description: &str) -> Value {
@@ -70,7 +70,7 @@ pub(super) fn filters() -> Value {
     json!({ "type": "array", "items": filter, "description": "A record must match all of them." })
 }
 
-/// `where`. Its examples show a client the form. get_object lists the columns and relations.
+/// The schema of `where`. Its examples show the form. get_object lists the columns and relations.
 pub(super) fn condition() -> Value {
     json!({
         "type": "object",

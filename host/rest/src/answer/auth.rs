@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::answer::error::{ApiError, status};
 use crate::answer::hints;
 
-/// A refusal in the protocol's form: `{ code, error, message }`.
+/// An error in the protocol's form: `{ code, error, message }`.
 pub(crate) enum AuthError {
     Problem(AuthProblem),
     /// `callbackURL` leads to an origin that is not trusted.

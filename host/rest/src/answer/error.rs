@@ -57,6 +57,7 @@ pub(crate) async fn no_route(uri: Uri) -> Response {
 
 /// The response if the path does not support the method. axum adds `Allow`.
 pub(crate) async fn no_method(method: Method, uri: Uri) -> Response {
-    let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", excerpt(uri.path()));
+    let message =
+        format!("{} does not support {method}. The header Allow lists the methods that it supports.", excerpt(uri.path()));
     unhandled(uri.path(), Error::new(Code::MethodNotAllowed, message))
 }

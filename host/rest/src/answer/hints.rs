@@ -7,13 +7,14 @@ use blockbase_app::schema::Hint;
 pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
     let words = match hint {
         Hint::Authenticate => "Send a session token or an API key as `Authorization: Bearer …`.",
-        Hint::ListObjects => "GET /api/v1/data lists those that you may use.",
-        Hint::ListBlocks => "GET /api/v1/blocks lists those that are.",
+        Hint::ListObjects => "GET /api/v1/data lists the objects that you may use.",
+        Hint::ListBlocks => "GET /api/v1/blocks lists the installed blocks.",
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
         Hint::FewerEvents => {
-            "Ask for fewer with a smaller `limit`, and for those before them with `before`; `GET /api/v1/events/:id` has one alone."
+            "Ask for fewer events with a smaller `limit`, and for the earlier ones with `before`. `GET /api/v1/events/:id` \
+            returns a single event."
         }
-        Hint::AdoptKey => "Somebody who holds its rights can take it over with POST /api/v1/api-keys/:id/adopt.",
+        Hint::AdoptKey => "Somebody who has its rights can adopt it with POST /api/v1/api-keys/:id/adopt.",
         Hint::SetSecret { block } => return Some(format!("POST /api/v1/blocks/{block}/secrets sets it.").into()),
         Hint::Upgrade => "?upgrade=true replaces it by this version.",
         Hint::AllowNewPermissions => "`newPermissions` lists it; consent with ?allowNewPermissions=true.",
@@ -33,11 +34,14 @@ mod tests {
 
     use super::*;
 
-    /// Clients may show these sentences to people. So they stay as they were when the errors themselves had them.
+    /// Clients may show these sentences to people, so the messages with their hints must read well as a whole.
     #[test]
     fn messages_have_their_hints() {
         let said = |error: Error| error.envelope(words)["message"].as_str().expect("a message").to_owned();
-        assert_eq!(said(Error::unknown_object("x")), "There is no object `x`. GET /api/v1/data lists those that you may use.");
+        assert_eq!(
+            said(Error::unknown_object("x")),
+            "There is no object `x`. GET /api/v1/data lists the objects that you may use."
+        );
         assert_eq!(
             said(Error::unauthenticated()),
             "Authentication required. Send a session token or an API key as `Authorization: Bearer …`."

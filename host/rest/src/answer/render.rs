@@ -32,7 +32,7 @@ pub(crate) fn record(status: StatusCode, record: &RecordAnswer, warnings: &[Stri
     with_etag(json_bytes(status, json), &app.etag(&record.version))
 }
 
-/// `{ "data": …`. The caller appends the rest.
+/// The beginning of a response: `{ "data": …`. The caller appends the rest.
 fn data_begun(record: &RecordAnswer) -> Vec<u8> {
     let mut json = Vec::with_capacity(record.json.len() + 32);
     json.extend_from_slice(b"{\"data\":");
@@ -40,7 +40,8 @@ fn data_begun(record: &RecordAnswer) -> Vec<u8> {
     json
 }
 
-/// The same, or 304 if the client has this version of the record. `is_known` says whether the client has an ETag.
+/// As [`record`], or 304 if the client already has this version of the record. `is_known` says whether the client has a given
+/// ETag.
 pub(crate) fn record_unless_known(record: &RecordAnswer, is_known: impl FnOnce(&str) -> bool, app: &App) -> Response {
     let etag = app.etag(&record.version);
     match is_known(&etag) {

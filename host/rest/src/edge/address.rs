@@ -33,7 +33,7 @@ impl TrustedProxies {
     }
 }
 
-/// The address of a hop, with or without a port.
+/// Parses the address of one hop in the header. It may have a port.
 fn hop_address(hop: &str) -> Option<IpAddr> {
     hop.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }

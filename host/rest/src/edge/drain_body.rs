@@ -1,5 +1,5 @@
-//! Bodies that nobody reads. If a request is refused early, its body is still read for a while. Otherwise a client that is still sending
-//! when the connection closes would not see the response.
+//! Reads the rest of bodies that no handler reads. If a request is refused early, its body is still read for a while. Otherwise a
+//! client that is still sending when the connection closes would not see the response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,15 +10,15 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 
-/// Bytes that are read and dropped.
+/// Most bytes of a body that are read and dropped.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How long that may take.
+/// Longest time for reading the rest of a body.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request's body. If it is dropped before its end, the rest is still read.
 struct Lingering(Option<Body>);
 
-/// Makes a body linger, unless it is empty.
+/// Wraps a body, so that its rest is read when it is dropped. An empty body stays as it is.
 pub(crate) fn lingering(body: Body) -> Body {
     match body.is_end_stream() {
         true => body,

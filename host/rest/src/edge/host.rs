@@ -1,4 +1,4 @@
-//! Hosts: the names of this server.
+//! Checks the host that a request names against the names of this server.
 //!
 //! If an attacker makes the name of a page lead here (DNS rebinding), the browser sends that name in `Host`. So only names in the
 //! configuration are accepted. DNS cannot rebind an IP address, so every IP address is accepted.
@@ -23,10 +23,10 @@ struct KnownHost {
     port_may_be_left_out: bool,
 }
 
-/// Why the host of a request is refused.
+/// The reason for refusing the host of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostProblem {
-    /// The host is missing, malformed, or there are several.
+    /// The host is missing or malformed, or the request names several.
     Malformed,
     /// The name is not one of this server's.
     Unknown(String),
@@ -44,7 +44,8 @@ pub(crate) struct NamedHost {
 }
 
 impl PartialEq for NamedHost {
-    /// Whether both have the same name and port. 80, 443 and no port count as the same, because a proxy may hide which of them it was.
+    /// Whether both have the same name and port. Port 80, port 443 and no port count as the same, because a proxy may hide the
+    /// port.
     fn eq(&self, other: &NamedHost) -> bool {
         (&self.name, self.port) == (&other.name, other.port)
     }
@@ -66,7 +67,7 @@ impl NamedHost {
 
     fn read(authority: &Authority) -> Option<NamedHost> {
         let name = authority.host().to_ascii_lowercase();
-        // With a user before the host (`evil@127.0.0.1`), readers disagree about which part is the host.
+        // Parsers disagree about which part is the host if a user name comes before it (`evil@127.0.0.1`).
         let is_plain = !name.is_empty() && !authority.as_str().contains('@');
         let rest = authority.as_str().get(name.len()..)?;
         let port = match rest.strip_prefix(':') {

@@ -35,7 +35,8 @@ use crate::{AppState, Settings};
 pub(crate) struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
-    /// For pages and files from the binary. A page loads dozens of them, and each costs only its bytes.
+    /// For pages and files from the binary. They have their own limit, because a page loads dozens of files, and serving one is
+    /// cheap.
     files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     begun: Instant,
     /// Seconds after `begun`.
@@ -48,9 +49,9 @@ const EXPOSED: [&str; 7] =
 /// How long a browser may keep the response to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
-/// The lowest limit of pages and files, per minute and address. A low limit of requests should not stop a page from loading.
+/// The lowest limit for pages and files, per minute and address. A low limit for requests must not keep a page from loading.
 const FILES_PER_MINUTE_MIN: u32 = 600;
-/// Addresses that a limiter remembers. If there are more, it forgets those without recent requests.
+/// Most addresses that a limiter remembers. If there are more, it forgets those without recent requests.
 const ADDRESSES_MAX: usize = 50_000;
 
 impl Limits {
@@ -277,34 +278,36 @@ fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(),
     let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
     let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);
     let Some(value) = values.next() else { return Ok(()) };
-    // No route has any other method, so such a request gets 405 with or without the header.
+    // No route has another method, so the request gets 405 with or without the header.
     if ![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS].contains(method) {
         return Ok(());
     }
     let is_query = *method == Method::POST && path.starts_with("/api/v1/data/") && path.ends_with("/query");
     if *method != Method::GET && !is_query {
-        return Err(Error::invalid_request("`x-svc-view-as` is for GET requests: leave it out to change something."));
+        return Err(Error::invalid_request(
+            "`x-svc-view-as` works with GET requests only. Leave it out of requests that change something.",
+        ));
     }
     if path == "/api/v1/mcp" {
-        return Err(Error::invalid_request("`x-svc-view-as` is for REST and GraphQL by GET; MCP does not know it."));
+        return Err(Error::invalid_request("`x-svc-view-as` works with REST and with GraphQL by GET, but not with MCP."));
     }
     let is_role = value.to_str().is_ok_and(|role| !role.trim().is_empty());
     match is_role && values.next().is_none() {
         true => Ok(()),
-        false => Err(Error::invalid_request("`x-svc-view-as` names one role, by its id.")),
+        false => Err(Error::invalid_request("`x-svc-view-as` needs the id of one role.")),
     }
 }
 
 fn refused_host(path: &str, problem: HostProblem) -> Box<Response> {
     let error = match problem {
         HostProblem::Malformed => {
-            Error::invalid_request("The request needs one Host header: a name or an address, and a port where there is one.")
+            Error::invalid_request("The request needs one Host header: a name or an address, and the port if the URL has one.")
         }
         HostProblem::Unknown(host) => Error::new(
             Code::Forbidden,
             format!(
-                "The header Host is {host:?}, which is not a name of this server. SVC_PUBLIC_URL says under which name it is \
-                 reached, SVC_TRUSTED_ORIGINS lists further ones."
+                "The header Host is {host:?}, which is not a name of this server. SVC_PUBLIC_URL sets the server's name, and \
+                SVC_TRUSTED_ORIGINS lists further names."
             ),
         ),
     };

@@ -1,4 +1,4 @@
-//! What telemetry collects about a request until the response. Without telemetry nothing is collected.
+//! Collects data about a request for telemetry until the response. Nothing is collected if telemetry is off.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Observed {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let path = shown_path(request.uri().path());
         let span = match path {
-            // Machines request these every few seconds, so they get no span.
+            // Machines request these paths every few seconds, so the requests get no span.
             "/healthz" | "/readyz" | "/metrics" => Span::none(),
             _ => blockbase_telemetry::request_span(&RequestStart {
                 method: request.method().as_str(),
@@ -53,7 +53,7 @@ impl Observed {
     }
 }
 
-/// The path as traces show it. The token of a link stands in a path, and is left out.
+/// The path as traces show it. The path of a password link contains the link's token, which is left out.
 fn shown_path(path: &str) -> &str {
     const OF_LINKS: &str = "/api/auth/reset-password/";
     if path.starts_with(OF_LINKS) { OF_LINKS } else { path }

@@ -15,7 +15,7 @@ pub struct TrustedOrigins {
     scheme: String,
 }
 
-/// Why the origin of a request is refused.
+/// The reason for refusing the origin of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OriginProblem {
     /// The origin of the request.
@@ -23,9 +23,9 @@ pub(crate) enum OriginProblem {
     Missing,
 }
 
-/// Names of one's own machine that people and browsers use.
+/// Names that people and browsers use for their own machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-/// How many characters of a foreign origin a refusal shows.
+/// Most characters of a foreign origin that an error shows.
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl TrustedOrigins {
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(check(Method::POST, own, &[cookie.clone(), (header::REFERER, "http://localhost:4000/x?y")]), Ok(()));
         let referer = (header::REFERER, "http://evil.example/x");
         assert_eq!(check(Method::POST, own, &[cookie.clone(), referer]), untrusted("http://evil.example"));
-        // A page that was opened by an address of the server.
+        // A page that was opened under an address of the server.
         let by_address = (header::ORIGIN, "http://192.0.2.7:4000");
         assert_eq!(check(Method::POST, "192.0.2.7:4000", &[cookie.clone(), by_address.clone()]), Ok(()));
         assert_eq!(check(Method::POST, own, &[cookie, by_address]), untrusted("http://192.0.2.7:4000"));

@@ -1,4 +1,5 @@
-//! Responses on their way to the client. Their bytes count until they are written to the connection, even if the client does not read them.
+//! Counts the bytes of responses on their way to the client. They count until they are written to the connection, even if the
+//! client does not read them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Smaller bodies and frames do not count: the connection itself costs as much, and connections are bounded.
+/// Smaller bodies and frames do not count, because they cost no more than the connection itself, and connections are bounded.
 const COUNTED_BYTES_MIN: usize = 16 * 1024;
 
 /// Counts the body of a response. If its size is not known, counts it frame by frame.
@@ -88,14 +89,14 @@ mod tests {
         let _small = response(COUNTED_BYTES_MIN - 1);
         assert_eq!(quota.bytes(), 0);
         let large = response(100_000);
-        assert_eq!(quota.bytes(), 100_000, "from the moment on at which it is there");
+        assert_eq!(quota.bytes(), 100_000, "the body counts as soon as it exists");
         assert_eq!(large.body().size_hint().exact(), Some(100_000));
         let mut body = large.into_body();
         let mut bytes = body.frame().await.expect("a frame").expect("no error").into_data().expect("data");
         drop(body);
         let last = bytes.split_off(99_999);
         drop(bytes);
-        assert_eq!(quota.bytes(), 100_000, "its memory is still there");
+        assert_eq!(quota.bytes(), 100_000, "its memory is still in use");
         drop(last);
         assert_eq!(quota.bytes(), 0);
         let frames = futures_util::stream::iter([vec![0_u8; 50_000], vec![0; 10]].map(Ok::<_, std::io::Error>));

@@ -4,10 +4,10 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 /// The request headers that a response below `/api` depends on.
 pub(crate) const CREDENTIALS: HeaderValue = HeaderValue::from_static("Authorization, Cookie, X-API-Key, X-Svc-View-As");
-/// A year, as browsers recommend. Other hosts of the domain are not included, because their own servers decide.
+/// One year, as browsers recommend. Subdomains are not included, because their own servers decide.
 const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// Adds the headers that a response does not have yet. `is_https`: whether the public URL has that scheme.
+/// Adds the headers that a response does not have yet. `is_https` says whether the public URL has the scheme https.
 pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
     // Nearly every response depends on a credential. So a response without a rule for caches must not be cached.
     add(headers, header::CACHE_CONTROL, "no-store");

@@ -13,7 +13,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// The components that answers refer to. The document keeps those that it needs.
+/// The components that answers refer to. The document keeps only those that it uses.
 pub(crate) fn schemas() -> Map<String, Value> {
     let mut generator = for_answers();
     macro_rules! add {
@@ -66,10 +66,10 @@ pub(crate) fn schemas() -> Map<String, Value> {
     generator.take_definitions(true)
 }
 
-/// The schema of an answer: a reference to its component where it is one of [`schemas`].
+/// The schema of an answer. It is a reference to its component if [`schemas`] has one.
 pub(crate) fn of<T: JsonSchema>() -> Value {
     let mut schema = for_answers().subschema_for::<T>();
-    // No generator has translated what is no component.
+    // No generator has translated this schema, because it is not a component.
     plain(&mut schema);
     schema.into()
 }
@@ -89,24 +89,24 @@ pub(super) fn plain(schema: &mut Schema) {
     RecursiveTransform(Plain).transform(schema);
 }
 
-/// Translates the schemas of Rust's types and comments into those of the document.
+/// Translates schemas that are generated from Rust types and comments into those of the document.
 #[derive(Clone)]
 struct Plain;
 
 impl Transform for Plain {
     fn transform(&mut self, schema: &mut Schema) {
         match schema.get("format").and_then(Value::as_str) {
-            // OpenAPI's registry knows `int64`; that there are no negative numbers, `minimum` says.
+            // OpenAPI's format registry has `int64` only. `minimum` excludes negative numbers.
             Some("uint" | "uint64") => drop(schema.insert("format".to_owned(), "int64".into())),
             Some("uint8" | "uint16" | "uint32") => drop(schema.remove("format")),
             _ => {}
         }
         if let Some(description) = schema.get("description").and_then(Value::as_str) {
-            // Lines of source are no lines of the text; empty ones part its paragraphs.
+            // Line breaks of the source are not part of the text. Empty lines separate its paragraphs.
             let paragraphs: Vec<String> = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
             schema.insert("description".to_owned(), paragraphs.join("\n\n").into());
         }
-        // Of members that bodies may leave out; an answer has no defaults.
+        // Only bodies have defaults, for members that may be left out.
         schema.remove("default");
     }
 }

@@ -1,6 +1,6 @@
 //! Schemas of bodies, derived from the structs that read them: their members, types and doc comments.
 //!
-//! A member that may be left out and not be null is an `Option` with `schemars(with = …)`: serde alone cannot say it.
+//! A member that may be left out but not be null is an `Option` with `schemars(with = …)`, because serde alone cannot express it.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::answers::{generator, plain};
 
-/// The schema of a body. It is written out: each body is of one operation.
+/// The schema of a body. It is inlined, because each body belongs to one operation.
 pub(crate) fn body_of<T: JsonSchema>() -> Value {
     let mut schema = T::json_schema(&mut generator(SchemaSettings::draft2020_12().for_deserialize()));
     plain(&mut schema);
@@ -17,8 +17,8 @@ pub(crate) fn body_of<T: JsonSchema>() -> Value {
     schema.into()
 }
 
-/// The schema of a change of what `T` defines. A member that a definition needs can be replaced, any other also removed by null.
-/// The members in `fixed` cannot be changed.
+/// The schema of a body that changes a thing that `T` defines. A required member can be replaced. Any other member can also be
+/// removed by null. The members in `fixed` cannot be changed.
 pub(crate) fn changes_of<T: JsonSchema>(fixed: &[&str]) -> Value {
     let mut schema = body_of::<T>();
     let needed = schema["required"].take();
@@ -42,10 +42,10 @@ fn allow_null(member: &mut Value) {
     }
 }
 
-/// Components that bodies have in place of those of answers, because their optional members may be null.
+/// Components of answers, and the components that replace them in bodies. Optional members of the latter may be null.
 const INPUTS: [(&str, &str); 1] = [("#/components/schemas/SvcField", "#/components/schemas/SvcFieldInput")];
 
-/// Refers to what bodies have.
+/// Replaces references to components of answers by references to those of bodies.
 #[derive(Clone)]
 struct Input;
 

@@ -1,6 +1,7 @@
-//! One column as JSON Schema: as records show it, and as bodies take it.
+//! The JSON Schemas of one column: in records, and in bodies.
 //!
-//! What records show is exact. What bodies take is at least what the server takes, as narrow as JSON Schema can say it.
+//! The schema for records is exact. The schema for bodies allows every value that the server accepts, and as few others as JSON
+//! Schema can express.
 
 use blockbase_app::schema::{Column, ColumnType, Field, FieldType, is_double};
 use serde_json::{Map, Number, Value, json};
@@ -8,16 +9,17 @@ use serde_json::{Map, Number, Value, json};
 use crate::openapi::components::schema;
 use crate::openapi::pattern::is_plain;
 
-/// A column with what people say about it.
+/// A column with its description by people.
 pub(crate) struct Described<'a> {
     pub(crate) column: &'a Column,
-    /// Its definition, where it is a field.
+    /// The definition of the column if it is a field.
     pub(crate) field: Option<&'a Field>,
-    /// The object that it refers to, where the caller may know of that one.
+    /// The object that the column refers to, if the caller may know of that object.
     pub(crate) target: Option<&'a str>,
 }
 
-/// A number of the document: readers hold it as a double, so one with more digits stands in the description instead.
+/// The text as a number of the document. Readers store numbers as doubles, so a number with more digits is put into the
+/// description instead.
 fn exact_number(text: &str) -> Option<Value> {
     let number: Number = text.parse().ok()?;
     let is_exact = number.is_i64() || number.is_u64() || is_double(text);
@@ -29,7 +31,7 @@ fn number(bound: &Option<impl ToString>) -> Option<Value> {
     exact_number(&bound.as_ref()?.to_string())
 }
 
-/// The types's keywords for a value that is not null.
+/// The keywords of the column's type, for a value that is not null.
 fn base(column: &Column) -> Map<String, Value> {
     let mut keywords = Map::new();
     let mut set = |key: &str, value: Value| {
@@ -101,7 +103,7 @@ fn or_null(mut keywords: Map<String, Value>) -> Value {
     Value::Object(keywords)
 }
 
-/// What people read about the column.
+/// The description of the column for people.
 fn description(described: &Described<'_>, notes: &[String]) -> String {
     let Described { column, field, target } = described;
     let mut parts: Vec<String> = field.and_then(|field| field.description.clone()).into_iter().collect();
@@ -139,7 +141,7 @@ pub(crate) fn shown(described: &Described<'_>) -> Value {
         keywords.insert("pattern".to_owned(), json!("^[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{3})?$"));
     }
     let schema = if column.required || column.ty == ColumnType::Json { Value::Object(keywords) } else { or_null(keywords) };
-    // JSON Schema has no word for an amount of money, which readers show with all its places.
+    // JSON Schema cannot express that a number is an amount of money, which clients show with all decimal places.
     let notes = match (column.kind, column.ty) {
         (FieldType::Currency, ColumnType::Decimal { scale }) => vec![format!("An amount to {scale} decimal places.")],
         _ => Vec::new(),
@@ -147,12 +149,12 @@ pub(crate) fn shown(described: &Described<'_>) -> Value {
     annotated(schema, described, &notes)
 }
 
-/// The column as a create's body takes it.
+/// The column in the body of a create.
 pub(crate) fn created(described: &Described<'_>) -> Value {
     let column = described.column;
     let mut schema = annotated(taken(column, &[]), described, &notes(column));
     if let Some(default) = described.field.and_then(|field| field.default.as_ref()) {
-        // A body may hold a number as text too, which loses nothing.
+        // A body may also give a number as text, which keeps all digits.
         let is_number = column.kind.is_numeric() && !default.is_string();
         let shown = match is_number {
             true => exact_number(default.text()).unwrap_or_else(|| json!(default.text())),
@@ -163,7 +165,7 @@ pub(crate) fn created(described: &Described<'_>) -> Value {
     schema
 }
 
-/// The column as an update's body takes it: numbers also by how much they change.
+/// The column in the body of an update. A number can also be given as an amount to change it by.
 pub(crate) fn updated(described: &Described<'_>) -> Value {
     let column = described.column;
     let more: &[Value] = match column.kind.is_numeric() {
@@ -182,7 +184,7 @@ fn notes(column: &Column) -> Vec<String> {
         }
     }
     if let Some(most) = column.index_bytes_max.filter(|_| column.ty == ColumnType::Text) {
-        notes.push(format!("An index holds the value, so it has at most {most} bytes."));
+        notes.push(format!("The value is part of an index, so it has at most {most} bytes."));
     }
     match column.ty {
         ColumnType::Decimal { scale } => {
@@ -198,7 +200,8 @@ fn notes(column: &Column) -> Vec<String> {
     notes
 }
 
-/// What a body may have for the column: its values, the texts that represent them, `more`, and null if that is allowed.
+/// The values that a body may have for the column: its values, the texts that represent them, `more`, and null if the column
+/// allows it.
 fn taken(column: &Column, more: &[Value]) -> Value {
     let mut keywords = base(column);
     match column.ty {

@@ -1,4 +1,4 @@
-//! What operations share: the error envelope and its responses, headers, credentials, fixed schemas.
+//! Components that operations share: the error envelope and its responses, headers, credentials, fixed schemas.
 //!
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
@@ -38,7 +38,7 @@ pub(crate) fn schema(name: &str) -> Value {
     reference("schemas", name)
 }
 
-/// Statuses that are errors everywhere: the component's name, and when they are answered.
+/// Statuses that mean the same error in every operation: the component's name, and the reasons for the error.
 const PROBLEMS: [(u16, &str, &str); 15] = [
     (400, "BadRequest", "The request is malformed, names something that does not exist, or breaks a rule."),
     (401, "Unauthorized", "The credential is missing or invalid."),
@@ -48,9 +48,9 @@ const PROBLEMS: [(u16, &str, &str); 15] = [
         "The caller lacks the permission, the origin of the request is not trusted, or the request names a host that is not \
             this server's.",
     ),
-    (404, "NotFound", "It does not exist, or it is not within the caller's reach."),
+    (404, "NotFound", "It does not exist, or the caller may not access it."),
     (409, "Conflict", "The change conflicts with the current state."),
-    (412, "PreconditionFailed", "The record is not in the state that `If-Match` names. Read it again."),
+    (412, "PreconditionFailed", "The record is no longer in the state that `If-Match` names. Read it again."),
     (
         413,
         "PayloadTooLarge",
@@ -103,13 +103,13 @@ fn responses() -> Map<String, Value> {
     responses
 }
 
-/// An object that has nothing but these members, all of them required.
+/// An object with exactly these members, all of them required.
 pub(crate) fn exact_object(properties: Value) -> Value {
     let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false })
 }
 
-/// An object of these members, `required` of them, and no others.
+/// An object that can have only these members. Those in `required` must be present.
 pub(crate) fn members(required: &[&str], properties: Value) -> Value {
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
@@ -119,7 +119,7 @@ pub(crate) fn members(required: &[&str], properties: Value) -> Value {
     schema
 }
 
-/// A list of such things.
+/// A list of `item`.
 pub(crate) fn list_of(item: Value) -> Value {
     json!({ "type": "array", "items": item })
 }
@@ -129,13 +129,13 @@ pub(crate) fn instant() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
-/// Text of a number, as filters and bodies take it beside the number itself.
+/// The pattern of a number as text. Filters and bodies accept it besides the number itself.
 pub(crate) const NUMERIC_TEXT: &str = "^[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?$";
 
-/// An amount that is added to a number, or taken off it.
+/// An amount that is added to a number or subtracted from it.
 fn change(amount: &Value) -> Value {
     json!({
-        "description": "Changes the number by an amount, in the statement itself.",
+        "description": "Changes the stored number by an amount, atomically.",
         "oneOf": [exact_object(json!({ "$inc": amount })), exact_object(json!({ "$dec": amount }))],
     })
 }
@@ -160,7 +160,8 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                         })),
                         exact_object(json!({
                             "field": { "type": "string", "description": "The column, or the key that is not a column." },
-                            "error": { "type": "string", "description": "The code that this error would have alone." },
+                            "error": { "type": "string", "description": "The code that this error would have if it were the only \
+                                one." },
                             "message": { "type": "string" },
                         })),
                     ] },
@@ -175,8 +176,8 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                         "name": { "type": ["string", "null"] },
                     })),
                 },
-                "code": { "type": "string", "description": "The same code again. It is present under `/api/auth`, and if an \
-                    origin is refused." },
+                "code": { "type": "string", "description": "The same code as in `error`. It is present under `/api/auth`, and if \
+                    an origin is refused." },
             },
             "required": ["error", "message"],
             "additionalProperties": false,
@@ -204,8 +205,8 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
         responses: responses(),
         headers: json!({
             "RequestId": {
-                "description": "The id of the request in the server's log. It is the caller's own id if the caller sent a sane \
-                    one, otherwise a new one.",
+                "description": "The id of the request in the server's log. It is the id that the caller sent in `x-request-id` \
+                    if that id is valid, otherwise a new one.",
                 "schema": { "type": "string" },
             },
             "WwwAuthenticate": { "description": "The authentication scheme.", "schema": { "type": "string" } },

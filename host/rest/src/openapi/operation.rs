@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::openapi::answers::of;
 use crate::openapi::components::{exact_object, list_of, reference, response_name, schema};
 
-/// Who may call an operation.
+/// The credential that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// Needs a credential, any of the three kinds.
@@ -16,9 +16,9 @@ pub(crate) enum Caller {
     Granted,
     /// Needs a session. An API key does not count as one.
     Session,
-    /// Looks at a session, but does not need one.
+    /// Uses a session if the request has one, but does not need one.
     Anyone,
-    /// Looks at no credential.
+    /// Ignores credentials.
     Unseen,
 }
 
@@ -41,7 +41,7 @@ impl Operation {
         operation.problems(&[401, 403, 429, 500, 503])
     }
 
-    /// One that needs a permission on a resource of the platform, as its description says.
+    /// An operation that needs a permission on a resource of the platform. Its description says so.
     pub(crate) fn gated(resource: Resource, tag: &str, verb: &str, summary: &str) -> Operation {
         let described = format!("{summary}. Needs the permission on `{}`.", resource.name());
         Operation::new(format!("{tag}.{verb}"), tag, summary).describe(described)
@@ -67,7 +67,7 @@ impl Operation {
         self
     }
 
-    /// A body that has to be there, with what a body can be refused for.
+    /// Adds a required body, and the errors that a body can cause.
     pub(crate) fn body(mut self, media_type: &str, schema: Value) -> Operation {
         let mut content = Map::new();
         content.insert(media_type.to_owned(), json!({ "schema": schema }));
@@ -79,25 +79,25 @@ impl Operation {
         self.body("application/json", schema)
     }
 
-    /// An answer with a JSON body.
+    /// Adds a response with a JSON body.
     pub(crate) fn answers(self, status: u16, description: &str, schema: Value) -> Operation {
         let content = json!({ "application/json": { "schema": schema } });
         self.response(status, json!({ "description": description, "headers": headers(&[]), "content": content }))
     }
 
-    /// The same with an `ETag`.
+    /// Adds a response with a JSON body and an `ETag`.
     pub(crate) fn answers_tagged(self, status: u16, description: &str, schema: Value) -> Operation {
         let content = json!({ "application/json": { "schema": schema } });
         let headers = headers(&[("ETag", "ETag")]);
         self.response(status, json!({ "description": description, "headers": headers, "content": content }))
     }
 
-    /// An answer `{ "data": … }`.
+    /// Adds a response `{ "data": … }`.
     pub(crate) fn answers_data(self, status: u16, description: &str, schema: Value) -> Operation {
         self.answers(status, description, data_of(schema))
     }
 
-    /// A page of a list of the service's own things: `{ data, pagination }`.
+    /// Adds a response with one page of a list: `{ data, pagination }`.
     pub(crate) fn answers_page(self, description: &str, item: Value) -> Operation {
         let page = exact_object(json!({ "data": list_of(item), "pagination": of::<PaginationAnswer>() }));
         self.answers(200, description, page)
@@ -112,7 +112,7 @@ impl Operation {
         self
     }
 
-    /// Statuses that every operation answers alike.
+    /// Adds errors whose responses are the same in all operations.
     pub(crate) fn problems(mut self, statuses: &[u16]) -> Operation {
         for status in statuses {
             self.responses.insert(status.to_string(), reference("responses", response_name(*status)));
@@ -120,7 +120,7 @@ impl Operation {
         self
     }
 
-    /// Adds the header `x-svc-view-as`, and what it can be refused with where the operation does not say so itself.
+    /// Adds the header `x-svc-view-as`, and the errors that it can cause, if the operation does not have them yet.
     fn viewed_as(mut self) -> Operation {
         for status in [400, 404] {
             let response = || reference("responses", response_name(status));
@@ -129,7 +129,7 @@ impl Operation {
         self.parameter(reference("parameters", VIEW_AS_PARAMETER))
     }
 
-    /// Takes statuses back that [`Operation::new`] or a body brought.
+    /// Removes statuses that [`Operation::new`] or a body added.
     pub(crate) fn without(mut self, statuses: &[u16]) -> Operation {
         self.responses.retain(|status, _| !statuses.iter().any(|known| known.to_string() == *status));
         self
@@ -181,7 +181,8 @@ pub(crate) fn headers(names: &[(&str, &str)]) -> Value {
 /// The component that describes `x-svc-view-as`.
 pub(crate) const VIEW_AS_PARAMETER: &str = "SvcViewAs";
 
-/// Whether reads of a path can be looked at as a role: those that depend on what their caller may do.
+/// Whether reads of a path accept the header for viewing as a role. These are the reads that depend on the rights of their
+/// caller.
 fn knows_view_as(path: &str) -> bool {
     const OTHERS: [&str; 4] = ["/api/v1/hooks/", "/api/v1/mcp", "/api/v1/me", "/api/v1/graphql/assets/"];
     path.starts_with("/api/v1/") && !OTHERS.iter().any(|other| path.starts_with(other))

@@ -7,7 +7,7 @@
 pub(crate) fn is_plain(pattern: &str) -> bool {
     let mut characters = pattern.chars().peekable();
     let mut groups = 0_usize;
-    // Whether a quantifier may follow, and whether one has just been.
+    // Whether a quantifier may follow.
     let mut can_repeat = false;
     while let Some(character) = characters.next() {
         match character {
@@ -88,7 +88,7 @@ fn is_common_escape(escaped: char) -> bool {
 /// The rest of a class, without another class or a set operation in it.
 fn skip_class(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
     let _ = characters.next_if_eq(&'^');
-    // A bracket that closes at once is a literal to one of the two.
+    // The `regex` crate reads a `]` at the start of a class as a literal, and ECMA-262 as its end.
     if characters.peek() == Some(&']') {
         return false;
     }

@@ -36,7 +36,7 @@ pub(crate) trait Demand {
     const REFUSES_IF_MATCH: bool = false;
 
     /// # Errors
-    /// Why the caller is refused.
+    /// The reason for refusing the caller.
     fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> impl Future<Output = Result<(), ApiError>> + Send;
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn admit(parts: &mut Parts, state: &AppState, owner: QuotaOwner, byte
     parts.extensions.insert(Admitted { owner, body_bytes_max });
 }
 
-/// The credentials of a request to an operation that is open to everybody: sign-up, hooks.
+/// The credentials of a request to an operation that is open to everybody, such as sign-up and hooks.
 pub(crate) struct Anyone(pub(crate) Credentials);
 
 impl FromRequestParts<AppState> for Anyone {
@@ -112,7 +112,7 @@ pub(crate) trait Gated {
     const ADMITS_OWN_ROWS: bool = Self::RESOURCE.has_own_rows();
 }
 
-/// The action that is demanded on it.
+/// The action that an operation demands on its resource.
 pub(crate) trait Right {
     const ACTION: Action;
 }
@@ -159,7 +159,7 @@ impl<S: Gated, R: Right> Demand for (S, R) {
     }
 }
 
-/// Read on users, or on some of them, or on some of their fields.
+/// Read on all users, on some of them, or on some of their fields.
 pub(crate) struct UsersToRead;
 
 impl Demand for UsersToRead {
@@ -200,7 +200,7 @@ impl<R: Right> Demand for Records<R> {
     }
 }
 
-/// The same for one record. `If-Match` may name a condition.
+/// An action on one record of the object that the path names. `If-Match` may name a condition.
 pub(crate) struct OneRecord<R>(PhantomData<R>);
 
 impl<R: Right> Demand for OneRecord<R> {
@@ -266,7 +266,7 @@ impl Demand for Replay {
     }
 }
 
-/// A session: a key may not use what belongs to its user.
+/// A session of a user. An API key is refused, because it must not use things that belong to its user.
 pub(crate) struct Person;
 
 impl Demand for Person {
@@ -285,10 +285,10 @@ impl Demand for Stream {
     }
 }
 
-/// The permit to read a body, if the request was admitted.
+/// The permit to read the body of an admitted request.
 ///
 /// # Errors
 /// The handler demanded nothing of its caller, which is a defect.
 pub(crate) fn admitted(parts: &axum::http::Extensions) -> Result<Admitted, ApiError> {
-    parts.get::<Admitted>().cloned().ok_or_else(|| Error::internal("a body is read of a request that nobody admitted").into())
+    parts.get::<Admitted>().cloned().ok_or_else(|| Error::internal("the body of a request is read that was not admitted").into())
 }

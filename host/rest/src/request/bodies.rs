@@ -1,7 +1,8 @@
-//! Bytes of request bodies that the process has in memory, and their owners.
+//! Bounds the bytes of request bodies in memory, for the whole process and for each owner.
 //!
-//! From its first bytes on, a body counts against its owner's share with its announced size. Against the total it counts only with what has
-//! arrived. So an upload that stalls takes nothing from others, and two half-sent bodies of one owner never wait for each other.
+//! From its first bytes on, a body counts against its owner's share with its announced size. Against the total it counts only
+//! with the bytes that have arrived. So an upload that stalls takes nothing from others, and two half-sent bodies of one owner
+//! never wait for each other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes of all bodies together.
+/// Most bytes of all bodies together.
 const BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of one owner's bodies. A larger body is admitted if it is its owner's only one.
+/// Most bytes of one owner's bodies. A larger body is admitted if its owner has no other.
 const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
-/// How long a body waits for room.
+/// Longest time that a body waits for room.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Bodies that wait: of all owners, and of one.
+/// Most bodies that wait, of all owners and of one owner.
 const WAITING_MAX: usize = 1_000;
 const WAITING_OF_ONE_MAX: usize = 100;
 
@@ -60,7 +61,7 @@ impl Default for Bodies {
     }
 }
 
-/// The place of one body. Dropping it gives it back.
+/// The place of one body. Dropping it frees the bytes.
 pub(crate) struct BodyPlace {
     bodies: Arc<Bodies>,
     owner: QuotaOwner,
@@ -75,13 +76,13 @@ impl std::fmt::Debug for BodyPlace {
 }
 
 impl Bodies {
-    /// How much a body counts against its owner's share. A body that is larger than the share was admitted as the only one, and counts
-    /// nothing, so that smaller ones have the share.
+    /// The bytes that a body counts against its owner's share. A body that is larger than the share was admitted as its owner's
+    /// only one. It counts nothing, so that smaller bodies can use the share.
     fn counted(&self, bytes: usize) -> usize {
         if bytes > self.of_one_max { 0 } else { bytes }
     }
 
-    /// A place for a body that has not begun to arrive.
+    /// Makes a place for a body that has not begun to arrive.
     pub(crate) fn place(self: &Arc<Self>, owner: QuotaOwner) -> BodyPlace {
         BodyPlace { bodies: Arc::clone(self), owner, reserved: 0, arrived: 0 }
     }
@@ -122,7 +123,7 @@ impl BodyPlace {
         let share = state.owners.entry(self.owner.clone()).or_default();
         let others = share.bodies - usize::from(!is_new);
         let reserved = share.reserved - self.bodies.counted(self.reserved);
-        // This body was admitted already, and goes on: it is larger than the share, or its whole size is reserved.
+        // This body was admitted before and may continue: it is larger than the share, or its whole size is reserved.
         let is_admitted = self.reserved > self.bodies.of_one_max || due <= self.reserved;
         let is_past_share = reserved + due > self.bodies.of_one_max;
         if !is_admitted && is_past_share && (others > 0 || due <= self.bodies.of_one_max) {
@@ -196,7 +197,7 @@ impl Drop for Waiting {
 }
 
 fn no_room() -> Error {
-    let message = "The server has as many request bodies in flight as it takes, or as it takes from one caller. Try again later.";
+    let message = "The server has too many bytes of request bodies in flight, in all or from this caller. Try again later.";
     Error::busy(message)
 }
 
@@ -224,7 +225,7 @@ mod tests {
         bodies.place(owner(2)).arrive(60, 60).await.expect("another's share");
         let mut second = bodies.place(owner(1));
         second.arrive(1, 1).await.expect("the share is for small ones");
-        large.arrive(10, 300).await.expect("it goes on beside a small one");
+        large.arrive(10, 300).await.expect("it continues while a small body exists");
         large.arrive(281, 300).await.expect("also past what it announced");
         drop(large);
         bodies.place(owner(1)).arrive(1, 101).await.expect_err("still not the only one");
@@ -242,7 +243,7 @@ mod tests {
             stalled.push(place);
         }
         let mut whole = bodies.place(owner(60));
-        whole.arrive(50, 50).await.expect("what did not arrive is free");
+        whole.arrive(50, 50).await.expect("bytes that did not arrive are free");
         let waiting = tokio::spawn({
             let mut place = bodies.place(owner(61));
             async move { place.arrive(50, 50).await }

@@ -21,12 +21,12 @@ use crate::request::admission::admitted;
 use crate::request::bodies::BodyPlace;
 use crate::request::extract::RequestInfo;
 
-/// How long a body may take to arrive.
+/// Longest time for a body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the client may send nothing.
+/// Longest time in which the client sends nothing.
 const STALLED_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes that are reserved for a body before it arrives.
+/// Most bytes that are reserved for a body before it arrives.
 const BODY_BYTES_USUAL: usize = 64 * 1024;
 
 /// Reads the body of an admitted request, within its bound.
@@ -40,7 +40,7 @@ pub(crate) async fn read(request: Request, state: &AppState) -> Result<Bytes, Ap
     read_admitted(request, state, admitted.owner, bytes_max).await
 }
 
-/// The same, with another bound.
+/// As [`read`], with another bound.
 pub(crate) async fn read_within(request: Request, state: &AppState, bytes_max: usize) -> Result<Bytes, ApiError> {
     let owner = admitted(request.extensions())?.owner;
     read_admitted(request, state, owner, bytes_max).await
@@ -51,7 +51,7 @@ async fn read_admitted(request: Request, state: &AppState, owner: QuotaOwner, by
     read_body(&parts, body, state, owner, bytes_max).await
 }
 
-/// The same for a request in parts. Its bytes count until the request ends.
+/// As [`read_within`], for a request that is split into parts and body. The bytes count until the request ends.
 pub(crate) async fn read_body(
     parts: &Parts,
     body: Body,
@@ -80,7 +80,7 @@ async fn collect(headers: &HeaderMap, mut body: Body, bytes_max: usize, place: &
     let too_large = || {
         ApiError(Error::new(
             Code::PayloadTooLarge,
-            format!("The body is larger than {bytes_max} bytes, the most that is taken here."),
+            format!("The body is larger than {bytes_max} bytes, the limit of this operation."),
         ))
     };
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -162,13 +162,13 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
         // Text in Postgres cannot contain a NUL character.
         if holds_nul(&text) {
-            return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
+            return Err(Error::invalid_request("A text in the body contains a NUL character.").into());
         }
         Ok(JsonBody(run_offloaded(text.len(), || parse_object(&text))?))
     }
 }
 
-/// For a member for which `null` and a missing member differ. `null` becomes `Some(None)`.
+/// Reads a member for which `null` means something else than leaving it out. `null` becomes `Some(None)`.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -177,7 +177,7 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// For a member of a change that may be left out, but not be null. So nobody can take null for "no change".
+/// Reads a member of a change that may be left out, but must not be null. So a client cannot take null for "no change".
 pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

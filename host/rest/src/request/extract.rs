@@ -91,8 +91,8 @@ impl FromRequestParts<AppState> for Presented {
     }
 }
 
-/// The credentials of a request. An `Authorization` header counts only with the scheme Bearer. Other cookies that are not valid text do not
-/// hide the service's cookie.
+/// The credentials of a request. An `Authorization` header counts only with the scheme Bearer. The service's cookie is found even
+/// if other cookies are not valid text.
 pub(crate) fn credentials(parts: &Parts) -> Credentials {
     let text = |name: &str| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
@@ -123,7 +123,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParts<T> {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         match Path::<T>::from_request_parts(parts, state).await {
             // No id or name contains a NUL, and text in Postgres cannot.
-            Ok(_) if parts.uri.path().contains("%00") => Err(Error::invalid_request("The path holds a NUL character.").into()),
+            Ok(_) if parts.uri.path().contains("%00") => Err(Error::invalid_request("The path contains a NUL character.").into()),
             Ok(Path(value)) => Ok(PathParts(value)),
             Err(_) => Err(Error::invalid_request("The path is not valid UTF-8 after percent-decoding.").into()),
         }
@@ -164,12 +164,12 @@ impl QueryPairs {
     /// the first value and others the last one (`dryRun=true&dryRun=false`).
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         if self.iter().filter(|(known, _)| *known == name).count() > 1 {
-            return Err(Error::invalid_request(format!("`{name}` stands in the query more than once.")).into());
+            return Err(Error::invalid_request(format!("The query has `{name}` more than once.")).into());
         }
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true" | "") => Ok(true),
-            Some(other) => Err(Error::invalid_request(format!("`{name}` is true or false; it is {other:?}.")).into()),
+            Some(other) => Err(Error::invalid_request(format!("`{name}` must be true or false; it is {other:?}.")).into()),
         }
     }
 
@@ -178,7 +178,7 @@ impl QueryPairs {
         match self.iter().find(|(name, _)| !known.contains(name)) {
             None => Ok(()),
             Some((name, _)) => {
-                let message = format!("There is no parameter `{name}` here; there are {}.", known.join(", "));
+                let message = format!("There is no parameter `{name}` here. The parameters are {}.", known.join(", "));
                 Err(Error::new(Code::InvalidRequest, message).into())
             }
         }

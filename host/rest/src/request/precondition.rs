@@ -11,7 +11,7 @@ use blockbase_app::schema::Error;
 use crate::AppState;
 use crate::answer::error::ApiError;
 
-/// The condition of `If-Match` on a change or deletion; `None` if the header is left out.
+/// The condition of `If-Match` for a change or a deletion; `None` if the header is left out.
 pub(crate) struct IfMatch(pub(crate) Option<Condition>);
 
 impl FromRequestParts<AppState> for IfMatch {
@@ -21,9 +21,9 @@ impl FromRequestParts<AppState> for IfMatch {
         let mut values = parts.headers.get_all(header::IF_MATCH).iter();
         let Some(value) = values.next() else { return Ok(IfMatch(None)) };
         if values.next().is_some() {
-            return Err(refused("it stands there more than once"));
+            return Err(refused("the request has it more than once"));
         }
-        let value = value.to_str().map_err(|_| refused("it holds characters that no ETag of this server has"))?;
+        let value = value.to_str().map_err(|_| refused("it has characters that no ETag of this server contains"))?;
         parse(value.trim()).map(|condition| IfMatch(Some(condition))).map_err(refused)
     }
 }
@@ -34,16 +34,16 @@ fn parse(value: &str) -> Result<Condition, &'static str> {
     match quoted {
         _ if value == "*" => Ok(Condition::Exists),
         _ if value.is_empty() => Err("it is empty"),
-        _ if value.starts_with("W/") => Err("it is a weak ETag, and a change compares strong ones"),
+        _ if value.starts_with("W/") => Err("it is a weak ETag, but a change needs a strong one"),
         Some("") => Err("its ETag is empty"),
         Some(inner) if !inner.contains(['"', ' ', '\t']) => Ok(Condition::Etag(value.to_owned())),
         _ if value.contains(',') => Err("it is a list"),
-        _ => Err("it is no ETag in quotes"),
+        _ => Err("it is not an ETag in quotes"),
     }
 }
 
 fn refused(why: &str) -> ApiError {
-    Error::invalid_request(format!("`If-Match` takes one ETag, with its quotes, as the record's answer had it, or `*`; {why}."))
+    Error::invalid_request(format!("`If-Match` needs one ETag of a response with this record, with its quotes, or `*`; {why}."))
         .into()
 }
 
@@ -56,7 +56,8 @@ pub(crate) fn refuse_if_match(headers: &HeaderMap) -> Result<(), ApiError> {
     match headers.contains_key(header::IF_MATCH) {
         false => Ok(()),
         true => Err(Error::invalid_request(
-            "`If-Match` is for PATCH and DELETE of one record. Leave it out here, or change the record by its own address.",
+            "`If-Match` works only with PATCH and DELETE of one record. Leave it out here, or change the record under its own \
+            path.",
         )
         .into()),
     }

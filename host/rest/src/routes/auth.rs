@@ -49,7 +49,7 @@ pub(crate) fn routes() -> Routes {
         .post("/api/auth/delete-anonymous-user", delete_guest)
 }
 
-/// A body of the protocol: JSON, a form, or none. Members that are not known are ignored, as the protocol has it.
+/// A body of the protocol: JSON, a form, or nothing. Unknown members are ignored, as in the protocol.
 pub(crate) struct AuthBody(Map<String, Value>);
 
 impl FromRequest<AppState> for AuthBody {
@@ -62,13 +62,13 @@ impl FromRequest<AppState> for AuthBody {
         let text = std::str::from_utf8(&bytes).map_err(|_| invalid())?;
         let members = members_of(&kind, text)?;
         let holds = |character: char| members.values().any(|value| value.as_str().is_some_and(|text| text.contains(character)));
-        // The decoder of forms puts U+FFFD where bytes are no UTF-8.
+        // The decoder of forms writes U+FFFD for bytes that are not UTF-8.
         if kind != "application/json" && holds('\u{fffd}') {
             return Err(invalid().into());
         }
-        // No account has one, and Postgres' text cannot.
+        // Text in Postgres cannot contain a NUL character, so no account has one.
         if holds('\0') {
-            return Err(AuthProblem::Validation("A member holds a NUL character.".to_owned()).into());
+            return Err(AuthProblem::Validation("A member contains a NUL character.".to_owned()).into());
         }
         Ok(AuthBody(members))
     }
@@ -92,10 +92,11 @@ fn members_of(kind: &str, text: &str) -> Result<Map<String, Value>, AuthError> {
     }
 }
 
-/// Largest body here in bytes: many may wait for the password that they hold to be checked.
+/// Largest body of these operations, in bytes. It is small because many bodies may be in memory while their passwords wait for
+/// the check.
 const BODY_BYTES_MAX: usize = 65_536;
 
-/// A pair of a form; those that are flags become what JSON has for them.
+/// A pair of a form as a JSON member. The text of a flag becomes a boolean.
 fn form_member(name: &str, value: &str) -> (String, Value) {
     let value = match (name, value) {
         ("rememberMe" | "revokeOtherSessions", "true" | "on") => Value::Bool(true),
@@ -111,7 +112,7 @@ impl AuthBody {
     }
 }
 
-/// Where the request comes from, and what it presents.
+/// The client of a request: its address, and its credentials.
 fn client(credentials: Credentials, headers: &HeaderMap, info: &RequestInfo) -> Client {
     Client {
         ip_address: Some(info.address.to_string()),
@@ -126,7 +127,7 @@ fn languages(headers: &HeaderMap) -> Option<String> {
     headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// An answer that hands out a session.
+/// A response that gives a session to the client.
 fn signed_in(state: &AppState, answer: &SignedIn, body: &Value) -> Response {
     let mut response = (StatusCode::OK, axum::Json(body)).into_response();
     hand_out(state, &mut response, answer.token.as_str(), answer.remember);
@@ -141,7 +142,7 @@ fn hand_out(state: &AppState, response: &mut Response, token: &str, remember: bo
     show_token(response.headers_mut(), token);
 }
 
-/// `{ "success": true }`, and the session's cookie taken back.
+/// A response `{ "success": true }` that removes the session's cookie.
 fn session_gone(state: &AppState) -> Response {
     let mut response = axum::Json(json!({ "success": true })).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().clear_cookie()) {

@@ -181,14 +181,14 @@ pub(crate) async fn logs(
     };
     let text = given("search").map(str::to_owned);
     if text.as_ref().is_some_and(|text| text.contains('\0')) {
-        return Err(Error::invalid_request("`search` holds a NUL character.").into());
+        return Err(Error::invalid_request("`search` contains a NUL character.").into());
     }
     let since = given("since").map(|text| {
-        time::parse_datetime(text).ok_or_else(|| Error::invalid_request(format!("`since` is a datetime; it is {text:?}.")))
+        time::parse_datetime(text).ok_or_else(|| Error::invalid_request(format!("`since` must be a datetime; it is {text:?}.")))
     });
     let after = given("after").map(|text| {
         let cursor = text.parse::<i64>().ok().filter(|cursor| *cursor >= 0);
-        cursor.ok_or_else(|| Error::invalid_request("`after` is the `cursor` of an earlier answer."))
+        cursor.ok_or_else(|| Error::invalid_request("`after` must be the `cursor` of an earlier response."))
     });
     let request = LogRequest {
         levels: given("level").map(LogRequest::read_levels).transpose()?.unwrap_or_default(),

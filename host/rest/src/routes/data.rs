@@ -1,4 +1,4 @@
-//! `/api/v1/data`: one verb a file.
+//! `/api/v1/data`. Each operation has its own file.
 
 pub(crate) mod aggregate;
 pub(crate) mod bulk;

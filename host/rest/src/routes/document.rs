@@ -1,4 +1,4 @@
-//! The document as a whole: what stands around the paths, and only those components that something refers to.
+//! The document as a whole: the parts around the paths, and the components that the paths use.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::openapi::components;
 use crate::openapi::operation::Paths;
 use crate::routes::{accounts, auth, blocks, data, events, me, schema, service as of_service, surfaces, tasks};
 
-/// What the document tells of the service's settings.
+/// The settings of the service that the document shows.
 pub(crate) struct Service {
     pub(crate) require_auth: bool,
     pub(crate) cookie_name: &'static str,
@@ -20,22 +20,23 @@ const DESCRIPTION: &str = "\
 Data objects that are defined at run time, with accounts, permissions, events and blocks. This document follows the live schema: it \
 shows the objects and actions that its caller may know of.
 
-Every answer carries `x-request-id`; the server's log has the same id. Every error is `{ error, message, field?, issues? }` with a \
-stable code in `error`. A method that a path does not have is 405 `method_not_allowed` with the header `Allow`; a path that does not \
-exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key that appears twice in a body is refused.
+Every response has the header `x-request-id` with the id of the request in the server's log. Every error is \
+`{ error, message, field?, issues? }` with a stable code in `error`. A path that does not exist gets 404 `not_found`. A method that a \
+path does not have gets 405 `method_not_allowed` with the header `Allow`. Bodies are UTF-8, and their texts contain no NUL character. A \
+key that appears twice in a body is refused.
 
-Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
+Records are read with `GET`, and changed only with `PATCH`: there is no full replacement by `PUT`.";
 
 /// Tags in the order in which documentation shows them.
 const TAGS: [(&str, &str); 15] = [
     ("data", "The records of every object."),
     ("actions", "Actions that installed blocks declare."),
     ("schema", "Objects, fields and relationships, defined at run time."),
-    ("events", "Events as they happen, and who gets them."),
+    ("events", "Events, their live stream, and their deliveries."),
     ("webhooks", "Signed events, sent to other services."),
     ("blocks", "Sandboxed extensions, installed at run time."),
     ("hooks", "Requests of other services to blocks."),
-    ("graphql", "The same data as a graph, by one endpoint."),
+    ("graphql", "The same data as a graph, at one endpoint."),
     ("mcp", "Tools for agents, over the Model Context Protocol."),
     ("auth", "Sign-up, sign-in, guests and sessions."),
     ("roles", "Roles: named lists of permissions."),
@@ -45,7 +46,7 @@ const TAGS: [(&str, &str); 15] = [
     ("service", "This document, the settings of the server, and its state."),
 ];
 
-/// The document of what is visible.
+/// The document of the visible objects and actions.
 pub(crate) fn build(visible: &Visible, service: &Service) -> Value {
     let actions = visible.actions.iter();
     let actions: Vec<_> =
@@ -53,7 +54,7 @@ pub(crate) fn build(visible: &Visible, service: &Service) -> Value {
     build_with_actions(visible, &actions, service)
 }
 
-/// The document of the objects that are visible, and of these actions, each with its block's name.
+/// The document of the visible objects and of `actions`, each with the name of its block.
 pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDeclaration)], service: &Service) -> Value {
     let mut paths = Paths::new(service.require_auth);
     let mut components = components::shared(service.cookie_name);
@@ -106,7 +107,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     document
 }
 
-/// Drops the components that nothing refers to. A document that shows few objects needs few of them.
+/// Removes components without a reference. A document with few objects needs few components.
 fn keep_referenced(document: &mut Value) {
     let mut known = HashSet::new();
     let mut waiting = Vec::new();
@@ -115,7 +116,7 @@ fn keep_referenced(document: &mut Value) {
         let Some(pointer) = reference.strip_prefix("#/components/") else { continue };
         let mut parts = pointer.split('/');
         let (Some(kind), Some(name)) = (parts.next(), parts.next()) else { continue };
-        // A reference may point into a component.
+        // A reference may also point to a part of a component.
         if known.insert((kind.to_owned(), name.to_owned())) {
             collect_references(&document["components"][kind][name], &mut waiting);
         }

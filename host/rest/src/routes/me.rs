@@ -1,4 +1,5 @@
-//! `GET /api/v1/me` with what belongs to the caller, the claim of the account that was made at boot, and what everybody may know.
+//! `GET /api/v1/me` and the paths below it, the claim of the account that was made at boot, and the data about this instance that
+//! everybody may know.
 
 pub(crate) mod document;
 
@@ -30,7 +31,7 @@ pub(crate) fn routes() -> Routes {
         .post("/api/v1/admin/claim", claim)
 }
 
-/// The identity verdict; a bad credential is an answer, not an error.
+/// Shows the caller's identity. An invalid credential gets a normal response, not an error.
 pub(crate) async fn verdict(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, ApiError> {
     let verdict = state.app.me(&credentials).await?;
     let json = verdict.as_deref().unwrap_or(r#"{"authenticated":false}"#);
@@ -55,12 +56,12 @@ pub(crate) async fn claim(
     Ok(render::data(StatusCode::OK, &json!({ "claimed": true })))
 }
 
-/// What a client needs to know before somebody signs in. It looks at no credential.
+/// Shows what a client needs to know before somebody signs in. It ignores credentials.
 pub(crate) async fn instance(State(state): State<AppState>) -> Result<Response, ApiError> {
     Ok(render::json(StatusCode::OK, &state.app.instance().await?))
 }
 
-/// What the caller may do.
+/// Lists the caller's rights.
 pub(crate) async fn permissions(
     State(state): State<AppState>,
     Authenticated(caller): Authenticated,
@@ -68,7 +69,7 @@ pub(crate) async fn permissions(
     Ok(render::data(StatusCode::OK, &state.app.own_permissions(&caller)?))
 }
 
-/// What the user keeps.
+/// Shows the user's preferences.
 pub(crate) async fn preferences(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Person>,
@@ -82,7 +83,7 @@ pub(crate) async fn change_preferences(
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     if holds_nul(&text) {
-        return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
+        return Err(Error::invalid_request("A text in the body contains a NUL character.").into());
     }
     let changes = run_offloaded(text.len(), || parse_members(&text))?;
     Ok(render::data_bytes(StatusCode::OK, state.app.change_preferences(&caller, changes).await?.as_bytes()))

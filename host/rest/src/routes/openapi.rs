@@ -1,7 +1,7 @@
 //! `GET /api/v1/openapi.json`: the OpenAPI 3.1 document of the live schema and of the installed blocks' actions.
 //!
-//! The document shows what its caller may know of, and nothing else: `app` says what that is. What was made is kept, so that
-//! polling clients cost no building.
+//! The document shows only what its caller may know of, which `app` decides. Documents are cached, so that clients that poll do
+//! not cause them to be built again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ pub(crate) fn routes() -> Routes {
     Routes::new().get("/api/v1/openapi.json", handle)
 }
 
-/// Documents kept: one a group of callers who may know of the same.
+/// Most documents in the cache. Callers who may know of the same things share one.
 const DOCUMENTS_MAX: usize = 8;
 
-/// A document as it is sent.
+/// A document in the form in which it is sent.
 struct Document {
     key: Key,
     bytes: Bytes,
-    /// Quoted, strong.
+    /// The ETag of the document, strong and with quotes.
     etag: HeaderValue,
 }
 
-/// What a document depends on.
+/// The data that a document depends on.
 #[derive(PartialEq)]
 struct Key {
     schema_version: i64,
@@ -60,12 +60,13 @@ impl Key {
     }
 }
 
-/// Documents made before, the latest used first.
+/// Cached documents. The last one that was used comes first.
 #[derive(Default)]
 pub(crate) struct Documents(Mutex<VecDeque<Arc<Document>>>);
 
 impl Documents {
-    /// The document of what is visible. One is built at a time, and off the threads that serve requests.
+    /// The document of the visible objects and actions. Only one document is built at a time, and not on the threads that serve
+    /// requests.
     async fn get(&self, visible: Visible, service: document::Service) -> Result<Arc<Document>, Error> {
         let key = Key::of(&visible);
         let mut kept = self.0.lock().await;
@@ -104,7 +105,7 @@ pub(crate) async fn handle(
     let headers = response.headers_mut();
     headers.insert(header::ETAG, document.etag.clone());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    // Callers see different documents under one address.
+    // Callers see different documents under the same URL.
     headers.insert(header::VARY, security_headers::CREDENTIALS);
     Ok(response)
 }

@@ -1,7 +1,7 @@
 //! The other surfaces over HTTP: GraphQL, MCP and the console's page, mounted behind the same middleware as REST.
 //!
-//! They get the caller and the body, found and bounded as for REST, the body when they ask for it, and answer in their own form. This crate knows of them only
-//! what is said here.
+//! REST identifies the caller for them and bounds the body, which they read when they need it. They answer in their own form.
+//! This crate knows no more about them than this file contains.
 
 pub(crate) mod graphql_document;
 pub(crate) mod mcp_document;
@@ -40,21 +40,21 @@ pub(crate) fn routes() -> Routes {
         .get("/admin/{*path}", console)
 }
 
-/// Where the console is.
+/// The path of the console.
 const CONSOLE: &str = "/admin";
 
-/// Answers a request, whose body it reads once it has let the caller in.
+/// Answers a request. It reads the body after it has checked the caller.
 pub type Surface = Arc<
     dyn Fn(Invoker, axum::http::Request<IncomingBody>) -> BoxFuture<'static, axum::http::Response<BoxBody<Bytes, Infallible>>>
         + Send
         + Sync,
 >;
 
-/// Answers a GET by its path and headers: the console's page and files, which are the same for everybody. `None` for a file that
-/// there is not.
+/// Answers a GET by its path and headers with the console's page and files, which are the same for everybody. `None` if there is
+/// no such file.
 pub type Pages = Arc<dyn Fn(&str, &HeaderMap) -> Option<axum::http::Response<BoxBody<Bytes, Infallible>>> + Send + Sync>;
 
-/// The surfaces beside REST.
+/// The other surfaces.
 #[derive(Clone)]
 pub struct Surfaces {
     /// `/admin` and what is below
@@ -76,7 +76,7 @@ async fn answer(surface: &Surface, state: &AppState, request: Request) -> Respon
         request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.clone()).unwrap_or_default(),
         credentials,
     };
-    // A caller with an invalid credential was refused before this.
+    // A caller with an invalid credential has been refused before.
     let owner = invoker.caller.as_ref().map_or(QuotaOwner::Service, |caller| caller.quota_owner().clone());
     let (state, head) = (state.clone(), parts.clone());
     let body = IncomingBody::new(async move {
@@ -90,7 +90,7 @@ pub(crate) async fn graphql(State(state): State<AppState>, request: Request) -> 
     answer(&state.surfaces.graphql, &state, request).await
 }
 
-/// No credential is looked at: the page asks the API like any other client.
+/// Serves the console. It ignores credentials, because the page calls the API like any other client.
 pub(crate) async fn console(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
     match (state.surfaces.console)(uri.path(), &headers) {
         Some(answer) => answer.map(Body::new),
@@ -98,16 +98,16 @@ pub(crate) async fn console(State(state): State<AppState>, uri: Uri, headers: He
     }
 }
 
-/// `/`: people are sent to the console, programs learn that there is nothing.
+/// `/`: redirects browsers to the console. Other clients get 404.
 pub(crate) async fn root(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     match matches!(method, Method::GET | Method::HEAD) && names_html(&headers) {
-        // Found, for this once: what `/` is may change.
+        // The redirect is temporary, because `/` may get another meaning.
         true => (StatusCode::FOUND, [(header::LOCATION, CONSOLE), (header::VARY, "accept")]).into_response(),
         false => no_route(uri).await,
     }
 }
 
-/// Whether `Accept` names HTML, as browsers do. Programs that take everything do not.
+/// Whether `Accept` names HTML, as browsers do. `*/*` does not count, because other programs send it.
 fn names_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|range| {

@@ -45,7 +45,7 @@ pub(crate) struct NewBody {
     enabled: Option<bool>,
 }
 
-/// The configuration of each type that can be made.
+/// The configurations of the task types that can be created.
 fn config_of_new(generator: &mut SchemaGenerator) -> Schema {
     let (call, erasure) = (ActionConfig::json_schema(generator), ErasureConfig::json_schema(generator));
     json_schema!({ "anyOf": [call, erasure] })

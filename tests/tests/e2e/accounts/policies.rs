@@ -276,7 +276,7 @@ on_both_engines! {
     async fn a_key_reads_what_its_role_and_its_maker_both_reach(server: Server) {
         let World { admin, ann, .. } = world(&server).await;
         role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"], "where": { "title": { "in": ["b", "c"] } } }])).await;
-        // Ann may not hand out what she does not hold, whatever it is written like.
+        // Ann may not hand out rights that she does not have, whatever form the request has.
         let body = json!({ "name": "k", "roleId": "reader" });
         ann.post("/api/v1/api-keys", body.clone()).await.expect_error(403, "forbidden");
         let id = ann.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();

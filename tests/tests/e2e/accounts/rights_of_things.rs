@@ -746,6 +746,6 @@ on_both_engines! {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(told(&server, "webhooks.suspended").await[0]["id"], json!(id));
-        assert!(!server.log().contains("suspensions could not be looked after"), "{}", server.log());
+        assert!(!server.log().contains("suspensions could not be updated"), "{}", server.log());
     }
 }

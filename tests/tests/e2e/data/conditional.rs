@@ -198,7 +198,7 @@ on_both_engines! {
                 let value = reqwest::header::HeaderValue::from_bytes(value).unwrap();
                 let request = admin.request(method, &path).header("if-match", value.clone()).json(&json!({ "title": "b" }));
                 let refused = server.send(request).await.expect_error(400, "invalid_request");
-                assert!(refused["message"].as_str().unwrap().contains("`If-Match` takes one ETag"), "{value:?}: {refused}");
+                assert!(refused["message"].as_str().unwrap().contains("`If-Match` needs one ETag"), "{value:?}: {refused}");
             }
         }
         let twice = admin.request("PATCH", &path).header("if-match", &current).header("if-match", &current).json(&json!({}));

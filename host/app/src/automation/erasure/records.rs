@@ -37,7 +37,8 @@ impl App {
                     Err(error) => return Err(error),
                 }
             }
-            // Others may have deleted the records that this round found. So a round without a deletion is followed by another look.
+            // Other callers may have deleted the records that this round found. So the erasure gives up only after a second round
+            // without a deletion.
             let is_stuck = was_idle && deleted == before;
             was_idle = deleted == before;
             match refused {
@@ -52,7 +53,7 @@ impl App {
         }
     }
 
-    /// Deletes records together, or in halves if they are too large together. `deleted` counts the deleted ones.
+    /// Deletes records together, or in halves if they are too large for one transaction. `deleted` counts the deleted records.
     async fn delete_in_parts(&self, caller: &Caller, object: &str, ids: Vec<String>, deleted: &mut usize) -> Result<()> {
         let mut parts = vec![ids];
         while let Some(mut part) = parts.pop() {

@@ -16,23 +16,23 @@ pub const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
 pub(super) const NAMES: [&str; 4] = [ANONYMOUS_CLEANUP, EVENT_RETENTION, BLOCK_ACTION, ERASE_USER];
 pub(super) const ANONYMOUS_CLEANUP: &str = "anonymous_cleanup";
 const EVENT_RETENTION: &str = "event_retention";
-/// Days after which a guest is deleted.
+/// The default number of days after which a guest is deleted.
 pub(super) const MAX_AGE_DAYS_DEFAULT: u32 = 30;
 const MAX_AGE_DAYS_MAX: u32 = 36_500;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Deletes guests who are older.
+    /// Deletes guests who are older than this.
     AnonymousCleanup { max_age_days: u32 },
     /// Deletes settled events older than `SVC_EVENTS_RETENTION_DAYS`.
     EventRetention,
     /// Calls a block's action.
     BlockAction { block: String, action: String, input: Value },
-    /// Erases what the service keeps of a user.
+    /// Erases the data that the service stores about a user.
     EraseUser(Erasure),
 }
 
-/// What becomes of the records that an erased user created.
+/// The treatment of the records that an erased user created.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -73,16 +73,16 @@ fn keep() -> ErasedRecords {
 
 fn parsed<T: DeserializeOwned>(config: &Value) -> Result<T> {
     let invalid = |why: String| Error::new(Code::InvalidValue, format!("`config`: {why}.")).with_field("config");
-    // Otherwise serde would also accept an array of the members' values.
+    // This check is needed because serde also accepts an array of the members' values.
     match config.is_object() {
         true => T::deserialize(config).map_err(|error| invalid(error.to_string())),
-        false => Err(invalid("it is an object".to_owned())),
+        false => Err(invalid("it must be an object".to_owned())),
     }
 }
 
 impl Kind {
     /// # Errors
-    /// `invalid_value` if the configuration does not fit the type.
+    /// `invalid_value` if the configuration is not valid for the type.
     pub(super) fn read(kind: &str, config: &Value) -> Result<Kind> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -99,9 +99,9 @@ impl Kind {
         match kind {
             ANONYMOUS_CLEANUP => {
                 let Cleanup { max_age_days } = parsed(config)?;
-                // With less than a day, guests would be deleted who signed in a moment ago.
+                // A maximum age of less than a day would delete guests who have just signed in.
                 if !(1..=MAX_AGE_DAYS_MAX).contains(&max_age_days) {
-                    let message = format!("`config`: `maxAgeDays` is 1 to {MAX_AGE_DAYS_MAX}.");
+                    let message = format!("`config`: `maxAgeDays` must be from 1 to {MAX_AGE_DAYS_MAX}.");
                     return Err(Error::new(Code::InvalidValue, message).with_field("config"));
                 }
                 Ok(Kind::AnonymousCleanup { max_age_days })
@@ -114,14 +114,14 @@ impl Kind {
             ERASE_USER => {
                 let ErasureConfig { user_id, records } = parsed(config)?;
                 let invalid = |_| {
-                    let message = "`config`: `userId` is the id of a user, a UUID.";
+                    let message = "`config`: `userId` must be the id of a user, which is a UUID.";
                     Error::new(Code::InvalidValue, message).with_field("config")
                 };
                 let user_id: uuid::Uuid = user_id.parse().map_err(invalid)?;
                 let deletes_records = matches!(records, ErasedRecords::Delete);
                 Ok(Kind::EraseUser(Erasure { user_id: user_id.to_string(), deletes_records }))
             }
-            other => Err(Error::internal(format!("a task of the unknown type {other:?}"))),
+            other => Err(Error::internal(format!("a task has the unknown type {other:?}"))),
         }
     }
 

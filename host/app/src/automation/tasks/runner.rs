@@ -1,4 +1,4 @@
-//! Runs of tasks: an instance wins a run, gets a lease on it, does the work, and stores the outcome.
+//! Runs tasks. One instance begins a run with a lease, does the work, and stores the outcome.
 //!
 //! The transaction that begins a run also sets the task's next run. A failed run is not repeated, because an action may have done half
 //! of its work.
@@ -17,19 +17,19 @@ use crate::App;
 use crate::base::topic::Topic;
 use crate::caller::Caller;
 
-/// How long a run counts as in progress without a renewal.
+/// The time for which a run counts as in progress without a renewal.
 const LEASE: Duration = Duration::from_secs(60);
 const LEASE_MS: i64 = LEASE.as_millis() as i64;
 /// How often a run renews its lease.
 const RENEW: Duration = Duration::from_secs(20);
-/// Runs that are kept of a task.
+/// Most runs of a task that are kept.
 const RUNS_KEPT: i64 = 100;
 const DAY_MS: i64 = 24 * 3_600_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
-/// The text that events have for a failed action of a block.
-const ACTION_FAILED: &str = "The action failed. The runs of the task show why to those who may call it.";
+/// The text of events about a failed action of a block.
+const ACTION_FAILED: &str = "The action failed. Callers who may call it see the reason in the runs of the task.";
 
 /// The result of renewing a run's lease.
 enum Renewal {
@@ -40,8 +40,8 @@ enum Renewal {
 }
 
 impl App {
-    /// Begins the runs that are due. If there are several instances, one of them begins each run. A task whose last run is still in
-    /// progress stays due.
+    /// Begins the runs of tasks that are due. If there are several instances, only one of them begins a run. A task whose last
+    /// run is still in progress stays due.
     pub async fn run_due_tasks(self: &Arc<Self>) -> Result<()> {
         let now = self.clock.now();
         let due = self
@@ -50,7 +50,7 @@ impl App {
             .await?;
         for task in due {
             let Some(under_way) = self.task_runs_under_way.enter() else { return Ok(()) };
-            // A task that was due while no instance ran is run once, even if it missed several times.
+            // If no instance ran for a while, a task that missed several runs is run only once.
             let next = next_run(&task.schedule, now).ok();
             let run = self.new_run(&task, "schedule");
             let (id, seen, begun) = (task.id.clone(), task.next_run_at.unwrap_or(now), run.clone());
@@ -58,13 +58,13 @@ impl App {
                 .store
                 .write_in_reserve(Service, move |connection| {
                     Box::pin(async move {
-                        // The run is begun first. If another run is in progress, nothing has changed yet and the task stays due.
+                        // The run begins first. If another run is in progress, nothing has changed yet, and the task stays due.
                         if !connection.begin_run(&begun, LEASE_MS).await? {
                             return Ok(false);
                         }
                         match connection.win_run(&id, seen, next).await? {
                             true => Ok(true),
-                            // The error undoes the beginning, because another instance has won this run.
+                            // Another instance was faster. The error rolls back the beginning of this run.
                             false => Err(Error::retry(Retry::Contended, "another instance was first")),
                         }
                     })
@@ -86,15 +86,15 @@ impl App {
         Ok(())
     }
 
-    /// Marks a run as failed if its instance has not renewed its lease in time, and emits an event for it. With `at_boot`, on a database
-    /// that no other process uses, it does so for all runs.
+    /// Marks runs as failed whose leases have expired, and emits an event for each. With `at_boot`, and if no other process uses
+    /// the database, this concerns all runs that are in progress.
     pub async fn fail_abandoned_runs(&self, at_boot: bool) -> Result<()> {
         let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
         let announcer = self.announcer(&Caller::system());
         self.store
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
-                    let error = "The instance that ran it ended before the run did.";
+                    let error = "The instance ended before the run had finished.";
                     for (run, name) in connection.fail_abandoned_runs(now, error, all).await? {
                         announcer.emit(connection, Topic::run_ended(&name, &run, &Value::Null)).await?;
                     }
@@ -123,7 +123,7 @@ impl App {
             may_delete_guests(caller)?;
         }
         let under_way = self.task_runs_under_way.enter();
-        let under_way = under_way.ok_or_else(|| Error::new(Code::Unavailable, "The server is about to end."))?;
+        let under_way = under_way.ok_or_else(|| Error::new(Code::Unavailable, "The server is about to stop."))?;
         let run = self.new_run(&task, "manual");
         let (app, acting, known, begun) = (Arc::clone(self), caller.clone(), task.clone(), run.clone());
         let is_begun = self
@@ -136,7 +136,7 @@ impl App {
             })
             .await?;
         if !is_begun {
-            return Err(Error::new(Code::Conflict, format!("A run of `{}` is under way.", task.name)));
+            return Err(Error::new(Code::Conflict, format!("A run of `{}` is already in progress.", task.name)));
         }
         let finish = Arc::clone(self).finish_run(task, run, caller.clone());
         let ended = tokio::spawn(async move {
@@ -177,10 +177,10 @@ impl App {
                     match self.renew(&run.id).await {
                         Renewal::Held => heard_of = Instant::now(),
                         Renewal::Unknown if heard_of.elapsed() < LEASE => {}
-                        // Another instance may have begun the next run by now.
+                        // Another instance may have begun the next run meanwhile.
                         Renewal::Lost | Renewal::Unknown => {
                             work.abort();
-                            break Err(Error::new(Code::Unavailable, "The run lost its lease: the database could not be reached."));
+                            break Err(Error::new(Code::Unavailable, "The run lost its lease: the database did not answer."));
                         }
                     }
                 }
@@ -202,7 +202,8 @@ impl App {
                 (run.status, run.error) = ("failed".to_owned(), Some(message));
             }
         }
-        // Only callers who may call the action can see the block's results and errors. So the event contains neither, but the runs do.
+        // Only callers who may call the action may see the block's results and errors. So the runs contain them, but the event
+        // does not.
         let mut told = run.clone();
         if task.kind == BLOCK_ACTION {
             result = Value::Null;
@@ -272,7 +273,8 @@ impl App {
             None if !self.settings.require_auth => Ok(Caller::system()),
             None => Err(Error::new(
                 Code::Forbidden,
-                "Whoever made this task is gone or banned, or their key is. Adopt it to run it with your rights.",
+                "The maker of this task, or the API key that made it, is no longer valid. Adopt the task to run it with your \
+                rights.",
             )),
         }
     }

@@ -14,7 +14,7 @@ const SCHEDULE_BYTES_MAX: usize = 500;
 pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
     let invalid = |why: &str| {
         let shown: String = schedule.chars().take(80).collect();
-        let message = format!("`schedule` needs five fields of cron, in UTC, like `0 3 * * *`; {shown:?} {why}.");
+        let message = format!("`schedule` needs a cron expression of five fields, in UTC, such as `0 3 * * *`; {shown:?} {why}.");
         Error::new(Code::InvalidValue, message).with_field("schedule")
     };
     let is_short = schedule.len() <= SCHEDULE_BYTES_MAX;
@@ -22,8 +22,8 @@ pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
     let has_five_fields = has_five_fields && schedule.split_ascii_whitespace().all(is_field);
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser.parse(schedule).ok().filter(|_| has_five_fields).ok_or_else(|| invalid("is not a cron expression"))?;
-    let now = DateTime::<Utc>::from_timestamp_millis(now).ok_or_else(|| invalid("cannot be placed in time"))?;
-    let next = cron.find_next_occurrence(&now, false).map_err(|_| invalid("names no time that comes"))?;
+    let now = DateTime::<Utc>::from_timestamp_millis(now).ok_or_else(|| invalid("cannot be computed for the present time"))?;
+    let next = cron.find_next_occurrence(&now, false).map_err(|_| invalid("never matches a time in the future"))?;
     Ok(next.timestamp_millis())
 }
 

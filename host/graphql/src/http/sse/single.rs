@@ -21,22 +21,23 @@ use crate::document::request::GraphqlRequest;
 use crate::http::accept::{Form, Refusal};
 use crate::http::{Asked, Body, Operation, answer, refuse};
 
-/// Reserved connections, open or not.
+/// Most reserved connections, open or not.
 const CONNECTIONS_MAX: usize = 10_000;
-/// How long a reservation waits to be opened.
+/// Longest time until a reservation is opened.
 const RESERVED_MAX: Duration = Duration::from_secs(60);
-/// Connections of one owner.
+/// Most connections of one owner.
 const CONNECTIONS_OF_ONE_MAX: usize = 20;
-/// Operations that run on one connection; below, the bound before the connection is opened.
+/// Most operations that run on one connection. The next constant is the bound before the connection is opened.
 const OPERATIONS_MAX: usize = 100;
 const OPERATIONS_BEFORE_MAX: usize = 10;
-/// Results that one connection makes at a time. A result's size, which counts against the caller's share, is known only afterwards.
+/// Most results that one connection makes at the same time. The size of a result counts against the caller's share, but it is
+/// known only when the result is made.
 const RESULTS_AT_ONCE: usize = 2;
-/// How long an operation waits for its turn to make a result.
+/// Longest time that an operation waits for its turn to make a result.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Bytes of the variables of all operations that run on one connection. A single operation may have more.
+/// Most bytes of the variables of all operations that run on one connection. A single operation may have more.
 const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Frames that wait for the client.
+/// Most frames that wait for the client.
 const FRAMES_AHEAD: usize = 64;
 /// How often the caller is checked again.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -57,16 +58,16 @@ struct Connection {
     results: Arc<Semaphore>,
     /// The frames, until the connection is opened.
     waiting: Option<Frames>,
-    /// Its permit for an open stream.
+    /// The connection's permit for an open stream.
     _place: StreamPlace,
     operations: HashMap<String, Slot>,
 }
 
 /// An operation on its connection. A later operation with the same id has another number.
 enum Slot {
-    /// Its document is being checked.
+    /// The document of the operation is being checked.
     Starting(u64),
-    /// It runs. The last value is the size of its variables in bytes.
+    /// The operation runs. The last value is the size of its variables in bytes.
     Running(u64, AbortHandle, usize),
 }
 
@@ -97,7 +98,7 @@ impl Drop for Connection {
     }
 }
 
-/// A user, with the key if they use one.
+/// A user, with the API key if they use one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner(Option<(Option<String>, Option<String>)>);
 
@@ -117,7 +118,7 @@ impl Connections {
     fn reserve(&self, owner: Owner, place: StreamPlace, (frames, waiting): (FrameSender, Frames)) -> Result<String> {
         let mut by_token = self.by_token.lock();
         if by_token.values().filter(|known| known.owner == owner).count() >= CONNECTIONS_OF_ONE_MAX {
-            let message = format!("One caller has {CONNECTIONS_OF_ONE_MAX} event streams of this kind at most.");
+            let message = format!("One caller can have at most {CONNECTIONS_OF_ONE_MAX} event streams of this kind.");
             return Err(Error::new(Code::RateLimited, message).with_retry_after(BUSY_RETRY_AFTER_S));
         }
         if by_token.len() >= CONNECTIONS_MAX {
@@ -166,7 +167,7 @@ fn parameter(query: &str, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }
 
-/// An error about the connection. It has the status of its code.
+/// The response to an error about the connection. Its status follows from the code.
 fn told(code: Code, message: &str) -> Response<Body> {
     let mut response = refuse(Form::Events, Refusal::Malformed(Error::new(code, message)));
     *response.status_mut() = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::BAD_REQUEST);
@@ -213,7 +214,7 @@ impl Graphql {
         let owner = Owner::of(&asked.caller);
         let Some(waiting) = self.sse.with(token, &owner, |connection| connection.waiting.take()) else { return no_connection() };
         let Some(waiting) = waiting else {
-            return told(Code::Conflict, "This event stream is open already.");
+            return told(Code::Conflict, "This event stream is already open.");
         };
         let (sender, receiver) = self.app.frames(1, asked.caller.quota_owner());
         let open = Open {
@@ -227,7 +228,7 @@ impl Graphql {
         event_stream(of_queue(receiver))
     }
 
-    /// Begins an operation. Its results go to a connection.
+    /// Begins an operation, and sends its results to a connection.
     pub(crate) async fn begin(self: &Arc<Self>, asked: Asked, token: &str, request: GraphqlRequest) -> Response<Body> {
         let Some(id) = request.operation_id.clone().filter(|id| !id.is_empty()) else {
             return told(Code::InvalidRequest, "`extensions.operationId` is missing.");
@@ -237,10 +238,10 @@ impl Graphql {
         let taken = self.sse.with(token, &owner, |connection| {
             let most = if connection.waiting.is_some() { OPERATIONS_BEFORE_MAX } else { OPERATIONS_MAX };
             if connection.operations.contains_key(&id) {
-                return Err("An operation with this id is under way already.");
+                return Err("An operation with this id is already running.");
             }
             if connection.operations.len() >= most {
-                return Err("An event stream has as many operations under way as it may.");
+                return Err("This event stream already has as many running operations as it may have.");
             }
             connection.operations.insert(id.clone(), Slot::Starting(number));
             Ok(())
@@ -261,7 +262,7 @@ impl Graphql {
         // A subscription drops its variables once it has begun.
         let bytes = if operation.ty() == OperationType::Subscription { 0 } else { operation.variable_bytes() };
         let begun = self.sse.with(token, &owner, |connection| {
-            // An operation that was stopped meanwhile has no slot any more, and does not begin.
+            // An operation that was stopped meanwhile no longer has a slot, and does not begin.
             connection.operations.get(&id).filter(|slot| slot.number() == number)?;
             if !has_room(connection.operations.values().map(Slot::variable_bytes).sum(), bytes) {
                 return Some(false);
@@ -279,7 +280,7 @@ impl Graphql {
             Some(Some(false)) => {
                 return told(
                     Code::Conflict,
-                    "The operations under way on this event stream have as many bytes of variables as they may.",
+                    "The running operations of this event stream already have as many bytes of variables as they may have.",
                 );
             }
             Some(begun) => place.is_kept = begun.is_some(),
@@ -317,13 +318,13 @@ impl Graphql {
         let _ = frames.send(framing.complete()).await;
     }
 
-    /// Waits until a result may be made: first for room in the caller's share, then for its turn. In this order, unread answers keep no
-    /// turn, and an operation without room gets its own error.
+    /// Waits until a result may be made: first for room in the caller's share, then for its turn. In this order, operations that
+    /// wait for room do not keep others from their turn, and an operation without room gets its own error.
     async fn turn<'r>(&self, operation: &Operation, results: &'r Semaphore) -> Result<SemaphorePermit<'r>> {
         let owner = operation.asked.caller.quota_owner();
         self.app.response_room(owner).await?;
         let turn = tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await.map_err(|_| no_turn())?;
-        // Others may have taken the room during the wait.
+        // Other operations may have taken the room during the wait.
         self.app.response_room(owner).await?;
         turn.map_err(Error::internal)
     }
@@ -346,7 +347,8 @@ impl Graphql {
     }
 }
 
-/// Whether an operation whose variables have `more` bytes may begin. Those that run already have `under_way` bytes.
+/// Whether an operation whose variables have `more` bytes may begin. The variables of the running operations have `under_way`
+/// bytes.
 fn has_room(under_way: usize, more: usize) -> bool {
     under_way == 0 || under_way.saturating_add(more) <= VARIABLE_BYTES_MAX
 }
@@ -385,7 +387,7 @@ struct Open {
 impl Open {
     async fn run(mut self, sender: FrameSender, mut draining: watch::Receiver<bool>) {
         self.pass_on(&sender, &mut draining).await;
-        // Its operations end with it.
+        // The operations of the connection end too.
         self.graphql.sse.close(&self.token);
     }
 
@@ -438,5 +440,5 @@ async fn drained(draining: &mut watch::Receiver<bool>) {
     let _ = draining.wait_for(|draining| *draining).await;
 }
 
-/// How long a client may take no frame.
+/// Longest time in which a client reads no frame.
 const STALLED_MAX: Duration = Duration::from_secs(30);

@@ -35,8 +35,8 @@ fn roles(paths: &mut Paths) {
     paths.add("get", base, list);
     let create = operation("create", "Make a role")
         .describe(
-            "The response is 403 if `permissions` has a grant that the caller does not hold. It is 409 if there are 1000 roles \
-                already.",
+            "The response is 403 if `permissions` has a grant for a right that the caller does not have. It is 409 if there are \
+            1000 roles already.",
         )
         .json_body(schema("SvcNewRole"))
         .problems(&[409])
@@ -67,8 +67,8 @@ fn roles(paths: &mut Paths) {
     paths.add("post", "/api/v1/roles/{id}/explain", explain);
     let update = operation("update", "Change a role")
         .describe(
-            "`permissions` replaces the whole list. The caller must hold every right that the role gives before and after the \
-                change, and every right of the users who have the role. Otherwise the response is 403.",
+            "`permissions` replaces the whole list. The caller must have every right that the role gives before and after the \
+            change, and every right of the users who have the role. Otherwise the response is 403.",
         )
         .parameter(role())
         .json_body(schema("SvcRoleChanges"))
@@ -77,8 +77,9 @@ fn roles(paths: &mut Paths) {
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a role")
         .describe(
-            "Users lose the role, and its API keys are deleted. Roles that come with the service cannot be deleted: the \
-                response is 409. It is 403 if the role gives more than the caller holds, or if a user with the role holds more.",
+            "Users lose the role, and its API keys are deleted. Roles that come with the service cannot be deleted: the response \
+            is 409. It is 403 if the role gives a right that the caller does not have, or if a user with the role has such a \
+            right.",
         )
         .parameter(role())
         .problems(&[400, 404, 409])
@@ -96,8 +97,8 @@ fn users(paths: &mut Paths) {
     );
     let list = operation("list", "List the users, newest first")
         .describe(
-            "If the caller's grants on `users` have conditions or fields, the list has the users that they reach, with the \
-                members that they list, and `role` is refused with 403.",
+            "If the caller's grants on `users` have conditions or fields, the list has only the users and the members that these \
+            grants allow, and `role` is refused with 403.",
         )
         .parameter(search)
         .parameter(query_parameter("role", "Only users who have the role with this id or name.", json!({ "type": "string" })))
@@ -105,11 +106,12 @@ fn users(paths: &mut Paths) {
         .problems(&[400])
         .answers_page("A page of users.", of::<ManagedUserAnswer>());
     paths.add("get", "/api/v1/users", list);
-    let create = operation("create", "Make an account for somebody")
+    let create = operation("create", "Create an account for a user")
         .describe(
-            "The account has no password until the user sets one on the page of `link`. Only this response shows the link. It holds \
-            for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that \
-            the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.",
+            "The account has no password until the user sets one on the page of `link`. Only this response shows the link. It is \
+            valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every \
+            right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has \
+            signed up.",
         )
         .json_body(body_of::<users::NewUserBody>())
         .problems(&[409])
@@ -120,8 +122,8 @@ fn users(paths: &mut Paths) {
     paths.add("get", base, get.answers_data(200, "The user.", of::<ManagedUserAnswer>()));
     let update = operation("update", "Change or ban a user")
         .describe(
-            "The response is 403 if the user holds more than the caller. API keys that act as the user count too. Things \
-            that a banned user made are suspended.",
+            "The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. \
+            Things that a banned user made are suspended.",
         )
         .parameter(user())
         .json_body(body_of::<users::UserBody>())
@@ -131,16 +133,16 @@ fn users(paths: &mut Paths) {
     let delete = operation("delete", "Delete a user")
         .describe(
             "Also deletes the user's sessions, role assignments and the API keys that act as the user. Records keep their \
-                stamps. The last admin cannot be deleted: the response is 409. It is 409 `owns_things`, with the list in \
-                `things`, if the user made API keys, webhooks, subscriptions, tasks or blocks and no parameter says what \
-                happens to them. It is 403 if the user holds more than the caller.",
+            stamps. The last admin cannot be deleted: the response is 409. It is 409 `owns_things`, with the list in `things`, \
+            if the user made API keys, webhooks, subscriptions, tasks or blocks and no parameter says what happens to them. It \
+            is 403 if the user has a right that the caller does not have.",
         )
         .parameter(user())
         .parameter(query_parameter(
             "handOverTo",
             "The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must \
-                hold the rights that these things carry. A caller who names another user needs `update` on `users`, and every \
-                right that the named user holds.",
+            have the rights that these things need. A caller who names another user needs `update` on `users`, and every right \
+            that the named user has.",
             json!({ "type": "string" }),
         ))
         .parameter(query_parameter(
@@ -154,9 +156,10 @@ fn users(paths: &mut Paths) {
     paths.add("delete", base, delete);
     let password_link = operation("createPasswordLink", "Make a link to set a user's password")
         .describe(
-            "Somebody who has the link can set the password once. Only this response shows it. It holds for an hour, or for seven days if \
-            the user has no password yet. The earlier link of the user no longer works. Needs update on `users`, and every right that \
-            the user holds, now and when the link is used. The response is 409 for a guest and for a banned user.",
+            "Somebody who has the link can set the password once. Only this response shows the link. It is valid for an hour, or \
+            for seven days if the user has no password yet. An earlier link of the user no longer works. Needs update on \
+            `users`, and every right that the user has, now and when the link is used. The response is 409 for a guest and for a \
+            banned user.",
         )
         .parameter(user())
         .problems(&[400, 404, 409])
@@ -175,7 +178,7 @@ fn users(paths: &mut Paths) {
     let end_all = operation("endSessions", "End all sessions of a user")
         .describe(
             "This includes the caller's own session if it belongs to this user. Open streams of the sessions end too. Needs \
-                update on `users`. The response is 403 if the user holds more than the caller.",
+            update on `users`. The response is 403 if the user has a right that the caller does not have.",
         )
         .parameter(user())
         .problems(&[400, 404])
@@ -187,8 +190,8 @@ fn users(paths: &mut Paths) {
     paths.add("delete", sessions, end_all);
     let end = operation("endSession", "End a session of a user")
         .describe(
-            "Open streams of the session end too. Needs update on `users`. The response is 403 if the user holds more \
-            than the caller.",
+            "Open streams of the session end too. Needs update on `users`. The response is 403 if the user has a right that the \
+            caller does not have.",
         )
         .parameters([user(), path_parameter("session", "The session's id.", json!({ "type": "string" }))])
         .problems(&[400, 404])
@@ -196,8 +199,8 @@ fn users(paths: &mut Paths) {
     paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
     let give = operation("giveRole", "Give a user a role")
         .describe(format!(
-            "Needs update on `users`, every right that the role gives, and every right that the user holds. The response \
-            is 409 if the user has {ROLES_OF_USER_MAX} roles already.",
+            "Needs update on `users`, every right that the role gives, and every right that the user has. The response is 409 if \
+            the user has {ROLES_OF_USER_MAX} roles already.",
         ))
         .parameter(user())
         .json_body(body_of::<users::RoleBody>())
@@ -206,7 +209,7 @@ fn users(paths: &mut Paths) {
     paths.add("post", "/api/v1/users/{id}/roles", give);
     let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
     let take = operation("takeRole", "Take a role away from a user")
-        .describe("Needs update on `users`, and every right that the user holds.")
+        .describe("Needs update on `users`, and every right that the user has.")
         .parameters([user(), role])
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The user no longer has the role.");
@@ -225,9 +228,9 @@ fn api_keys(paths: &mut Paths) {
     let create = operation("create", "Make an API key")
         .describe(format!(
             "The key acts as its user with the rights of its role alone. At each use these rights are limited to those of its \
-                maker, the caller. The response is 403 if the role gives more than the caller holds. A key for another user \
-                needs update on `users`, and every right that the user holds. The response is 409 if the user has \
-                {KEYS_OF_USER_MAX} keys already.",
+            maker, the caller. The response is 403 if the role gives a right that the caller does not have. A key for another \
+            user needs update on `users`, and every right that the user has. The response is 409 if the user has \
+            {KEYS_OF_USER_MAX} keys already.",
         ))
         .json_body(body_of::<api_keys::KeyBody>())
         .problems(&[409])
@@ -237,15 +240,15 @@ fn api_keys(paths: &mut Paths) {
     let adopt = operation("adopt", "Become the maker of an API key")
         .describe(
             "From then on the key's rights are limited to those of the caller, and the key is no longer suspended. Needs update \
-                on `api_keys` and every right that the key carries. Otherwise the response is 403, and nothing changes. A key \
-                that acts as another user needs the same rights as making it.",
+            on `api_keys` and every right that the key has. Otherwise the response is 403, and nothing changes. To adopt a key \
+            that acts as another user, the caller needs the same rights as for making it.",
         )
         .parameter(key())
         .problems(&[400, 404, 409])
         .answers_data(200, "The key as it is now.", of::<ApiKeyAnswer>());
     paths.add("post", "/api/v1/api-keys/{id}/adopt", adopt);
     let delete = operation("delete", "Delete an API key")
-        .describe("The response is 403 if the key may do more than the caller, unless the key acts as the caller.")
+        .describe("The response is 403 if the key has a right that the caller does not have, unless the key acts as the caller.")
         .parameter(key())
         .problems(&[400, 404])
         .answers_nothing(204, "The key is deleted and no longer valid.");

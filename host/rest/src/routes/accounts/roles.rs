@@ -68,7 +68,8 @@ pub(crate) async fn permissions(
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ExplainBody {
-    /// The id of a user. Conditions are explained with this user's values of the variables, and without a user with none.
+    /// The id of a user. Conditions are explained with this user's values of the variables. Without a user the variables have no
+    /// values.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String")]
     user_id: Option<String>,

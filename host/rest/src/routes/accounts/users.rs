@@ -63,7 +63,7 @@ pub(crate) async fn list(
     let (text, paging) = query.search_page_beside(&["role"])?;
     let role = query.get("role").filter(|role| !role.is_empty()).map(str::to_owned);
     if role.as_ref().is_some_and(|role| role.contains('\0')) {
-        return Err(Error::invalid_request("`role` holds a NUL character.").into());
+        return Err(Error::invalid_request("`role` contains a NUL character.").into());
     }
     let search = UserSearch { text, role };
     Ok(render::json_bytes(StatusCode::OK, state.app.list_users(&caller, search, paging).await?.into_bytes()))
@@ -162,14 +162,14 @@ pub(crate) async fn delete(
         (None, false) => OnDeletion::Refuse,
         (None, true) => OnDeletion::Suspend,
         (Some(heir), _) if heir.contains('\0') => {
-            return Err(Error::invalid_request("`handOverTo` holds a NUL character.").into());
+            return Err(Error::invalid_request("`handOverTo` contains a NUL character.").into());
         }
         (Some(heir), false) => OnDeletion::HandOver(heir.to_owned()),
         (Some(_), true) => return Err(Error::invalid_request("Send `handOverTo` or `suspend`, not both.").into()),
     };
     let deleted = state.app.delete_user(&caller, &id, on_deletion).await;
     deleted.map_err(|error| match error.code {
-        // Of all that a deletion names, this alone may not be there.
+        // In a deletion, only an unknown user in `handOverTo` causes this error.
         Code::ForeignKeyViolation => error.with_field("handOverTo"),
         _ => error,
     })?;

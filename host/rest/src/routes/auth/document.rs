@@ -1,4 +1,4 @@
-//! Sign-up, sign-in, sign-out, and who the caller is.
+//! Describes sign-up, sign-in and sign-out, and the operation that shows the caller's identity.
 
 use blockbase_app::{CurrentSession, ListedSession, MeAnswer, UserAnswer};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) fn schemas() -> Value {
     json!({ "SvcSignUp": body_of::<SignUpBody>(), "SvcSignIn": body_of::<SignInBody>() })
 }
 
-/// An answer that hands out a session.
+/// A response that gives a session to the client.
 fn session_response(more: Value) -> Value {
     let mut properties = json!({ "token": { "type": "string" }, "user": of::<UserAnswer>() });
     for (key, value) in more.as_object().into_iter().flatten() {
@@ -84,7 +84,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     profile(paths);
     mail(paths);
     let me = operation("me", "Ask who the caller is", Caller::Anyone)
-        .describe("Takes any credential. An invalid credential gets a normal response, not an error.")
+        .describe("Accepts any kind of credential. An invalid credential gets a normal response, not an error.")
         .without(&[401])
         .answers(
             200,
@@ -111,15 +111,15 @@ fn operation(verb: &str, summary: &str, caller: Caller) -> Operation {
 fn guest(operation: Operation) -> Operation {
     operation
         .describe(
-            "The response is 404 if guests are disabled (`SVC_ANONYMOUS_AUTH`). A guest who signs up or signs in with \
-            this session takes along what they made.",
+            "The response is 404 if guests are disabled (`SVC_ANONYMOUS_AUTH`). A guest who signs up or signs in with this \
+            session keeps the things that they made.",
         )
         .without(&[401])
         .problems(&[400, 404, 413, 415])
         .response(200, session_response(json!({})))
 }
 
-/// An answer `{ "success": true }` that takes the cookie back.
+/// A response `{ "success": true }` that removes the cookie.
 fn cookie_taken_back(description: &str) -> Value {
     json!({
         "description": description,
@@ -159,8 +159,8 @@ fn sessions(paths: &mut Paths) {
 fn reset(paths: &mut Paths) {
     let open = operation("openResetLink", "Follow a link to set a password", Caller::Unseen)
         .describe(
-            "Leads to `callbackURL` with `token` in its query, or with `error=INVALID_TOKEN` if the token is not valid. The link is not \
-            used up. The response is 403 `INVALID_CALLBACK_URL` if the page is not of a trusted origin.",
+            "Redirects to `callbackURL` with `token` in its query, or with `error=INVALID_TOKEN` if the token is not valid. The \
+            link stays valid. The response is 403 `INVALID_CALLBACK_URL` if the page does not belong to a trusted origin.",
         )
         .parameter(path_parameter("token", "The token of the link.", json!({ "type": "string" })))
         .parameter(json!({
@@ -172,13 +172,17 @@ fn reset(paths: &mut Paths) {
         }))
         .without(&[401])
         .problems(&[400, 507])
-        .response(302, json!({ "description": "The page where the password is set.", "headers": headers(&[("Location", "Location")]) }));
+        .response(
+            302,
+            json!({ "description": "The page where the password is set.", "headers": headers(&[("Location", "Location")]) }),
+        );
     paths.add("get", "/api/auth/reset-password/{token}", open);
     let set = operation("resetPassword", "Set a password with a link", Caller::Unseen)
         .describe(
-            "The token can be used once. All sessions and links of the account end. The response is 400 `INVALID_TOKEN` if the token is \
-            unknown, used, expired or no longer valid. A refused password (400 `PASSWORD_TOO_SHORT`, `PASSWORD_TOO_LONG`, \
-            `PASSWORD_COMPROMISED`) does not use up the token. Wrong tokens count as wrong passwords do: too many get 429.",
+            "The token can be used once. All sessions and links of the account end. The response is 400 `INVALID_TOKEN` if the \
+            token is unknown, used, expired or no longer valid. A refused password (400 `PASSWORD_TOO_SHORT`, \
+            `PASSWORD_TOO_LONG`, `PASSWORD_COMPROMISED`) leaves the token valid. Wrong tokens count like wrong passwords: too \
+            many of them get 429.",
         )
         .parameter(query_parameter("token", "The token, if the body has none.", json!({ "type": "string" })))
         .json_body(body_of::<ResetBody>())

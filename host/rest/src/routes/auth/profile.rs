@@ -1,4 +1,4 @@
-//! What users change about themselves.
+//! Operations with which users change their own account.
 
 use axum::Extension;
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub(super) struct PasswordBody {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct UserBody {
-    /// Read only to refuse it.
+    /// It cannot be changed here. The member is read only to refuse it.
     #[schemars(skip)]
     email: Option<Value>,
     #[schemars(length(max = USER_NAME_CHARS_MAX))]

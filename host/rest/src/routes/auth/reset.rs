@@ -63,7 +63,7 @@ pub(crate) async fn reset_callback(
 ) -> Result<Response, AuthError> {
     let (PathParts(token), query) = (token?, query?);
     let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
-    let page = page.ok_or_else(|| AuthProblem::Validation("`callbackURL` names the page to go to.".to_owned()))?;
+    let page = page.ok_or_else(|| AuthProblem::Validation("`callbackURL` is missing. It names the page to go to.".to_owned()))?;
     let parameter = match state.app.password_link_holds(&client(credentials, &headers, &info), &token).await? {
         true => ("token", token.as_str()),
         false => ("error", "INVALID_TOKEN"),
@@ -87,8 +87,8 @@ pub(crate) async fn reset_password(
     Ok(axum::Json(json!({ "status": true })).into_response())
 }
 
-/// A page's URL with a parameter in its query, in place of another value of it. `page` was checked: it is a path or a URL of a trusted
-/// origin.
+/// Sets a parameter in the query of a page's URL, and replaces an earlier value of it. `page` was checked: it is a path or a URL
+/// of a trusted origin.
 ///
 /// A path is not parsed, because its normal form could begin with `//`, which browsers take for another host.
 pub(super) fn with_parameter(page: &str, (name, value): (&str, &str)) -> Option<HeaderValue> {
@@ -105,7 +105,7 @@ pub(super) fn with_parameter(page: &str, (name, value): (&str, &str)) -> Option<
     for byte in format!("{path}?{query}{fragment}").bytes() {
         match byte {
             0x21..=0x7e => location.push(char::from(byte)),
-            // A header has no other characters.
+            // A header must not contain other characters.
             _ => write!(location, "%{byte:02X}").ok()?,
         }
     }

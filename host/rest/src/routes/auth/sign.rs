@@ -46,10 +46,10 @@ pub(super) struct SignInBody {
     callback_url: Option<String>,
 }
 
-/// Where the client goes afterwards; empty is the same as none.
+/// The page to which the client goes afterwards. An empty text counts as no page.
 ///
 /// # Errors
-/// The configuration does not trust it.
+/// The page does not belong to a trusted origin.
 pub(super) fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, AuthError> {
     let url = url.filter(|url| !url.is_empty());
     match url.as_deref().is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {

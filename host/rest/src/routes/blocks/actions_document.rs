@@ -1,4 +1,4 @@
-//! The actions that installed blocks declare: one operation each, its body by the manifest's input schema.
+//! The actions that installed blocks declare. Each is one operation, and its body has the input schema of the manifest.
 
 use blockbase_app::ActionDeclaration;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::openapi::operation::{Caller, Operation, Paths};
 pub(crate) fn describe(paths: &mut Paths, components: &mut Components, actions: &[(&str, &ActionDeclaration)]) {
     for (block, action) in actions {
         let name = &action.name;
-        // No name of an object has a point in it.
+        // Names of objects contain no dot, so this name never clashes with theirs.
         let component = format!("{block}.{name}.Input");
         let mut input = action.input.clone();
         settle(&mut input, &format!("#/components/schemas/{component}"));
@@ -28,12 +28,13 @@ pub(crate) fn describe(paths: &mut Paths, components: &mut Components, actions: 
     }
 }
 
-/// Members of a schema whose values are data, in which `$ref` means nothing.
+/// Keywords of a schema whose values are data. `$ref` has no meaning in them.
 const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 
-/// Moves a schema into a document: its references to its own parts point to where they are now.
+/// Adapts a schema to its new place in a document, so that its references still point to its own parts.
 ///
-/// Those by an anchor or a base of its own cannot be told there; what they refer to is left open.
+/// References by an anchor or with a base of their own are removed, because they cannot be kept. The schema in the document then
+/// allows more values than the block accepts.
 fn settle(value: &mut Value, root: &str) {
     match value {
         Value::Object(members) => {

@@ -58,7 +58,11 @@ pub(crate) fn describe(paths: &mut Paths) {
         );
     paths.add("post", base, install);
     let actions = operation("listActions", "List declared actions and hooks, and all handlers");
-    paths.add("get", "/api/v1/blocks/actions", actions.answers_data(200, "What is declared.", of::<DeclaredActions>()));
+    paths.add(
+        "get",
+        "/api/v1/blocks/actions",
+        actions.answers_data(200, "The declared actions and hooks, and all handlers.", of::<DeclaredActions>()),
+    );
 
     let block = || path_parameter("block", "The block's name.", json!({ "type": "string" }));
     let base = "/api/v1/blocks/{block}";
@@ -81,10 +85,11 @@ pub(crate) fn describe(paths: &mut Paths) {
         .problems(&[400, 404, 409])
         .answers_data(200, "The block as it is now.", of::<BlockAnswer>());
     paths.add("post", "/api/v1/blocks/{block}/rollback", rollback);
-    let adopt = operation("adopt", "Consent to what a block may do")
+    let adopt = operation("adopt", "Consent to the rights of a block")
         .describe(
-            "From then on the block, its webhooks and its subscriptions may do what the caller may do. Needs update on \
-            `blocks` and every permission that its manifest asks for. Otherwise the response is 403, and nothing changes.",
+            "From then on the block, its webhooks and its subscriptions have at most the caller's rights. Needs update on \
+            `blocks` and every permission that the block's manifest asks for. Otherwise the response is 403, and nothing \
+            changes.",
         )
         .parameter(block())
         .problems(&[400, 404, 409])
@@ -107,11 +112,11 @@ pub(crate) fn describe(paths: &mut Paths) {
         .answers_nothing(204, "The secret is deleted.");
     paths.add("delete", "/api/v1/blocks/{block}/secrets/{name}", delete_secret);
 
-    let inspect = operation("inspect", "Look at a packed block without installing it")
+    let inspect = operation("inspect", "Inspect a packed block without installing it")
         .describe(
-            "Shows what an install would ask for, what an upgrade would change, and the error that an install by the caller \
-                would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, so an install of the \
-                same file does not compile it again.",
+            "Shows the permissions that an installation would ask for, the changes of an upgrade, and the error that an \
+            installation by the caller would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, \
+            so an installation of the same file does not compile it again.",
         )
         .body("application/wasm", json!({ "contentMediaType": "application/wasm" }))
         .answers_data(200, "The result of the inspection.", of::<Inspection>());
@@ -121,11 +126,11 @@ pub(crate) fn describe(paths: &mut Paths) {
         .problems(&[400, 404])
         .answers_data(200, "The usage of each handler that the block declares.", of::<BlockUsageAnswer>());
     paths.add("get", "/api/v1/blocks/{block}/usage", usage);
-    let replay = operation("replayEvent", "Hand a recorded event to a block's handler once more")
+    let replay = operation("replayEvent", "Send a recorded event to a block's handler once more")
         .describe(
-            "Needs update on `blocks`, read on `events` and the right to see the event. The handler runs as in an ordinary \
-                call, and its effects are real. The ledger does not change. The response is 409 if no delivery would bring this \
-                event to the handler.",
+            "Needs update on `blocks`, read on `events` and the right to see the event. The handler runs as in an ordinary call, \
+            and its effects are real. The ledger does not change. The response is 409 if no delivery would send this event to \
+            the handler.",
         )
         .parameters([block(), path_parameter("handler", "The handler's name.", json!({ "type": "string" }))])
         .json_body(body_of::<ReplayBody>())
@@ -167,17 +172,17 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", "/api/v1/blocks/{block}/logs", logs);
 }
 
-/// The hooks: one path for all, whose requests and answers are the third party's and the block's.
+/// The hooks. All share one path. A third party decides about the form of a request, and the block about the response.
 pub(crate) fn describe_hooks(paths: &mut Paths) {
     for method in ["get", "post", "put", "patch", "delete"] {
         let hook = Operation::new(
             format!("hooks.{method}"),
             "hooks",
-            format!("Hand a {} request to a block's hook", method.to_uppercase()),
+            format!("Send a {} request to a block's hook", method.to_uppercase()),
         )
         .describe(
-            "The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do \
-            not count here.",
+            "The block gets the request as it came, and chooses the status, headers and body of the response. The operation \
+            ignores sessions.",
         )
         .called_by(Caller::Unseen)
         .parameters([

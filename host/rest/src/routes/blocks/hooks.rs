@@ -1,4 +1,4 @@
-//! `/api/v1/hooks/:block/:hook`: requests of third parties, handed to blocks as they came.
+//! `/api/v1/hooks/:block/:hook`: passes requests of third parties to blocks unchanged.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -16,7 +16,8 @@ use crate::request::admission::Anyone;
 use crate::request::body;
 use crate::request::extract::{PathParts, RequestInfo};
 
-/// Headers of an answer that belong to the connection, or that would act for the service's own origin or the proxy before it.
+/// Headers that a hook's response must not set. They belong to the connection, or they would affect the service's own origin or
+/// the proxy before it.
 const ANSWER_HEADERS_KEPT_BACK: [&str; 18] = [
     "connection",
     "content-length",
@@ -37,9 +38,9 @@ const ANSWER_HEADERS_KEPT_BACK: [&str; 18] = [
     "critical-ch",
     "x-sendfile",
 ];
-/// Headers by which a block would tell nginx to serve something else.
+/// Headers with which a block could make nginx serve something else.
 const PROXY_PREFIX: &str = "x-accel-";
-/// Names and values of an answer's headers together: as many as a request's may have.
+/// Most bytes of the names and values of a response's headers together. A request's headers have the same bound.
 const ANSWER_HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) async fn receive(
@@ -49,7 +50,7 @@ pub(crate) async fn receive(
     axum::Extension(info): axum::Extension<RequestInfo>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    // Before a large body is read for nothing.
+    // The hook is looked up first, so that a large body is not read for nothing.
     state.app.find_hook(&block, &hook).await?;
     let request_of = HookRequest {
         method: request.method().as_str().to_owned(),
@@ -64,15 +65,14 @@ pub(crate) async fn receive(
     match state.app.receive_hook(&block, &hook, request, info.request_id.clone()).await? {
         None => Ok(render::json_bytes(StatusCode::OK, json!({ "received": true }).to_string().into_bytes())),
         Some(answer) => answered(answer).map_err(|why| {
-            let message = format!("The hook `{hook}` answered what is no response: {why}.");
+            let message = format!("The hook `{hook}` did not return a valid response: {why}.");
             state.app.log_block_line(&block, &info.request_id, "error", &message, None);
             ApiError(Error::new(Code::ActionFailed, "The hook failed."))
         }),
     }
 }
 
-/// Every header as bytes, without the service's session cookie: a browser sends the cookie by itself, and it is for the service
-/// only.
+/// Every header as bytes, without the service's session cookie. A browser sends the cookie by itself, and blocks must not see it.
 fn headers(headers: &HeaderMap, own_cookie: &str) -> Vec<(String, Vec<u8>)> {
     let mut kept = Vec::with_capacity(headers.len());
     for (name, value) in headers {
@@ -95,7 +95,7 @@ fn headers(headers: &HeaderMap, own_cookie: &str) -> Vec<(String, Vec<u8>)> {
     kept
 }
 
-/// The response that a hook chose. Whatever it is, a browser runs nothing of it with the rights of the service's own pages.
+/// The response that a hook chose. A browser never runs its content with the rights of the service's own pages.
 fn answered(answer: HookResponse) -> Result<Response, String> {
     let status = StatusCode::from_u16(answer.status)
         .ok()

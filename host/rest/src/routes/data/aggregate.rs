@@ -1,4 +1,4 @@
-//! `GET /api/v1/data/:object/aggregate`: one function over what the list with the same filters counts.
+//! `GET /api/v1/data/:object/aggregate`: computes one function over the records that the list with the same filters counts.
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! `POST`, `PATCH` and `DELETE /api/v1/data/:object/bulk`: many records, all or none.
+//! `POST`, `PATCH` and `DELETE /api/v1/data/:object/bulk`: writes many records, all or none.
 
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
@@ -40,7 +40,7 @@ pub(crate) async fn create(
     Ok(render::json_bytes(StatusCode::CREATED, created.json().into_bytes()))
 }
 
-/// The records of a call, and what it sets in them: `ids` or `where`, and `values`.
+/// The body of a call. `ids` or `where` chooses the records, and `values` are set in them.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ChosenBody<'a> {
@@ -51,7 +51,7 @@ struct ChosenBody<'a> {
 }
 
 impl ChosenBody<'_> {
-    /// The records, which either the body or the query names.
+    /// The chosen records. Either the body or the query names them.
     fn chosen(&mut self, state: &AppState, query: &QueryPairs) -> Result<Chosen, Error> {
         let name = ListParameter::Where.name();
         let mut wheres: Vec<Where> = self.r#where.take().map(Where::Json).into_iter().collect();
@@ -62,13 +62,13 @@ impl ChosenBody<'_> {
         match (self.ids, wheres.pop()) {
             (Some(ids), None) => Ok(Chosen::Ids(parse_list(ids.get(), state.app.settings().bulk_records_max)?)),
             (None, Some(asked)) if wheres.is_empty() => Ok(Chosen::Where(asked)),
-            _ => Err(Error::invalid_request(format!("Name the records either by `ids` or by one `{name}`."))),
+            _ => Err(Error::invalid_request(format!("Name the records either with `ids` or with one `{name}`."))),
         }
     }
 }
 
-/// `{ "ids": [uuid], "values": record }` → 200 `{ count, ids }` of those that were changed; with `?dryRun=true` of those that would
-/// be. `where` names the records instead of `ids`, in the body or in the query.
+/// `{ "ids": [uuid], "values": record }` → 200 `{ count, ids }` of the records that were changed, or with `?dryRun=true` of those
+/// that would be changed. `where` can replace `ids`, in the body or in the query.
 pub(crate) async fn update(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Update>>,
@@ -79,7 +79,7 @@ pub(crate) async fn update(
     let is_dry = query.flag("dryRun")?;
     let (chosen, values) = run_offloaded(text.len(), || {
         let mut body: ChosenBody<'_> = parse_object(&text)?;
-        let values = body.values.take().ok_or_else(|| Error::invalid_request("The body lacks `values`."))?;
+        let values = body.values.take().ok_or_else(|| Error::invalid_request("The body needs `values`."))?;
         Ok::<_, Error>((body.chosen(&state, &query)?, values))
     })?;
     drop(text);
@@ -90,8 +90,8 @@ pub(crate) async fn update(
     Ok(render::json_bytes(StatusCode::OK, changed.json().into_bytes()))
 }
 
-/// `{ "ids": [uuid] }` → 200 `{ count, ids }` of those that were deleted; with `?dryRun=true` of those that would be. `where` names
-/// the records instead of `ids`. If it stands in the query, no body is needed.
+/// `{ "ids": [uuid] }` → 200 `{ count, ids }` of the records that were deleted, or with `?dryRun=true` of those that would be
+/// deleted. `where` can replace `ids`. If it is in the query, no body is needed.
 pub(crate) async fn delete(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<Records<Delete>>,
@@ -108,7 +108,7 @@ pub(crate) async fn delete(
     let chosen = run_offloaded(text.len(), || {
         let mut body: ChosenBody<'_> = parse_object(&text)?;
         match body.values {
-            Some(_) => Err(Error::invalid_request("A deletion takes no `values`.")),
+            Some(_) => Err(Error::invalid_request("The body of a deletion must not have `values`.")),
             None => body.chosen(&state, &query),
         }
     })?;

@@ -1,4 +1,5 @@
-//! `POST /api/v1/data/:object`: a new record, or with `?on_conflict=` the one that it would duplicate changed.
+//! `POST /api/v1/data/:object`: creates a record. With `?on_conflict=` it changes the existing record that the new one would
+//! duplicate.
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/data/:object/:id`, with `If-Match` only the state that it names.
+//! `DELETE /api/v1/data/:object/:id`. With `If-Match` it deletes the record only in the state that the header names.
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -12,7 +12,7 @@ use crate::openapi::operation::{
 use crate::routes::data::filters_document;
 use crate::routes::data::{records_document, where_document};
 
-/// The object's tag, under which documentation gathers its operations.
+/// The object's tag. Documentation groups the operations of the object by it.
 pub(crate) fn object_tag(object: &Object) -> Value {
     let definition = &object.definition;
     let about = definition.description.as_ref().or(definition.label.as_ref());
@@ -35,7 +35,7 @@ pub(crate) fn discovery(paths: &mut Paths) {
     paths.add("get", "/api/v1/data", operation);
 }
 
-/// One object's operations as they are described: what each begins with.
+/// One object whose operations are described, with the parts that all of them have.
 struct Described<'a> {
     object: &'a Object,
     tag: String,
@@ -121,10 +121,8 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .answers(200, "A page of records.", page.clone());
     paths.add("get", base, list);
     let query = described
-        .operation("query", format!("List records of {name} by a body"))
-        .describe(
-            "The same list with its parameters in a JSON body, for conditions that are too long for an address. It is a read.",
-        )
+        .operation("query", format!("List records of {name} with parameters in a body"))
+        .describe("The same list with its parameters in a JSON body, for conditions that are too long for a URL. It only reads.")
         .json_body(body)
         .answers(200, "A page of records.", page);
     paths.add("post", format!("{base}/query"), query);
@@ -140,13 +138,13 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .parameters(filters_document::of_aggregate(components, object, type_name))
         .answers_data(200, "The value.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
-    // Users are not written as records.
+    // Users are not changed as records.
     if !object.is_users() {
         paths.add("post", base, create(described, keys));
     }
 }
 
-/// What an export can write instead of the ids of related records: `company.name`.
+/// The fields of related records that an export can write instead of ids, such as `company.name`.
 fn record_names(registry: &Registry, object: &str, readable: impl Fn(&str) -> bool) -> Vec<String> {
     let relations = registry.relations_of(object).iter();
     let forward =
@@ -188,7 +186,7 @@ fn create(described: &Described<'_>, keys: &[&str]) -> Operation {
     let targets = object.unique_target_names();
     let text = format!(
         "Columns of a unique target, separated by commas in any order: {}. If a record has the same values in these columns, \
-            that record is changed instead. The body must hold these columns.",
+        that record is changed instead. The body must contain these columns.",
         targets.join(" or ")
     );
     let columns: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
@@ -206,7 +204,10 @@ fn create(described: &Described<'_>, keys: &[&str]) -> Operation {
     let changed = json!({ "type": "boolean", "const": false });
     described
         .operation("create", format!("Create a record of {}", object.name()))
-        .describe("Creates a record. With `on_conflict` it changes the record that it would duplicate instead, in one statement.")
+        .describe(
+            "Creates a record. With `on_conflict` it instead changes an existing record that the new one would duplicate, \
+            atomically.",
+        )
         .parameters([on_conflict, filters_document::expand(keys)])
         .json_body(schema(&format!("{type_name}CreateInput")))
         .problems(&[409])
@@ -227,7 +228,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     paths.add("post", path.clone(), create);
     let dry_run = || {
         let text = "If true, the response shows what would be written, and nothing is written. Only the values themselves are \
-            checked.";
+            checked, not whether they conflict with other records.";
         query_parameter("dryRun", text, json!({ "type": "boolean", "default": false }))
     };
     let chosen = |more: Value| {
@@ -265,7 +266,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     paths.add("delete", path, delete);
 }
 
-/// The id of a record in the path, in every usual spelling of a UUID. Any other text is the id of no record.
+/// The id of a record in the path, in every usual spelling of a UUID. No record has another text as its id.
 fn id_parameter() -> Value {
     path_parameter("id", "The record's id.", json!({ "type": "string", "format": "uuid" }))
 }
@@ -302,7 +303,7 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
     }
     let update = described
         .operation("update", format!("Change a record of {name}"))
-        .describe("Changes the fields that the body names. A number can also be changed by an amount, in the statement itself.")
+        .describe("Changes the fields that the body names. A number can also be changed by an amount, atomically.")
         .parameters([id_parameter(), filters_document::expand(keys), if_match()])
         .json_body(described.updates())
         .problems(&[409, 412])
@@ -311,8 +312,8 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
     let delete = described
         .operation("delete", format!("Delete a record of {name}"))
         .describe(
-            "Each relationship decides about the records that refer to this one: they block the deletion, are deleted \
-            too, or lose their reference.",
+            "Each relationship decides what happens to the records that refer to this one: they prevent the deletion, are \
+            deleted too, or lose their reference.",
         )
         .parameters([id_parameter(), if_match()])
         .problems(&[409, 412])

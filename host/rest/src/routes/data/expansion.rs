@@ -11,7 +11,7 @@ pub(crate) fn of_read(query: &QueryPairs) -> Result<Vec<Related>, ApiError> {
     Ok(query.get("expand").map(expand_paths).transpose()?.unwrap_or_default())
 }
 
-/// The same of a write, whose caller has to be allowed to read what it asks for before anything is written.
+/// The relations that a write asks for. Checks that the caller may read them before anything is written.
 pub(crate) async fn of_write(
     state: &AppState,
     caller: &Caller,

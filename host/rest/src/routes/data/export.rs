@@ -23,16 +23,16 @@ pub(crate) async fn handle(
 ) -> Result<Response, ApiError> {
     let form = match query.get("format") {
         Some(name) => ExportForm::parse(name)?,
-        None => return Err(Error::invalid_request("`format` is missing: it is csv or ndjson.").into()),
+        None => return Err(Error::invalid_request("`format` is missing. It must be csv or ndjson.").into()),
     };
     let request = ListRequest::export_from_parameters(query.iter().filter(|(name, _)| *name != "format"))?;
     if method == Method::HEAD {
-        // Nobody would read the rows, so none are.
+        // A HEAD request needs no rows, so none are read.
         let file_name = state.app.check_export(&caller, &object, &request, form).await?;
         return Ok(file(form, &file_name, Body::from_stream(stream::empty::<Result<Bytes, Incomplete>>())));
     }
     let Export { rows, file_name } = state.app.export(&caller, &object, &request, form).await?;
-    // A failure in the middle ends the connection: a response that ended like any other would look whole.
+    // A failure in the middle ends the connection, because a response with a regular end would look complete.
     let rows = stream::unfold(Some(rows), |rows| async {
         let mut rows = rows?;
         let next: Result<Bytes, Incomplete> = rows.next().await?;
@@ -44,7 +44,7 @@ pub(crate) async fn handle(
     Ok(file(form, &file_name, Body::from_stream(rows)))
 }
 
-/// A file to be kept, under its name.
+/// A response that a browser saves as a file with this name.
 fn file(form: ExportForm, name: &str, body: Body) -> Response {
     let media_type = match form {
         ExportForm::Csv => "text/csv; charset=utf-8",

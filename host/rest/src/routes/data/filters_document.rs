@@ -1,4 +1,4 @@
-//! The parameters of lists and aggregates: search, sort, page, and each filter that a column takes.
+//! The parameters of lists and aggregates: search, sort, page, and the filters of each column.
 
 use blockbase_app::limits::{OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object, enumerated};
@@ -9,17 +9,17 @@ use super::where_document;
 use crate::openapi::components::{Components, NUMERIC_TEXT, reference, schema};
 use crate::openapi::operation::query_parameter;
 
-/// What aggregates have beside the parameters of lists.
+/// Parameters that aggregates have besides those of lists.
 const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
 
-/// Names that no field can be filtered by without an operator: parameters of lists, and those of the operation's own. A field
-/// called `where` keeps its filter.
+/// Names that cannot be a filter without an operator, because they are parameters of lists or of this operation. A field with the
+/// name `where` keeps its filter.
 fn taken(own: &[&'static str]) -> Vec<&'static str> {
     let of_lists = ListParameter::ALL.iter().filter(|parameter| **parameter != ListParameter::Where);
     of_lists.flat_map(|parameter| parameter.names()).chain(own.iter().copied()).collect()
 }
 
-/// The schemas of filter values, one a kind of column.
+/// The schemas of filter values, one for each kind of column.
 pub(crate) fn schemas() -> Value {
     let or_null = |value: Value| json!({ "anyOf": [value, { "type": "string", "const": "null" }] });
     let date = json!({ "type": "string", "format": "date" });
@@ -30,7 +30,7 @@ pub(crate) fn schemas() -> Value {
     });
     let time = json!({ "type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?$" });
     let uuid = json!({ "type": "string", "format": "uuid" });
-    // Numbers may be written like `+1` and `007` in a query, which no JSON number is.
+    // A query may contain numbers such as `+1` and `007`, which are not JSON numbers.
     let digits = json!({ "type": "string", "pattern": NUMERIC_TEXT });
     let integer = json!({ "anyOf": [{ "type": "integer" }, digits] });
     let numeric = json!({ "anyOf": [{ "type": "number" }, digits] });
@@ -72,9 +72,9 @@ fn value_schema(column: &Column, operator: Operator) -> Value {
     }
 }
 
-/// The filters of an object, as references; `taken` are names that mean something else there.
+/// The filters of an object, as references. `taken` are the names with another meaning in this operation.
 ///
-/// The parameters themselves go into the components, because lists and aggregates have the same.
+/// The parameters themselves are components, because lists and aggregates share them.
 fn filters(components: &mut Components, object: &Object, type_name: &str, taken: &[&str]) -> Vec<Value> {
     let mut references = Vec::new();
     for column in &object.columns {
@@ -99,7 +99,7 @@ fn search_parameters(object: &Object) -> [Value; 2] {
     let columns: Vec<&str> =
         object.columns.iter().filter(|column| column.is_searchable()).map(|column| column.name.as_str()).collect();
     let text = match columns.is_empty() {
-        true => "Text that a record contains. This object has no field to search in, so nothing is found.".to_owned(),
+        true => "Text that a record contains. This object has no fields to search in, so no record is found.".to_owned(),
         false => format!("Text that one of {} contains. Case is ignored.", columns.join(", ")),
     };
     let schema = json!({ "type": "string", "maxLength": SEARCH_CHARACTERS_MAX });
@@ -112,9 +112,9 @@ fn names_pattern(names: &[&str], prefix: &str) -> String {
     format!("^({name}(,{name})*)?$")
 }
 
-/// The window into a list.
+/// The parameters that select a page of a list.
 pub(crate) fn paging_parameters() -> [Value; 4] {
-    // Past 64 bits a number is refused, whatever it is for; what is less is clamped.
+    // The server refuses numbers of more than 64 bits, and clamps smaller ones.
     let size = json!({ "type": "integer", "minimum": 1 });
     [
         query_parameter(
@@ -162,9 +162,9 @@ fn sort_and_select(object: &Object) -> [Value; 2] {
     ]
 }
 
-/// The parameters of an export, but for its format.
+/// The parameters of an export, except its format.
 ///
-/// `names` are the paths that there are.
+/// `names` are the available paths.
 pub(crate) fn of_export(components: &mut Components, object: &Object, type_name: &str, names: &[String]) -> Vec<Value> {
     let mut parameters = search_parameters(object).to_vec();
     parameters.extend(where_document::parameter(object, type_name));
@@ -186,7 +186,7 @@ pub(crate) fn of_export(components: &mut Components, object: &Object, type_name:
 
 fn export_names(names: &[String]) -> Value {
     let known = match names.is_empty() {
-        true => "This object has no such keys.".to_owned(),
+        true => "This object has none.".to_owned(),
         false => format!("This object has: {}.", names.join(", ")),
     };
     let text = format!(
@@ -229,15 +229,15 @@ pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &
     parameters
 }
 
-/// `expand`, with the relation keys that there are.
+/// `expand`, with the available relation keys.
 pub(crate) fn expand(relations: &[&str]) -> Value {
     let keys = match relations.is_empty() {
-        true => "This object has no such keys.".to_owned(),
+        true => "This object has none.".to_owned(),
         false => format!("This object has: {}.", relations.join(", ")),
     };
     let text = format!(
-        "Relation keys, separated by commas. The response includes their related records. Dots lead up to three levels deep. \
-            Unknown keys are left out, and `warnings` reports them. {keys}"
+        "Relation keys, separated by commas. The response includes their related records. A key with dots, such as \
+        `project.owner`, leads up to three levels deep. Unknown keys are left out, and `warnings` reports them. {keys}"
     );
     query_parameter("expand", &text, json!({ "type": "string", "pattern": "^[^.,]*(\\.[^.,]*){0,2}(,[^.,]*(\\.[^.,]*){0,2})*$" }))
 }
@@ -256,7 +256,7 @@ pub(crate) fn of_aggregate(components: &mut Components, object: &Object, type_na
     let numeric: Vec<&str> =
         object.columns.iter().filter(|column| column.kind.is_numeric()).map(|column| column.name.as_str()).collect();
     let text = format!(
-        "The field to compute over. With it `count` counts the values that are not null. {}",
+        "The field to compute over. With `field`, `count` counts the values that are not null. {}",
         match numeric.is_empty() {
             true => "The other functions need a numeric field, and this object has none.".to_owned(),
             false => format!("The other functions take {}.", numeric.join(", ")),

@@ -1,4 +1,4 @@
-//! `POST /api/v1/data/:object/query`: the list, its parameters in a JSON body. It is a read.
+//! `POST /api/v1/data/:object/query`: the list with its parameters in a JSON body. It only reads.
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! The schemas of an object's records: as they are shown, and as bodies take them.
+//! The schemas of an object's records: in responses, and in bodies.
 
 use blockbase_app::schema::{Column, Object, Registry, system};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::openapi::column;
 use crate::openapi::column::Described;
 use crate::openapi::components::{Components, schema};
 
-/// A relation key with the type of its related records, and whether it brings one or a list.
+/// A relation key, the type of its related records, and whether it leads to one record or to a list.
 pub(crate) struct Related<'a> {
     pub(crate) key: &'a str,
     pub(crate) type_name: String,
@@ -26,7 +26,7 @@ pub(crate) fn relations<'a>(registry: &'a Registry, object: &str, readable: impl
         .collect()
 }
 
-/// The columns of an object, each with what `describe` says of it.
+/// The columns of an object, each with the schema that `describe` makes.
 fn each_described<'o>(
     object: &'o Object,
     is_visible: &'o impl Fn(&str) -> bool,
@@ -40,10 +40,11 @@ fn each_described<'o>(
     })
 }
 
-/// Adds `<Type>`, `<Type>_Selected`, `<Type>CreateInput` and `<Type>UpdateInput`: of the object as the caller reads it, creates records
-/// of it, and changes them.
+/// Adds `<Type>`, `<Type>_Selected`, `<Type>CreateInput` and `<Type>UpdateInput`: the schemas of a record that the caller reads,
+/// of one in a list with `select`, and of the bodies of a create and an update.
 ///
-/// Type names hold no `_`, so the second is nobody else's; the other suffixes are kept free for every object.
+/// Type names contain no `_`, so no other type has the second name. The names with the other suffixes are reserved for every
+/// object.
 pub(crate) fn describe(
     components: &mut Components,
     (object, [to_create, to_change]): (&Object, [&Object; 2]),
@@ -84,7 +85,7 @@ pub(crate) fn describe(
     let mut selected = record.clone();
     selected["required"] = json!(["id"]);
     selected["title"] = json!(format!("{title}, the selected fields"));
-    selected["description"] = json!("A record of a list: every column, or those that `select` names.");
+    selected["description"] = json!("A record of a list, with all columns or with those that `select` names.");
     let input = |what: &str, properties: Map<String, Value>, required: Vec<String>| {
         let mut input = json!({ "type": "object", "title": format!("{title}, {what}"), "properties": properties });
         if !required.is_empty() {

@@ -1,5 +1,5 @@
-//! `PATCH /api/v1/data/:object/:id`: the columns that the body names, atomic operators among them; with `If-Match` only the state
-//! that it names.
+//! `PATCH /api/v1/data/:object/:id`: changes the columns that the body names, also by atomic operators. With `If-Match` it
+//! changes the record only in the state that the header names.
 
 use axum::extract::State;
 use axum::http::StatusCode;

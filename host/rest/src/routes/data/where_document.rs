@@ -1,4 +1,4 @@
-//! Conditions as the document describes them: what each kind of column can be asked, and what each object's rows can.
+//! The schemas of conditions, for each kind of column and for each object.
 
 use blockbase_app::condition::PARTS_MAX;
 use blockbase_app::limits::LIST_ITEMS_MAX;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::records_document::Related;
 use crate::openapi::components::{Components, NUMERIC_TEXT, members, schema};
 
-/// Columns that are asked alike.
+/// Kinds of columns. Conditions on columns of one kind have the same form.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// A type of a column of this kind.
+    /// A column type of this kind.
     fn column_type(self) -> ColumnType {
         match self {
             Kind::Text => ColumnType::Text,
@@ -89,7 +89,7 @@ impl Kind {
         let or_variable = |value: Value| json!({ "anyOf": [value, { "type": "string", "pattern": "^\\$" }] });
         let digits = json!({ "type": "string", "pattern": NUMERIC_TEXT });
         match self {
-            // A text may be a variable by its form.
+            // A text with the form of a variable is one.
             Kind::Text | Kind::TextList | Kind::Json => json!({ "type": "string" }),
             Kind::Integer => json!({ "anyOf": [{ "type": "integer" }, digits, { "type": "string", "pattern": "^\\$" }] }),
             Kind::Number => json!({ "anyOf": [{ "type": "number" }, digits, { "type": "string", "pattern": "^\\$" }] }),
@@ -139,12 +139,12 @@ impl Kind {
     }
 }
 
-/// The schemas of what a column can be asked, one a kind of column.
+/// The schemas of conditions on a column, one for each kind of column.
 pub(crate) fn schemas() -> Value {
     Value::Object(Kind::ALL.into_iter().map(|kind| (kind.schema_name().to_owned(), kind.schema())).collect())
 }
 
-/// The name of the schema of an object's conditions. Type names hold no `_`, so it is nobody else's.
+/// The name of the schema of an object's conditions. Type names contain no `_`, so no other schema has this name.
 fn schema_name(type_name: &str) -> String {
     format!("{type_name}_Where")
 }
@@ -159,9 +159,9 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
     let own = || condition(type_name);
     let list = |what: &str| json!({ "type": "array", "items": own(), "maxItems": PARTS_MAX, "description": what });
     let mut properties = Map::new();
-    properties.insert("_and".to_owned(), list("Each of these holds."));
-    properties.insert("_or".to_owned(), list("One of these holds at least."));
-    properties.insert("_not".to_owned(), json!({ "allOf": [own()], "description": "This does not hold." }));
+    properties.insert("_and".to_owned(), list("All of these conditions must be met."));
+    properties.insert("_or".to_owned(), list("At least one of these conditions must be met."));
+    properties.insert("_not".to_owned(), json!({ "allOf": [own()], "description": "This condition must not be met." }));
     for Column { name, ty, .. } in &object.columns {
         properties.insert(name.clone(), schema(Kind::of(*ty).schema_name()));
     }
@@ -179,7 +179,8 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
     }
     let mut described = members(&[], Value::Object(properties));
     described["description"] = json!(format!(
-        "A condition on records of `{}`: all members have to hold. A path such as `project.owner.name` is short for nested members.",
+        "A condition on records of `{}`: all members must be met. A path such as `project.owner.name` is short for nested \
+        members.",
         object.name()
     ));
     // Paths of relations.
@@ -187,7 +188,8 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
     components.schemas.insert(schema_name(type_name), described);
 }
 
-/// The parameter of lists and what has the same, unless the object has a field of this name: then it is a filter on that.
+/// The parameter `where` of lists and similar operations. It does not exist if the object has a field with this name, because
+/// then `where` is a filter on that field.
 pub(crate) fn parameter(object: &Object, type_name: &str) -> Option<Value> {
     let name = ListParameter::Where.name();
     object.column_index(name).is_none().then(|| {
@@ -224,7 +226,7 @@ pub(crate) fn query_body(type_name: &str, parameters: &[Value]) -> Value {
         };
         properties.insert(name.to_owned(), value);
         if *parameter == ListParameter::Search {
-            let text = "Simple filters, in another form than the query string's. A record must match all of them.";
+            let text = "Simple filters, in another form than in the query string. A record must match all of them.";
             properties.insert("filters".to_owned(), json!({ "type": "array", "items": filter, "description": text }));
         }
     }

@@ -19,8 +19,8 @@ use crate::request::extract::{PathParts, QueryPairs};
 pub(crate) const EVENTS_DEFAULT: usize = 50;
 pub(crate) const EVENTS_MAX: usize = 500;
 
-/// What the parameter `topic` and the member `topic` of a body mean.
-pub(crate) const TOPIC: &str = "All topics that begin with this text. If it holds `*` or `#`, it is a pattern.";
+/// The description of `topic`, which is a parameter and a member of a body.
+pub(crate) const TOPIC: &str = "All topics that begin with this text. If it contains `*` or `#`, it is a pattern.";
 
 /// The members of [`RetryOne`] and [`RetryDead`].
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ pub(crate) struct RetryBody {
     until: Option<String>,
 }
 
-/// What a body asks for.
+/// The retry that a body asks for.
 enum Retry {
     One(RetryOne),
     Dead(RetryDead),
@@ -72,7 +72,7 @@ pub(crate) struct RetriedAnswer {
 }
 
 impl RetryBody {
-    /// `None` if the members do not fit together.
+    /// `None` if the members contradict each other.
     fn asked(self) -> Option<Retry> {
         let RetryBody { event_id, consumer, dead, topic, since, until } = self;
         let narrows = topic.is_some() || since.is_some() || until.is_some();
@@ -112,14 +112,13 @@ pub(crate) async fn events(
         record: given(&query, "record")?,
         before: given(&query, "before")?,
     };
-    let limit = match query.get("limit") {
-        None => EVENTS_DEFAULT,
-        Some(text) => text
-            .parse::<usize>()
-            .ok()
-            .filter(|limit| *limit > 0)
-            .ok_or_else(|| Error::invalid_request(format!("`limit` is a whole number of at least 1; it is {text:?}.")))?,
-    };
+    let limit =
+        match query.get("limit") {
+            None => EVENTS_DEFAULT,
+            Some(text) => text.parse::<usize>().ok().filter(|limit| *limit > 0).ok_or_else(|| {
+                Error::invalid_request(format!("`limit` must be a whole number of at least 1; it is {text:?}."))
+            })?,
+        };
     let events = state.app.recent_events(&caller, request, limit.min(EVENTS_MAX)).await?;
     Ok(render::data_bytes(StatusCode::OK, events.as_bytes()))
 }
@@ -199,7 +198,7 @@ fn no_retry() -> ApiError {
     Error::invalid_request(message).into()
 }
 
-/// What both the list and the counts take.
+/// The parameters of both the list and the counts.
 const LEDGER_PARAMETERS: [&str; 7] = ["status", "consumer", "dead", "eventId", "topic", "since", "until"];
 
 fn ledger_request(query: &QueryPairs) -> Result<LedgerRequest, ApiError> {
@@ -219,10 +218,10 @@ fn given(query: &QueryPairs, name: &str) -> Result<Option<String>, ApiError> {
     without_nul(name, query.get(name).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
-/// Text that every engine takes.
+/// Refuses text with a NUL character, because Postgres cannot store it.
 fn without_nul(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> {
     match text.as_ref().is_some_and(|text| text.contains('\0')) {
-        true => Err(Error::new(Code::InvalidRequest, format!("`{name}` holds a NUL character.")).into()),
+        true => Err(Error::new(Code::InvalidRequest, format!("`{name}` contains a NUL character.")).into()),
         false => Ok(text),
     }
 }
@@ -230,7 +229,8 @@ fn without_nul(name: &str, text: Option<String>) -> Result<Option<String>, ApiEr
 /// Milliseconds since the epoch.
 fn instant(name: &str, text: &str) -> Result<i64, ApiError> {
     time::parse_datetime(text).ok_or_else(|| {
-        let message = format!("`{name}` is a datetime like 2026-01-31T08:00:00Z; it is {text:?}. Write `+` as %2B in a query.");
+        let message =
+            format!("`{name}` must be a datetime such as 2026-01-31T08:00:00Z; it is {text:?}. Write `+` as %2B in a query.");
         Error::invalid_request(message).into()
     })
 }

@@ -28,12 +28,12 @@ pub(crate) fn describe(paths: &mut Paths) {
 
 fn stream(paths: &mut Paths) {
     let topics = format!(
-        "Topic patterns, separated by commas. `*` stands for one segment, `#` any number. At most {PATTERNS_MAX}. The default is \
-            `{TOPICS_DEFAULT}`."
+        "Topic patterns, separated by commas. `*` stands for one segment, and `#` for any number of segments. At most \
+        {PATTERNS_MAX}. The default is `{TOPICS_DEFAULT}`."
     );
     let patterns = json!({ "type": "string", "examples": ["data.task.#"] });
-    let since = "The id of an event. The stream first sends the later events that the outbox holds, then new events, without a \
-        gap.";
+    let since = "The id of an event. The stream first sends the later events that are still in the outbox, then new events, \
+        without a gap.";
     let frame = "One frame for each event: `id:` has its id, `data:` has `{ id, topic, payload, occurredAt }`. A comment comes \
         every 15 seconds.";
     let frames = json!({ "text/event-stream": { "schema": { "type": "string", "description": frame } } });
@@ -57,18 +57,19 @@ fn events(paths: &mut Paths) {
     let limit = json!({ "type": "integer", "minimum": 1, "default": EVENTS_DEFAULT });
     let recent = operation("list", "List recent events, newest first")
         .describe(format!(
-            "Needs read on `events`. Events that the caller may not read are left out. Looks through 100,000 events: only \
-            those of the object or the record if one is named, and only those older than `before`. `limit` is at most \
-            {EVENTS_MAX}. The response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Ask \
-            again with a smaller `limit`. The response is 404 if the outbox does not hold the event of `before`.",
+            "Needs read on `events`. Events that the caller may not read are left out. Searches at most 100,000 events. With \
+            `object` or `record` these are only events of that object or record, and with `before` only older events. `limit` is \
+            at most {EVENTS_MAX}. The response is 400 `answer_too_large` if the events have more bytes than \
+            `SVC_MAX_ANSWER_BYTES`. Then ask again with a smaller `limit`. The response is 404 if the event of `before` is not \
+            in the outbox.",
         ))
         .parameter(query_parameter("topic", TOPIC, json!({ "type": "string" })))
         .parameter(query_parameter("object", "Only events of this object's records.", json!({ "type": "string" })))
         .parameter(query_parameter("record", "Only events of the record with this id.", json!({ "type": "string" })))
         .parameter(query_parameter(
             "before",
-            "Only events older than the event with this id. The response is 404 if the outbox \
-            does not hold that event, or you may not see it.",
+            "Only events older than the event with this id. The response is 404 if that event is not in the outbox, or if you \
+            may not see it.",
             json!({ "type": "string" }),
         ))
         .parameter(query_parameter("limit", "The maximum number of events.", limit))
@@ -77,8 +78,8 @@ fn events(paths: &mut Paths) {
     paths.add("get", "/api/v1/events", recent);
     let one = operation("get", "Get an event")
         .describe(
-            "Needs read on `events` and on what the event is about. The response is 404 if the outbox no longer holds the \
-                event, or never did.",
+            "Needs read on `events` and on the resource of the event. The response is 404 if the event is not, or no longer, in \
+            the outbox.",
         )
         .parameter(path_parameter("id", "The event's id.", json!({ "type": "string" })))
         .problems(&[400, 404])
@@ -108,7 +109,7 @@ fn events(paths: &mut Paths) {
         .answers_page("A page of the ledger.", of::<DeliveryAnswer>());
     paths.add("get", "/api/v1/events/deliveries", deliveries);
     let one = operation("getDelivery", "Get a delivery with its attempts")
-        .describe("Needs read on `events` and on what the event is about.")
+        .describe("Needs read on `events` and on the resource of the event.")
         .parameter(path_parameter("eventId", "The event's id.", json!({ "type": "string" })))
         .parameter(path_parameter("consumer", "The consumer group.", json!({ "type": "string" })))
         .problems(&[400, 404])
@@ -125,17 +126,17 @@ fn events(paths: &mut Paths) {
     paths.add("get", "/api/v1/events/deliveries/counts", counts);
     let retry = operation("retryDelivery", "Try deliveries again that failed")
         .describe(
-            "The deliveries are due at once and have all their attempts again. Needs read and update on `events`, read on \
-            the event, and the rights that the consumer group carries. The response is 409 if the one delivery did not fail, or \
-            if its group is disabled or suspended. `dead` retries all dead deliveries that match, up to 1,000,000. Deliveries \
-            of events that the caller may not read are skipped. Groups that are disabled, suspended or carry rights that the \
-            caller does not hold are skipped too, unless `consumer` names the group. The deliveries happen in order, at the \
-            ordinary pace.",
+            "The deliveries are due at once and have all their attempts again. Needs read and update on `events`, the right to \
+            read the event, and the rights that the consumer group needs. A retry of a single delivery gets 409 if the delivery \
+            did not fail, or if its group is disabled or suspended. `dead` retries all dead deliveries that match, up to \
+            1,000,000. Deliveries of events that the caller may not read are skipped. A group is skipped too if it is disabled \
+            or suspended, or if it needs rights that the caller does not have, unless `consumer` names the group. The deliveries \
+            run in order, at the ordinary pace.",
         )
         .json_body(json!({ "oneOf": [body_of::<RetryOne>(), body_of::<RetryDead>()] }))
         .problems(&[404, 409])
         .answers_data(200, "The one delivery.", of::<DeliveryAnswer>())
-        .answers_data(202, "How many dead deliveries are due again.", of::<RetriedAnswer>());
+        .answers_data(202, "The number of dead deliveries that are due again.", of::<RetriedAnswer>());
     paths.add("post", "/api/v1/events/deliveries/retry", retry);
 }
 
@@ -157,8 +158,8 @@ fn subscriptions(paths: &mut Paths) {
     let consumer = || path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
     let adopt = operation("adoptSubscription", "Become the maker of a subscription")
         .describe(
-            "From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on \
-            `events` and the rights that it carries. Otherwise the response is 403, and nothing changes. A subscription that a \
+            "From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and \
+            the rights that the subscription needs. Otherwise the response is 403, and nothing changes. A subscription that a \
             block declared gets 409: adopt the block instead.",
         )
         .parameter(consumer())
@@ -167,8 +168,8 @@ fn subscriptions(paths: &mut Paths) {
     paths.add("post", "/api/v1/events/subscriptions/{consumer}/adopt", adopt);
     let delete = operation("deleteSubscription", "Delete a subscription")
         .describe(
-            "Its pending deliveries are dropped. Needs delete on `events` and the rights that the subscription carries. A \
-            subscription that a block declared gets 409: it goes with the block.",
+            "Its pending deliveries are dropped. Needs delete on `events` and the rights that the subscription needs. A \
+            subscription that a block declared gets 409: it is deleted together with the block.",
         )
         .parameter(consumer())
         .problems(&[400, 404, 409])
@@ -197,7 +198,7 @@ fn webhooks(paths: &mut Paths) {
     });
     let create = operation("create", "Make a webhook")
         .describe(
-            "Needs create on `webhooks` and read on everything that it subscribes to. Each request carries \
+            "Needs create on `webhooks` and read on everything that it subscribes to. Each request has the header \
             `x-svc-signature: t=<unix seconds>,v1=<hex>`. `v1` is the HMAC-SHA256 of `<t>.<body>` under the secret.",
         )
         .json_body(body_of::<webhooks::NewBody>())
@@ -229,8 +230,8 @@ fn webhooks(paths: &mut Paths) {
     paths.add("post", "/api/v1/webhooks/{id}/adopt", adopt);
     let delete = operation("delete", "Delete a webhook")
         .describe(
-            "Its pending deliveries are dropped. Needs delete on `webhooks` and read on everything that it sends. A \
-            webhook that a block declared gets 409: it goes with the block.",
+            "Its pending deliveries are dropped. Needs delete on `webhooks` and read on everything that it sends. A webhook that \
+            a block declared gets 409: it is deleted together with the block.",
         )
         .parameter(webhook())
         .problems(&[400, 404, 409])
@@ -238,8 +239,8 @@ fn webhooks(paths: &mut Paths) {
     paths.add("delete", base, delete);
     let test = operation("test", "Send a test event to a webhook")
         .describe(
-            "An event `webhook.test.<id>` goes through the whole pipeline. The response is 409 if the webhook is disabled \
-            or suspended. Needs update on `webhooks` and read on everything that it sends.",
+            "An event `webhook.test.<id>` is delivered like any other event. The response is 409 if the webhook is disabled or \
+            suspended. Needs update on `webhooks` and read on everything that it sends.",
         )
         .parameter(webhook())
         .problems(&[400, 404, 409])

@@ -1,4 +1,4 @@
-//! What belongs to the caller: permissions, preferences.
+//! Describes the caller's permissions and preferences.
 
 use blockbase_app::schema::json::Members;
 use blockbase_app::{GUEST_PREFERENCES_BYTES_MAX, OwnPermissions, PREFERENCES_BYTES_MAX, PREFERENCES_KEYS_MAX};
@@ -9,11 +9,11 @@ use crate::openapi::bodies::body_of;
 use crate::openapi::operation::{Caller, Operation, Paths};
 
 pub(crate) fn describe(paths: &mut Paths) {
-    let permissions = Operation::new("auth.permissions", "auth", "List what the caller may do")
+    let permissions = Operation::new("auth.permissions", "auth", "List the caller's rights")
         .describe(
-            "Shows the grants of all roles together. Each resource appears once for all rows and once for own rows. A named \
-                resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not \
-                listed. For an API key the grants are limited to the rights of its maker.",
+            "Shows the grants of all roles of the caller together. Each resource can appear twice: for all rows and for own \
+            rows. The entry of a named resource includes the rights of `*`. Look for the resource first, and for `*` only if the \
+            resource is not listed. For an API key the grants are limited to the rights of its maker.",
         )
         .answers_data(200, "The rights.", of::<OwnPermissions>());
     paths.add("get", "/api/v1/me/permissions", permissions);
@@ -22,7 +22,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         json!({
             "type": "object",
             "additionalProperties": true,
-            "description": "Any members. The service does not look at them.",
+            "description": "Any members. The service does not use them.",
         })
     };
     let read = Operation::new("auth.getPreferences", "auth", "Get the user's preferences")

@@ -1,4 +1,4 @@
-//! What all changes of the schema have in common: `?dryRun=true`, and how a change or its plan is answered.
+//! Code that all changes of the schema share: `?dryRun=true`, and the response with a change or its plan.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -9,14 +9,14 @@ use crate::answer::error::ApiError;
 use crate::answer::render;
 use crate::request::extract::QueryPairs;
 
-/// Whether the change is made or planned. Any parameter but `dryRun` and those of the handler's own is refused: a change that was
-/// meant as a plan must not be made because of a letter.
+/// Whether the change is made or planned. Any parameter except `dryRun` and those in `own` is refused, so that a misspelled
+/// `dryRun` does not make the change.
 pub(crate) fn mode(query: &QueryPairs, own: &[&str]) -> Result<SchemaMode, ApiError> {
     query.only(&[&["dryRun"], own].concat())?;
     Ok(if query.flag("dryRun")? { SchemaMode::Plan } else { SchemaMode::Apply })
 }
 
-/// What was made or changed, or its plan.
+/// The response with the thing that was made or changed, or with the plan.
 pub(crate) fn answered<T: Serialize>(status: StatusCode, change: &Change<T>) -> Response {
     match change {
         Change::Applied(thing) => render::data(status, thing),
@@ -24,7 +24,7 @@ pub(crate) fn answered<T: Serialize>(status: StatusCode, change: &Change<T>) -> 
     }
 }
 
-/// Nothing for what was dropped, or its plan.
+/// The empty response to a deletion, or the response with its plan.
 pub(crate) fn dropped(change: &Change<()>) -> Response {
     match change {
         Change::Applied(()) => StatusCode::NO_CONTENT.into_response(),

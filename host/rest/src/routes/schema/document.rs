@@ -50,7 +50,7 @@ fn dry_run() -> Value {
     )
 }
 
-/// What is there after the change, or its plan.
+/// The thing after the change, or the plan of the change.
 fn or_plan(thing: Value) -> Value {
     json!({ "anyOf": [thing, of::<ChangePlan>()] })
 }

@@ -39,7 +39,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let mode = change::mode(&query, &[])?;
     let definition = json::strict_from_str::<ObjectDefinition>(&text).map_err(|misfit| {
-        // JSON that is not JSON is a bad request; JSON that is no definition is an invalid schema.
+        // A body that is not JSON is an invalid request. JSON that is not a definition is an invalid schema.
         let code = if misfit.error.is_data() { Code::InvalidSchema } else { Code::InvalidRequest };
         Error::new(code, format!("The body is not an object definition: {misfit}."))
     })?;
@@ -75,7 +75,7 @@ pub(crate) async fn delete(
     Ok(change::dropped(&state.app.delete_object(&caller, &name, query.flag("cascade")?, mode).await?))
 }
 
-/// What depends on an object, or with `field` on a column of it.
+/// Lists what depends on an object, or with `field` on one of its columns.
 pub(crate) async fn dependents(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Read)>,
@@ -87,7 +87,7 @@ pub(crate) async fn dependents(
     Ok(render::json(StatusCode::OK, &DependentsAnswer { data: dependents, hidden }))
 }
 
-/// One document of the live schema.
+/// Shows the live schema as one document.
 pub(crate) async fn schema(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Read)>,
@@ -95,7 +95,7 @@ pub(crate) async fn schema(
     Ok(render::data(StatusCode::OK, &state.app.schema(&caller)?))
 }
 
-/// Entries of the history at once, where a number is asked for.
+/// Most entries of the history in a response if the request has a `limit`.
 pub(crate) const CHANGES_MAX: i64 = 1000;
 
 pub(crate) async fn migrations(
@@ -107,11 +107,11 @@ pub(crate) async fn migrations(
     let number = |name: &str| match query.get(name).map(|text| (text, text.parse::<i64>())) {
         None => Ok(None),
         Some((_, Ok(number))) if number >= 1 => Ok(Some(number)),
-        Some((text, _)) => Err(Error::invalid_request(format!("`{name}` is a whole number of at least 1; it is {text:?}."))),
+        Some((text, _)) => Err(Error::invalid_request(format!("`{name}` must be a whole number of at least 1; it is {text:?}."))),
     };
     let object = query.get("object").map(str::to_owned);
     if object.as_ref().is_some_and(|name| name.contains('\0')) {
-        return Err(Error::invalid_request("`object` holds a NUL character.").into());
+        return Err(Error::invalid_request("`object` contains a NUL character.").into());
     }
     let asked = HistoryRequest { object, before: number("before")?, limit: number("limit")?.map(|limit| limit.min(CHANGES_MAX)) };
     Ok(render::data(StatusCode::OK, &state.app.schema_changes(&caller, asked).await?))

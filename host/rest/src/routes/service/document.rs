@@ -1,4 +1,4 @@
-//! The service itself: what everybody may know, how it is configured, how it is.
+//! Describes the operations about the service itself: its public data, its settings and its state.
 
 use blockbase_app::{InstanceAnswer, ListedSetting, StatusAnswer};
 
@@ -24,8 +24,8 @@ pub(crate) fn describe(paths: &mut Paths) {
 
     let status = Operation::new("service.status", "service", "Get the state of the server")
         .describe(
-            "Needs read on `settings`. Numbers of the database are a few seconds old. The size of a Postgres database is up to \
-                a minute old. Requests below `/api` are counted. Responses of 500 and above count as errors.",
+            "Needs read on `settings`. Numbers of the database may be a few seconds old. The size of a Postgres database may be \
+            a minute old. Requests below `/api` are counted. Responses of 500 and above count as errors.",
         )
         .answers_data(200, "The state of the server.", of::<StatusAnswer>());
     paths.add("get", "/api/v1/status", status);

@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::AppState;
 use crate::answer::error::status;
 
-/// 200 while the process lives.
+/// Answers 200 while the process runs.
 pub(crate) async fn alive() -> Response {
     axum::Json(json!({ "status": "ok" })).into_response()
 }
 
-/// 200 while requests can be served: the database answers and the server is not about to stop.
+/// Answers 200 while the server can serve requests: the database answers, and the server is not about to stop.
 pub(crate) async fn ready(State(state): State<AppState>) -> Response {
     let leaving = *state.leaving.borrow();
     match !leaving && state.app.is_ready().await {

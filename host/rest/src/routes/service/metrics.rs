@@ -1,7 +1,8 @@
-//! `GET /metrics`: what telemetry has, in Prometheus' text format, for those who operate the server.
+//! `GET /metrics`: the metrics of telemetry in Prometheus' text format, for operators of the server.
 //!
-//! Metrics name objects by the topics of their events, blocks and consumers, which not every caller may know of. So only clients
-//! with the token get them, or clients that reach the listener of the metrics, or else clients on this machine.
+//! Metrics contain names of topics, blocks and consumer groups, which not every caller may know. So they are shown to clients
+//! with the token. Without a token they are shown to clients that reach the metrics' own listener, or, if that is on loopback or
+//! missing, to clients on this machine.
 
 use std::net::SocketAddr;
 
@@ -19,7 +20,7 @@ use crate::answer::error::{ApiError, no_method, no_route};
 use crate::edge::host::{KnownHosts, NamedHost};
 use crate::edge::security_headers;
 
-/// Who is shown the metrics.
+/// The metrics, and the rule about the clients that may see them.
 #[derive(Clone)]
 pub struct Metrics {
     pub telemetry: Telemetry,
@@ -31,8 +32,8 @@ pub struct Metrics {
 pub enum MetricsAccess {
     /// Clients that send this bearer token.
     Token(String),
-    /// Clients on this machine that send no headers of a proxy. Nobody gets in if the public URL leads elsewhere: a proxy on this
-    /// machine would let everybody in.
+    /// Clients on this machine that send no headers of a proxy. If the public URL does not lead to this machine, no client is
+    /// admitted, because a proxy on this machine would admit everybody.
     ThisMachine { public_url_is_local: bool, hosts: KnownHosts },
     /// All clients that reach the metrics' own listener, which is not on loopback.
     Anybody,
@@ -45,7 +46,7 @@ impl MetricsAccess {
             MetricsAccess::Token(token) => {
                 let sent = headers.get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
                 let sent = sent.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
-                // Hashes differ everywhere at once, so the time of the comparison says nothing of the token.
+                // Hashes are compared, so that the time of the comparison reveals nothing about the token.
                 match sent.is_some_and(|(_, sent)| Sha256::digest(sent.trim_ascii()) == Sha256::digest(token)) {
                     true => Ok(()),
                     false => {
@@ -57,12 +58,13 @@ impl MetricsAccess {
                 let is_forwarded = headers.keys().any(|name| name == "forwarded" || name.as_str().starts_with("x-forwarded-"));
                 let is_here = *public_url_is_local && peer.ip().to_canonical().is_loopback() && !is_forwarded;
                 let is_known = NamedHost::of(uri, headers).is_ok_and(|host| hosts.check(&host).is_ok());
-                // A script of any page on this machine would come from here too.
+                // Scripts of web pages in a browser on this machine send requests from here too.
                 match is_here && is_known && !headers.contains_key(header::ORIGIN) {
                     true => Ok(()),
                     false => Err(Error::new(
                         Code::Forbidden,
-                        "Metrics are shown on this machine alone. Set SVC_METRICS_TOKEN or SVC_METRICS_LISTEN to scrape them from elsewhere.",
+                        "Metrics are shown only to clients on this machine. Set SVC_METRICS_TOKEN or SVC_METRICS_LISTEN to \
+                        scrape them from elsewhere.",
                     )),
                 }
             }
@@ -74,25 +76,25 @@ impl Metrics {
     async fn answer(&self, uri: &Uri, peer: SocketAddr, headers: &HeaderMap) -> Result<Response> {
         self.access.check(uri, peer, headers)?;
         let telemetry = self.telemetry.clone();
-        // Thousands of series take a while to be written.
+        // Writing thousands of series takes a while.
         let text = tokio::task::spawn_blocking(move || telemetry.render_prometheus()).await.map_err(Error::internal)?;
         let text = text.map_err(Error::internal)?;
         Ok(([(header::CONTENT_TYPE, PROMETHEUS_CONTENT_TYPE)], text).into_response())
     }
 }
 
-/// On the main listener, where the metrics have none of their own.
+/// Serves the metrics on the main listener, if they have no listener of their own.
 pub(crate) async fn handle(
     State(state): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let metrics = state.settings.metrics.as_ref().ok_or_else(|| Error::internal("there are no metrics"))?;
+    let metrics = state.settings.metrics.as_ref().ok_or_else(|| Error::internal("the settings have no metrics"))?;
     Ok(metrics.answer(&uri, peer, &headers).await?)
 }
 
-/// What a listener of the metrics' own serves: `GET /metrics` and nothing else.
+/// The router of the metrics' own listener. It serves only `GET /metrics`.
 pub fn metrics_router(metrics: Metrics) -> Router {
     async fn answer(
         State(metrics): State<Metrics>,

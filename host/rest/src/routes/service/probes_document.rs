@@ -1,4 +1,4 @@
-//! This document, health.
+//! Describes the operations for this document and for the health of the server.
 
 use serde_json::json;
 

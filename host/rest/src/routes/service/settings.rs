@@ -1,4 +1,4 @@
-//! `GET /api/v1/settings` and `GET /api/v1/status`: what the server is configured with, and how it is.
+//! `GET /api/v1/settings` and `GET /api/v1/status`: the settings and the state of the server.
 
 use axum::extract::State;
 use axum::http::StatusCode;

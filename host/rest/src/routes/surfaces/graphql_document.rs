@@ -1,4 +1,4 @@
-//! The GraphQL surface. Its schema is described by itself.
+//! Describes the GraphQL surface. GraphQL's introspection describes the schema.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::openapi::operation::{Caller, Operation, Paths, headers, path_paramete
 
 const PATH: &str = "/api/v1/graphql";
 
-/// Statuses that are answered in GraphQL's form, and when.
+/// Statuses of responses in GraphQL's form, and the reasons for them.
 const PROBLEMS: [(u16, &str); 12] = [
     (
         400,
@@ -17,7 +17,7 @@ const PROBLEMS: [(u16, &str); 12] = [
     (401, "The credential is invalid, or it is needed and missing."),
     (403, "The caller lacks read on `data`, or may not use what the request asks for."),
     (404, "The caller has no event stream with this token."),
-    (405, "A mutation or a subscription by GET, or an operation of a stream that was not named."),
+    (405, "A mutation or a subscription by GET, or an operation on a stream that the request does not name."),
     (406, "The client does not accept the content type of the response."),
     (409, "The stream is already open, or it already has an operation with this id."),
     (413, "The body, or the text of the document, is larger than this server allows."),
@@ -85,7 +85,7 @@ fn with_problems(operation: Operation, statuses: &[u16]) -> Operation {
 fn token() -> Value {
     query_parameter(
         "token",
-        "The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead.",
+        "The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can contain it instead.",
         json!({ "type": "string" }),
     )
 }

@@ -1,4 +1,4 @@
-//! The MCP surface. Its tools are described by itself.
+//! Describes the MCP surface. The surface itself describes its tools.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::openapi::operation::{Caller, Operation, Paths, headers, query_paramet
 
 const PATH: &str = "/api/v1/mcp";
 
-/// Statuses that are answered in the form of JSON-RPC, and when.
+/// Statuses of responses in the form of JSON-RPC, and the reasons for them.
 const PROBLEMS: [(u16, &str); 9] = [
-    (400, "The message is malformed, or it needs a session and names none."),
+    (400, "The message is malformed, or it needs a session and does not name one."),
     (401, "The credential is missing or invalid."),
     (403, "The caller lacks read on `data`, or the host or the origin is not allowed."),
     (404, "The caller has no session with this id."),
@@ -45,7 +45,7 @@ fn operation(id: &str, summary: &str) -> Operation {
     Operation::new(format!("mcp.{id}"), "mcp", summary).called_by(Caller::Granted)
 }
 
-/// Adds problems in the form that they have here, in place of those that every operation has.
+/// Replaces the errors that every operation has by errors in the form of JSON-RPC.
 fn with_problems(operation: Operation, statuses: &[u16]) -> Operation {
     PROBLEMS.iter().filter(|(status, _)| statuses.contains(status)).fold(operation, |operation, (status, description)| {
         let extra: &[(&str, &str)] = match *status {
@@ -97,7 +97,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     });
     let without = query_parameter(
         "sessions",
-        "With `none`, `initialize` begins no session. This is for clients that cannot come back to the same instance.",
+        "With `none`, `initialize` begins no session. Use it for clients whose requests do not all reach the same instance.",
         json!({ "type": "string", "enum": ["none"] }),
     );
     let answers = json!({
@@ -114,7 +114,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         .json_body(message)
         .response(200, json!({ "description": "The answer.", "headers": headers(&[]), "content": answers }))
         .answers_nothing(202, "The notification was accepted, or the request was cancelled in the meantime.");
-    // After the body, which brings problems of its own.
+    // This comes after the body, which adds errors in the form of REST.
     paths.add("post", PATH, with_problems(send, &[400, 401, 403, 404, 406, 413, 415, 429, 503]));
 
     let frames = json!({ "text/event-stream": { "schema": {
@@ -128,7 +128,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", PATH, with_problems(listen, &[400, 401, 403, 404, 406, 429, 503]));
 
     let end = operation("end", "End a session")
-        .describe("Its streams end with it.")
+        .describe("The streams of the session end too.")
         .parameter(session(true))
         .answers_nothing(204, "The session has ended.");
     paths.add("delete", PATH, with_problems(end, &[400, 401, 403, 404, 503]));

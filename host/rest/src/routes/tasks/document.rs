@@ -32,7 +32,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     let base = "/api/v1/tasks/{id}";
     let get = operation("get", "Get a task").parameter(task()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The task.", of::<TaskAnswer>()));
-    let update = operation("update", "Enable, disable or tune a task")
+    let update = operation("update", "Enable, disable or configure a task")
         .describe(
             "Needs update on `tasks`. For a block's action, it also needs the rights to call the action. A caller who \
             changes `config` becomes the task's maker. A change of the `config` of `anonymous_cleanup` needs delete on `users`.",
@@ -53,7 +53,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("delete", base, delete);
     let run = operation("run", "Run a task now")
         .describe(
-            "The response comes when the run has ended. Needs update on `tasks` and the rights to call its action. \
+            "The response is sent when the run has ended. Needs update on `tasks` and the rights to call its action. \
             `anonymous_cleanup` needs delete on `users`. The response is 409 while another run is in progress.",
         )
         .parameter(task())

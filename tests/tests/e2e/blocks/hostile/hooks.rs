@@ -202,10 +202,10 @@ async fn only_answers_that_are_responses_are_sent() {
         assert_eq!(failed.expect_error(500, "action_failed")["message"], "The hook failed.");
         assert!(!failed.headers.contains_key("x-a") && !failed.headers.contains_key("set-cookie"), "{:?}", failed.headers);
     }
-    let line = logged(&admin, "is no response: the status 1000").await;
+    let line = logged(&admin, "did not return a valid response: the status 1000").await;
     assert_eq!((&line["level"], &line["callId"].is_string()), (&json!("error"), &true));
-    logged(&admin, "is no response: the value of the header x-a").await;
-    logged(&admin, "is no response: a header named \"x a\"").await;
+    logged(&admin, "did not return a valid response: the value of the header x-a").await;
+    logged(&admin, "did not return a valid response: a header named \"x a\"").await;
 
     // A status that allows no body is sent without one, and the connection stays open.
     for status in [204, 304] {
@@ -215,7 +215,7 @@ async fn only_answers_that_are_responses_are_sent() {
     let many: Vec<(String, &str)> = (0..40_000).map(|number| (format!("x-{number}"), "b")).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     assert_eq!(answered(&server, 200, &many, "").await.expect_error(500, "action_failed")["message"], "The hook failed.");
-    logged(&admin, "is no response: headers of more than 65536 bytes").await;
+    logged(&admin, "did not return a valid response: headers of more than 65536 bytes").await;
     good(&admin).await;
 }
 
