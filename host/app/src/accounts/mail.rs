@@ -12,7 +12,7 @@ use blockbase_store::{
 };
 use serde::Deserialize;
 
-use super::password_links::is_admin;
+use super::password_links::{INVITATION_MS, LINK_MS, is_admin};
 use super::types::normal_email;
 use crate::App;
 use crate::base::topic::{MailMembers, Topic};
@@ -22,10 +22,6 @@ use crate::outbox::platform_event::Announcer;
 use crate::state::mail_texts::{MailTexts, MailValues};
 
 const HOUR_MS: i64 = 3_600_000;
-/// How long an invitation is valid.
-pub(super) const INVITATION_MS: i64 = 7 * 24 * HOUR_MS;
-/// How long a link is valid that sets another password, or proves an address.
-pub(super) const LINK_MS: i64 = HOUR_MS;
 /// Mails to one address that may be asked for within an hour.
 const MAILS_OF_ADDRESS_MAX: i64 = 5;
 const LIMIT_MS: i64 = HOUR_MS;

@@ -11,7 +11,6 @@ use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, Tok
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::mail::{INVITATION_MS, LINK_MS};
 use super::types::{ADMIN, hash_error, password_error};
 use crate::App;
 use crate::base::answer::Timestamp;
@@ -20,6 +19,10 @@ use crate::caller::client::{AuthProblem, Client};
 use crate::caller::maker_rights::MakerRights;
 use crate::state::sign_in_tries::{Try, account_of};
 
+/// How long an invitation is valid, in milliseconds.
+pub(super) const INVITATION_MS: i64 = 7 * 24 * 3_600_000;
+/// How long a link is valid that sets another password or proves an address, in milliseconds.
+pub(super) const LINK_MS: i64 = 3_600_000;
 /// The name under which tries of tokens are counted. It is no address, so that it cannot be an account's.
 pub(super) const TOKEN_TRIES: &str = "the links to set a password";
 /// Stands for the address in the check of a password before the account is known. No password can be equal to it.
