@@ -227,6 +227,12 @@ impl Connection {
         Ok(changed == 1)
     }
 
+    /// Stores the address that a user has proved.
+    pub async fn set_proved_email(&mut self, user_id: &str, email: &str, now: i64) -> Result<bool, DbError> {
+        let sql = "UPDATE svc_users SET email = $2, email_verified = $3, updated_at = $4 WHERE id = $1";
+        Ok(self.run(sql, vec![user_id.into(), email.into(), true.into(), now.into()]).await? == 1)
+    }
+
     /// Deletes a user with their credentials, sessions, roles, keys and tokens, and the tokens that they made for others.
     pub async fn delete_user(&mut self, id: &str) -> Result<bool, DbError> {
         self.run("DELETE FROM svc_account_tokens WHERE made_by_user = $1", vec![id.into()]).await?;

@@ -68,7 +68,7 @@ impl App {
         }
         user.email_verified = true;
         user.updated_at = now;
-        connection.update_user(user).await?;
+        connection.set_proved_email(&user.id, &user.email, now).await?;
         let announcer = self.announcer(&App::as_user(&user.id));
         if !browser.is_of(user) {
             let keys = connection.api_keys_of_user(&user.id).await?;
