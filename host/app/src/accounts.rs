@@ -4,6 +4,7 @@ pub(crate) mod api_keys;
 mod bootstrap;
 mod guests;
 mod mail;
+mod own_account;
 mod password_links;
 pub(crate) mod preferences;
 mod profile;
@@ -24,6 +25,7 @@ use blockbase_store::{NewSession, ReadCost};
 
 pub use bootstrap::BootstrapAdmin;
 pub use mail::{MailRequest, OutgoingMail, PAGE_CHARS_MAX};
+pub use own_account::{Deletion, DeletionRequest};
 pub use password_links::PasswordLinkAnswer;
 pub use profile::ProfileChanges;
 pub use sessions::SESSIONS_OF_USER_MAX;
@@ -31,6 +33,7 @@ pub use sign_in::SignIn;
 pub use sign_up::{SignUp, SignedUp};
 pub use types::{CurrentSession, IMAGE_CHARS_MAX, ListedSession, MeAnswer, NAME_CHARS_MAX, SessionAnswer, SignedIn, UserAnswer};
 use types::{SessionFacts, USER_AGENT_CHARS_MAX};
+pub use verification::AddressProof;
 
 use crate::App;
 use crate::access::identity::{Presented, SESSION_MS, SHORT_SESSION_MS};

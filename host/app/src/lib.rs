@@ -30,9 +30,9 @@ pub use accounts::users::{
     UserSessionAnswer,
 };
 pub use accounts::{
-    BootstrapAdmin, CurrentSession, IMAGE_CHARS_MAX, ListedSession, MailRequest, MeAnswer, NAME_CHARS_MAX as USER_NAME_CHARS_MAX,
-    OutgoingMail, PAGE_CHARS_MAX, PasswordLinkAnswer, ProfileChanges, SESSIONS_OF_USER_MAX, SessionAnswer, SignIn, SignUp,
-    SignedIn, SignedUp, UserAnswer,
+    AddressProof, BootstrapAdmin, CurrentSession, Deletion, DeletionRequest, IMAGE_CHARS_MAX, ListedSession, MailRequest,
+    MeAnswer, NAME_CHARS_MAX as USER_NAME_CHARS_MAX, OutgoingMail, PAGE_CHARS_MAX, PasswordLinkAnswer, ProfileChanges,
+    SESSIONS_OF_USER_MAX, SessionAnswer, SignIn, SignUp, SignedIn, SignedUp, UserAnswer,
 };
 pub use automation::tasks::{
     ActionConfig, ErasureConfig, NAME_CHARS_MAX as TASK_NAME_CHARS_MAX, NewTask, TASK_TYPES_MADE, TaskAnswer, TaskChanges,

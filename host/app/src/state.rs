@@ -77,6 +77,8 @@ pub struct Settings {
     pub mail: Option<Arc<MailTexts>>,
     /// Whether an address has to be proved before its user can sign in.
     pub require_email_verification: bool,
+    /// Whether users may delete their own accounts.
+    pub delete_user: bool,
     pub events_enabled: bool,
     /// The pause before the second attempt of a delivery, in milliseconds. It doubles for each further attempt.
     pub retry_base_ms: i64,

@@ -35,6 +35,7 @@ pub(crate) struct Config {
     pub(crate) anonymous_auth: bool,
     pub(crate) signup_role: Option<String>,
     pub(crate) require_email_verification: bool,
+    pub(crate) delete_user: bool,
     pub(crate) mail: Option<Mail>,
     pub(crate) events_enabled: bool,
     /// Age in days at which settled events are deleted. 0 keeps all of them.
@@ -351,6 +352,7 @@ impl Config {
             anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH")?,
             signup_role: source.text("SVC_SIGNUP_ROLE"),
             require_email_verification: source.flag("SVC_REQUIRE_EMAIL_VERIFICATION")?,
+            delete_user: source.flag("SVC_DELETE_USER")?,
             mail: mail(&source)?,
             events_enabled: source.flag("SVC_EVENTS_ENABLED")?,
             events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS")?).unwrap_or(30),

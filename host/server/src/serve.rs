@@ -460,6 +460,7 @@ fn app_settings(config: &Config, addresses: &Addresses, setup_token: Option<Stri
         auth_url: format!("{}/api/auth", console_url.strip_suffix(blockbase_console::PATH).unwrap_or(public_url)),
         mail: config.mail.as_ref().map(|mail| Arc::clone(&mail.texts)),
         require_email_verification: config.require_email_verification,
+        delete_user: config.delete_user,
         events_retention_days: config.events_retention_days,
         events_bytes_max,
         require_auth: config.require_auth,

@@ -98,6 +98,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
         Is("false"),
         "whether an address is proved with a mailed link before its user signs in",
     ),
+    plain("SVC_DELETE_USER", Is("false"), "whether users may delete their own accounts"),
     address(
         "SVC_SMTP_URL",
         Nothing,

@@ -224,30 +224,39 @@ impl App {
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let Some(mail) = connection.mail(&mail_id).await? else { return Ok(None) };
-                    let user = match &mail.user_id {
-                        Some(id) => connection.user(id).await?.filter(|user| user.email == mail.address),
-                        None => connection.user_of_email(&mail.address).await?,
+                    let user = match (&mail.user_id, mail.kind) {
+                        // These go to an address that is not the account's yet, or no longer.
+                        (Some(id), MailKind::ChangeEmail | MailKind::EmailChanged) => connection.user(id).await?,
+                        (Some(id), _) => connection.user(id).await?.filter(|user| user.email == mail.address),
+                        (None, _) => connection.user_of_email(&mail.address).await?,
                     };
-                    let Some(user) = user.filter(|user| is_due(&mail, user)) else {
+                    let is_taken = mail.kind == MailKind::ChangeEmail && connection.user_of_email(&mail.address).await?.is_some();
+                    let Some(user) = user.filter(|user| is_due(&mail, user) && !is_taken) else {
                         connection.delete_mail(&mail_id).await?;
                         return Ok(None);
                     };
                     let token = LinkToken::random().map_err(Error::internal)?;
                     let (kind, lives_ms) = match mail.kind {
-                        MailKind::Invite => (TokenKind::Invitation, INVITATION_MS),
-                        MailKind::Reset => (TokenKind::Reset, LINK_MS),
-                        MailKind::Verify => (TokenKind::Verification, LINK_MS),
+                        MailKind::Invite => (Some(TokenKind::Invitation), INVITATION_MS),
+                        MailKind::Reset => (Some(TokenKind::Reset), LINK_MS),
+                        MailKind::Verify => (Some(TokenKind::Verification), LINK_MS),
+                        MailKind::ChangeEmail => (Some(TokenKind::EmailChange), LINK_MS),
+                        MailKind::DeleteUser => (Some(TokenKind::Deletion), LINK_MS),
+                        MailKind::EmailChanged => (None, LINK_MS),
                     };
-                    let row = AccountTokenRow {
-                        token_hash: token.hash(),
-                        user_id: user.id.clone(),
-                        kind,
-                        maker: mail.maker.clone(),
-                        is_mailed: true,
-                        created_at: now,
-                        expires_at: now + lives_ms,
-                    };
-                    connection.insert_account_token(row).await?;
+                    if let Some(kind) = kind {
+                        let row = AccountTokenRow {
+                            token_hash: token.hash(),
+                            user_id: user.id.clone(),
+                            kind,
+                            maker: mail.maker.clone(),
+                            is_mailed: true,
+                            address: (kind == TokenKind::EmailChange).then(|| mail.address.clone()),
+                            created_at: now,
+                            expires_at: now + lives_ms,
+                        };
+                        connection.insert_account_token(row).await?;
+                    }
                     let values = MailValues {
                         link: &app.link_of_mail(&mail, token.as_str()),
                         email: &mail.address,
@@ -280,7 +289,10 @@ impl App {
         let auth = &self.settings.auth_url;
         let page = |page: &str| form_urlencoded::byte_serialize(page.as_bytes()).collect::<String>();
         match (mail.kind, &mail.page) {
-            (MailKind::Verify, end) => {
+            (MailKind::DeleteUser, end) => {
+                format!("{auth}/delete-user/callback?token={token}&callbackURL={}", page(end.as_deref().unwrap_or("/")))
+            }
+            (MailKind::Verify | MailKind::ChangeEmail | MailKind::EmailChanged, end) => {
                 format!("{auth}/verify-email?token={token}&callbackURL={}", page(end.as_deref().unwrap_or("/")))
             }
             (MailKind::Reset, Some(end)) => format!("{auth}/reset-password/{token}?callbackURL={}", page(end)),
@@ -309,7 +321,7 @@ impl App {
 fn is_due(mail: &MailRow, user: &UserRow) -> bool {
     let wants = match mail.kind {
         MailKind::Verify => !user.email_verified,
-        MailKind::Invite | MailKind::Reset => true,
+        MailKind::Invite | MailKind::Reset | MailKind::ChangeEmail | MailKind::EmailChanged | MailKind::DeleteUser => true,
     };
     wants && !user.banned && !user.is_anonymous
 }

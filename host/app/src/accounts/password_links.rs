@@ -95,6 +95,7 @@ impl App {
             kind,
             maker,
             is_mailed: false,
+            address: None,
             created_at: now,
             expires_at,
         };

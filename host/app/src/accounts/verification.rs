@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use blockbase_auth::{LinkToken, hash_token};
 use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, MakerPart, TokenKind, UserRow};
+use blockbase_store::{Connection, MailKind, Maker, MakerPart, TokenKind, UserRow};
 
 use super::guests::{Upgrade, carry_over};
+use super::mail::NewMail;
 use super::password_links::{TOKEN_TRIES, log_invalid};
 use super::removal::keys_are_gone;
 use super::types::{SignedIn, UserAnswer, hash_error};
@@ -18,6 +19,7 @@ use crate::access::makers::settle;
 use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
+use crate::outbox::platform_event::Announcer;
 
 /// The accounts that a browser shows to be its own.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +39,21 @@ impl Browser {
 /// The outcome of a proof.
 enum Outcome {
     Invalid,
+    /// The link changes the address of another user than that of the browser's session.
+    OfAnother,
     /// The user, and whether the browser that signed up gets a session now.
     Proved(Box<UserRow>, bool),
+    /// The user with the new address.
+    Changed(Box<UserRow>),
+}
+
+/// What a link that proves an address did.
+#[derive(Clone, Debug)]
+pub enum AddressProof {
+    /// The address is proved. The browser that signed up has a session now.
+    Proved(Option<SignedIn>),
+    /// The account has another address now.
+    Changed(UserAnswer),
 }
 
 impl App {
@@ -91,14 +106,14 @@ impl App {
     ///
     /// # Errors
     /// [`AuthProblem::InvalidVerification`], whatever is wrong with the token; `rate_limited` after too many wrong tokens.
-    pub async fn verify_email(&self, client: &Client, token: &str) -> Result<Option<SignedIn>, AuthProblem> {
+    pub async fn verify_email(&self, client: &Client, token: &str) -> Result<AddressProof, AuthProblem> {
         let attempt = self.begin_try(TOKEN_TRIES, client).await?;
         let (hash, browser) = (hash_token(token), self.browser_of(client).await?);
         let (sought, now) = (hash.clone(), self.clock.now());
         let known = self
             .store
             .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
-                Box::pin(async move { Ok(connection.account_token(&sought, &[TokenKind::Verification], now).await?) })
+                Box::pin(async move { Ok(connection.account_token(&sought, &TokenKind::OF_ADDRESSES, now).await?) })
             })
             .await?;
         let Some(known) = known else {
@@ -126,12 +141,20 @@ impl App {
                 self.change_accounts(blockbase_store::Service, move |connection| {
                     Box::pin(async move {
                         connection.lock_accounts().await?;
-                        let token = connection.account_token(&hash, &[TokenKind::Verification], now).await?;
+                        let token = connection.account_token(&hash, &TokenKind::OF_ADDRESSES, now).await?;
                         let Some(token) = token else { return Ok(Outcome::Invalid) };
                         let user = connection.held_user(&token.user_id).await?.filter(|user| !user.banned);
                         let Some(mut user) = user else { return Ok(Outcome::Invalid) };
+                        if token.kind == TokenKind::EmailChange && browser.session.as_ref().is_some_and(|id| *id != user.id) {
+                            return Ok(Outcome::OfAnother);
+                        }
                         if !connection.use_account_token(&hash).await? {
                             return Ok(Outcome::Invalid);
+                        }
+                        if let Some(address) = token.address {
+                            let changed = app.change_address(connection, &announcer, &mut user, address, now).await?;
+                            connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
+                            return Ok(if changed { Outcome::Changed(Box::new(user)) } else { Outcome::Invalid });
                         }
                         let signs_in = signed_up && !user.email_verified;
                         app.prove_address(connection, &mut user, &browser, &unknown, now).await?;
@@ -161,8 +184,42 @@ impl App {
                 if guest.is_some() && signs_in {
                     self.follow_carry_over(&user.id).await;
                 }
-                Ok(signs_in.then(|| SignedIn { token: session_token, user: UserAnswer::from(&*user), remember: true }))
+                let session = signs_in.then(|| SignedIn { token: session_token, user: UserAnswer::from(&*user), remember: true });
+                Ok(AddressProof::Proved(session))
             }
+            Outcome::Changed(user) => Ok(AddressProof::Changed(UserAnswer::from(&*user))),
+            Outcome::OfAnother => Err(AuthProblem::LinkOfAnother),
         }
+    }
+
+    /// Gives a user another address, which they have proved. All links of the account end, and the earlier address is told. Returns whether
+    /// the address was free.
+    async fn change_address(
+        &self,
+        connection: &mut Connection,
+        announcer: &Announcer,
+        user: &mut UserRow,
+        address: String,
+        now: i64,
+    ) -> Result<bool> {
+        if connection.user_of_email(&address).await?.is_some() {
+            return Ok(false);
+        }
+        connection.set_proved_email(&user.id, &address, now).await?;
+        connection.end_account_tokens(&user.id).await?;
+        let earlier = std::mem::replace(&mut user.email, address);
+        user.email_verified = true;
+        user.updated_at = now;
+        let notice = NewMail {
+            kind: MailKind::EmailChanged,
+            address: &earlier,
+            user_id: Some(&user.id),
+            page: None,
+            language: None,
+            maker: Maker::default(),
+        };
+        self.ask_for_mail(connection, announcer, notice, now).await?;
+        settle(connection, announcer, MakerPart::User(user.id.clone()), now).await?;
+        Ok(true)
     }
 }

@@ -44,6 +44,14 @@ pub enum AuthProblem {
     EmailNotVerified,
     /// The token of a link that proves an address is unknown, used, expired or ended.
     InvalidVerification,
+    /// A change of the address to the same address was asked for.
+    EmailIsTheSame,
+    /// The link changes the address of another user than the session's.
+    LinkOfAnother,
+    /// The token of a link that deletes an account is not valid.
+    InvalidDeletion,
+    /// The session is too old to delete its account without a password.
+    SessionIsOld,
     EmailCannotChange,
     NothingToChange,
     /// A guest asked to become a guest.

@@ -62,6 +62,19 @@ const fn built_in(kind: MailKind) -> &'static str {
             "Subject: Confirm your address for {{server}}\n\nHello,\n\nconfirm that {{email}} is your address on {{server}}:\n\n\
              {{link}}\n\nThe link works once, within {{hours}} hours. If you have no account there, ignore this mail.\n"
         }
+        MailKind::ChangeEmail => {
+            "Subject: Confirm your new address for {{server}}\n\nHello,\n\nconfirm that {{email}} is your new address on {{server}}:\n\n\
+             {{link}}\n\nThe link works once, within {{hours}} hours. If you have no account there, ignore this mail.\n"
+        }
+        MailKind::EmailChanged => {
+            "Subject: Your address on {{server}} has changed\n\nHello,\n\nyour account on {{server}} has another address now, and \
+             {{email}} no longer opens it. If this was not you, tell the people who run {{server}}.\n"
+        }
+        MailKind::DeleteUser => {
+            "Subject: Delete your account on {{server}}\n\nHello,\n\nsomebody who is signed in to your account on {{server}} wants to \
+             delete it. Open this link in the same browser to do so:\n\n{{link}}\n\nThe link works once, within {{hours}} hours. If it \
+             was not you, change your password: the account stays.\n"
+        }
     }
 }
 
@@ -73,7 +86,7 @@ impl MailTexts {
     pub fn read(folder: Option<&Path>) -> Result<MailTexts, String> {
         let mut texts = HashMap::new();
         for kind in MailKind::ALL {
-            let template = Template::parse(built_in(kind), None).map_err(|why| format!("the built-in text {why}"))?;
+            let template = Template::parse(kind, built_in(kind), None).map_err(|why| format!("the built-in text {why}"))?;
             texts.insert((kind.as_str(), FALLBACK.to_owned()), template);
         }
         let Some(folder) = folder else { return Ok(MailTexts(texts)) };
@@ -91,7 +104,7 @@ impl MailTexts {
             let html = format!("{}.{language}.html", kind.as_str());
             let html = names.contains(&html).then(|| read_file(&folder.join(html))).transpose().map_err(explain)?;
             let text = read_file(&folder.join(name)).map_err(explain)?;
-            let template = Template::parse(&text, html).map_err(explain)?;
+            let template = Template::parse(kind, &text, html).map_err(explain)?;
             texts.insert((kind.as_str(), language.to_ascii_lowercase()), template);
         }
         Ok(MailTexts(texts))
@@ -123,7 +136,7 @@ fn read_file(path: &Path) -> Result<String, String> {
 }
 
 impl Template {
-    fn parse(text: &str, html: Option<String>) -> Result<Template, String> {
+    fn parse(kind: MailKind, text: &str, html: Option<String>) -> Result<Template, String> {
         let text = text.replace("\r\n", "\n");
         let (subject, body) = text.split_once('\n').unwrap_or((&text, ""));
         let subject = subject.strip_prefix(SUBJECT).map(str::trim).filter(|subject| !subject.is_empty());
@@ -135,7 +148,10 @@ impl Template {
                 return Err(format!("there is no `{{{{{unknown}}}}}`; there are {}.", PLACEHOLDERS.join(", ")));
             }
         }
-        if [Some(body), html.as_deref()].into_iter().flatten().any(|part| !placeholders(part).any(|name| name == LINK)) {
+        let has_link = kind != MailKind::EmailChanged;
+        if has_link
+            && [Some(body), html.as_deref()].into_iter().flatten().any(|part| !placeholders(part).any(|name| name == LINK))
+        {
             return Err("the text needs `{{link}}`.".to_owned());
         }
         Ok(Template { subject: subject.to_owned(), text: body.trim_start_matches('\n').to_owned(), html })

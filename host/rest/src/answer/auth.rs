@@ -86,6 +86,10 @@ impl IntoResponse for AuthError {
             AuthProblem::EmailAlreadyVerified => bad("EMAIL_ALREADY_VERIFIED", "Email is already verified"),
             AuthProblem::EmailNotVerified => refusal(StatusCode::FORBIDDEN, "EMAIL_NOT_VERIFIED", "Email not verified"),
             AuthProblem::InvalidVerification => refusal(StatusCode::UNAUTHORIZED, "INVALID_TOKEN", "Invalid token"),
+            AuthProblem::EmailIsTheSame => bad("EMAIL_IS_THE_SAME", "Email is the same"),
+            AuthProblem::LinkOfAnother => refusal(StatusCode::UNAUTHORIZED, "INVALID_USER", "Invalid user"),
+            AuthProblem::InvalidDeletion => refusal(StatusCode::NOT_FOUND, "INVALID_TOKEN", "Invalid token"),
+            AuthProblem::SessionIsOld => bad("SESSION_EXPIRED", "Session expired. Re-authenticate to perform this action."),
             AuthProblem::EmailCannotChange => bad("EMAIL_CAN_NOT_BE_UPDATED", "Email can not be updated"),
             AuthProblem::NothingToChange => bad("NO_FIELDS_TO_UPDATE", "No fields to update"),
             AuthProblem::GuestAlready => {

@@ -1,6 +1,7 @@
 //! `/api/auth` in better-auth's wire form.
 
 pub(crate) mod document;
+mod own_account;
 mod profile;
 mod reset;
 mod sessions;
@@ -16,6 +17,7 @@ use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+pub(crate) use own_account::{change_email, delete_user, delete_user_callback, verify_password};
 pub(crate) use profile::{change_password, delete_guest, update_user};
 pub(crate) use reset::{request_reset, reset_callback, reset_password};
 pub(crate) use sessions::{get, list, revoke, revoke_all, revoke_others};
@@ -45,6 +47,10 @@ pub(crate) fn routes() -> Routes {
         .post("/api/auth/request-password-reset", request_reset)
         .get("/api/auth/reset-password/{token}", reset_callback)
         .post("/api/auth/reset-password", reset_password)
+        .post("/api/auth/change-email", change_email)
+        .post("/api/auth/verify-password", verify_password)
+        .post("/api/auth/delete-user", delete_user)
+        .get("/api/auth/delete-user/callback", delete_user_callback)
         .post("/api/auth/update-user", update_user)
         .post("/api/auth/delete-anonymous-user", delete_guest)
 }

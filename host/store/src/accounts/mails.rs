@@ -13,10 +13,23 @@ pub enum MailKind {
     Reset,
     /// The proof of an address.
     Verify,
+    /// The proof of an address that becomes the account's.
+    ChangeEmail,
+    /// The earlier address learns that the account has another one. This mail has no link.
+    EmailChanged,
+    /// The deletion of the account by its user.
+    DeleteUser,
 }
 
 impl MailKind {
-    pub const ALL: [MailKind; 3] = [MailKind::Invite, MailKind::Reset, MailKind::Verify];
+    pub const ALL: [MailKind; 6] = [
+        MailKind::Invite,
+        MailKind::Reset,
+        MailKind::Verify,
+        MailKind::ChangeEmail,
+        MailKind::EmailChanged,
+        MailKind::DeleteUser,
+    ];
 
     /// The name in the database, in events and in the names of template files.
     pub const fn as_str(self) -> &'static str {
@@ -24,6 +37,9 @@ impl MailKind {
             MailKind::Invite => "invite",
             MailKind::Reset => "reset",
             MailKind::Verify => "verify",
+            MailKind::ChangeEmail => "change-email",
+            MailKind::EmailChanged => "email-changed",
+            MailKind::DeleteUser => "delete-user",
         }
     }
 }

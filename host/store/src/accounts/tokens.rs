@@ -13,19 +13,29 @@ pub enum TokenKind {
     Reset,
     /// The proof of the account's address.
     Verification,
+    /// The proof of another address, which becomes the account's.
+    EmailChange,
+    /// The deletion of the account by its user.
+    Deletion,
 }
 
 impl TokenKind {
-    const ALL: [TokenKind; 3] = [TokenKind::Invitation, TokenKind::Reset, TokenKind::Verification];
+    const ALL: [TokenKind; 5] =
+        [TokenKind::Invitation, TokenKind::Reset, TokenKind::Verification, TokenKind::EmailChange, TokenKind::Deletion];
 
     /// The kinds that set a password.
     pub const OF_PASSWORDS: [TokenKind; 2] = [TokenKind::Invitation, TokenKind::Reset];
+
+    /// The kinds that prove an address.
+    pub const OF_ADDRESSES: [TokenKind; 2] = [TokenKind::Verification, TokenKind::EmailChange];
 
     const fn as_str(self) -> &'static str {
         match self {
             TokenKind::Invitation => "invitation",
             TokenKind::Reset => "reset",
             TokenKind::Verification => "verification",
+            TokenKind::EmailChange => "email-change",
+            TokenKind::Deletion => "deletion",
         }
     }
 
@@ -47,6 +57,8 @@ pub struct AccountTokenRow {
     pub maker: Maker,
     /// Whether it was mailed to the account's address, so that using it proves the address.
     pub is_mailed: bool,
+    /// The new address, if the token is for a change of it.
+    pub address: Option<String>,
     pub created_at: i64,
     pub expires_at: i64,
 }
@@ -57,8 +69,8 @@ impl Connection {
         let ended = "DELETE FROM svc_account_tokens WHERE user_id = $1 AND kind = $2";
         self.run(ended, vec![token.user_id.clone().into(), token.kind.as_str().into()]).await?;
         self.run(
-            "INSERT INTO svc_account_tokens (token_hash, user_id, kind, made_by_user, made_by_key, is_mailed, created_at, expires_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            "INSERT INTO svc_account_tokens (token_hash, user_id, kind, made_by_user, made_by_key, is_mailed, address, created_at, expires_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             vec![
                 token.token_hash.into(),
                 token.user_id.into(),
@@ -66,6 +78,7 @@ impl Connection {
                 token.maker.user_id.into(),
                 token.maker.api_key_id.into(),
                 i64::from(token.is_mailed).into(),
+                token.address.into(),
                 token.created_at.into(),
                 token.expires_at.into(),
             ],
@@ -83,7 +96,7 @@ impl Connection {
     ) -> Result<Option<AccountTokenRow>, DbError> {
         let rows = self
             .fetch(
-                "SELECT token_hash, user_id, kind, made_by_user, made_by_key, is_mailed, created_at, expires_at \
+                "SELECT token_hash, user_id, kind, made_by_user, made_by_key, is_mailed, address, created_at, expires_at \
                  FROM svc_account_tokens WHERE token_hash = $1 AND expires_at > $2",
                 vec![token_hash.into(), now.into()],
             )
@@ -95,8 +108,9 @@ impl Connection {
                 kind: TokenKind::read(&row.text(2)?)?,
                 maker: Maker { user_id: row.optional_text(3)?, api_key_id: row.optional_text(4)? },
                 is_mailed: row.integer(5)? != 0,
-                created_at: row.integer(6)?,
-                expires_at: row.integer(7)?,
+                address: row.optional_text(6)?,
+                created_at: row.integer(7)?,
+                expires_at: row.integer(8)?,
             })
         });
         Ok(token.transpose()?.filter(|token: &AccountTokenRow| kinds.contains(&token.kind)))

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{AuthProblem, MailRequest, PAGE_CHARS_MAX};
+use blockbase_app::{AddressProof, AuthProblem, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -52,21 +52,23 @@ pub(crate) async fn verify_email(
     let query = query?;
     let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
     let token = query.get("token").ok_or_else(|| AuthProblem::Validation("`token` is missing.".to_owned()))?;
-    let session = match state.app.verify_email(&client(credentials, &headers, &info), token).await {
-        Ok(session) => session,
-        Err(AuthProblem::InvalidVerification) if page.is_some() => {
-            let location = page.and_then(|page| with_parameter(&page, ("error", "INVALID_TOKEN")));
-            let location = location.ok_or(AuthError::InvalidCallbackUrl)?;
-            return Ok((StatusCode::FOUND, [(header::LOCATION, location)]).into_response());
-        }
-        Err(problem) => return Err(problem.into()),
+    let failed = |page: &str, code: &str| {
+        let location = with_parameter(page, ("error", code)).ok_or(AuthError::InvalidCallbackUrl)?;
+        Ok((StatusCode::FOUND, [(header::LOCATION, location)]).into_response())
+    };
+    let (session, user) = match (state.app.verify_email(&client(credentials, &headers, &info), token).await, &page) {
+        (Ok(AddressProof::Proved(session)), _) => (session, None),
+        (Ok(AddressProof::Changed(user)), _) => (None, Some(user)),
+        (Err(AuthProblem::InvalidVerification), Some(page)) => return failed(page, "INVALID_TOKEN"),
+        (Err(AuthProblem::LinkOfAnother), Some(page)) => return failed(page, "INVALID_USER"),
+        (Err(problem), _) => return Err(problem.into()),
     };
     let mut response = match page {
         Some(page) => {
             let location = HeaderValue::from_str(&page).map_err(|_| AuthError::InvalidCallbackUrl)?;
             (StatusCode::FOUND, [(header::LOCATION, location)]).into_response()
         }
-        None => axum::Json(json!({ "status": true, "user": null })).into_response(),
+        None => axum::Json(json!({ "status": true, "user": user })).into_response(),
     };
     if let Some(session) = session {
         hand_out(&state, &mut response, session.token.as_str(), session.remember);

@@ -1,0 +1,145 @@
+//! What users do with their own account by mailed links and passwords: another address, and the deletion.
+
+use blockbase_auth::hash_token;
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{MailKind, ReadCost, TokenKind};
+
+use super::mail::MailRequest;
+use super::removal::{detach_user, remove_user};
+use super::types::hash_error;
+use super::users::keep_an_admin;
+use crate::App;
+use crate::base::topic::{Topic, UserMembers};
+use crate::caller::Caller;
+use crate::caller::client::{AuthProblem, Client};
+use crate::caller::identity::Identity;
+
+/// How old a session may be that deletes its account without a password or a link.
+const FRESH_MS: i64 = 24 * 3_600_000;
+
+/// How a user shows that the deletion of the account is meant.
+#[derive(Clone, Debug, Default)]
+pub struct DeletionRequest {
+    pub password: Option<String>,
+    /// The token of a mailed link.
+    pub token: Option<String>,
+    /// The page where a mailed link ends. The surface has checked that it is trusted.
+    pub page: Option<String>,
+}
+
+/// What a request for a deletion led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    Deleted,
+    /// A link was mailed that deletes the account.
+    Mailed,
+}
+
+impl App {
+    /// Asks for a link that gives the account another address. The new address gets it. The answer is the same if the address is taken.
+    ///
+    /// # Errors
+    /// [`AuthProblem::EmailIsTheSame`]; [`AuthProblem::EmailCannotChange`] for guests.
+    pub async fn request_email_change(&self, client: &Client, request: MailRequest) -> Result<(), AuthProblem> {
+        self.mail_texts()?;
+        let identity = self.session(&client.credentials).await?;
+        if identity.user.is_anonymous {
+            return Err(AuthProblem::EmailCannotChange);
+        }
+        let (address, page, language) = request.checked()?;
+        if address == identity.user.email {
+            return Err(AuthProblem::EmailIsTheSame);
+        }
+        self.ask_alone(MailKind::ChangeEmail, address, Some(identity.user.id.clone()), page, language).await
+    }
+
+    /// Checks the password of the caller's user.
+    ///
+    /// # Errors
+    /// [`AuthProblem::InvalidPassword`], also for guests; `rate_limited` after too many wrong ones.
+    pub async fn verify_password(&self, client: &Client, password: String) -> Result<(), AuthProblem> {
+        let identity = self.session(&client.credentials).await?;
+        let hash = self.password_hash(&identity.user.id).await?.ok_or(AuthProblem::InvalidPassword)?;
+        let attempt = self.begin_try(&identity.user.email, client).await?;
+        if !self.hasher.verify(password, Some(hash)).await.map_err(hash_error)? {
+            self.log_failed_try(&identity.user.email, client, "a check of the password");
+            return Err(AuthProblem::InvalidPassword);
+        }
+        let now = self.clock.now();
+        self.store
+            .write_in_reserve(blockbase_store::Service, move |connection| {
+                Box::pin(async move { Ok(connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?) })
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes the account of the caller's session, if a password, a link or a new session shows that it is meant. Otherwise a link is
+    /// mailed. What the user made is suspended.
+    ///
+    /// # Errors
+    /// `not_found` if users may not delete themselves; `conflict` for the last admin.
+    pub async fn delete_own_account(&self, client: &Client, request: DeletionRequest) -> Result<Deletion, AuthProblem> {
+        if !self.settings.delete_user {
+            return Err(Error::new(Code::NotFound, "Users cannot delete their accounts here (SVC_DELETE_USER).").into());
+        }
+        let identity = self.session(&client.credentials).await?;
+        let DeletionRequest { password, token, page } = request;
+        match (password, token) {
+            (Some(_), _) if identity.user.is_anonymous => return Err(AuthProblem::NoCredential),
+            (Some(password), _) => self.verify_password(client, password).await?,
+            (None, Some(token)) => self.check_deletion_token(&identity, &token).await?,
+            (None, None) => {
+                let age = identity.session().map_or(i64::MAX, |session| self.clock.now() - session.created_at);
+                if age >= FRESH_MS {
+                    if !self.sends_mail() || identity.user.is_anonymous {
+                        return Err(AuthProblem::SessionIsOld);
+                    }
+                    let request = MailRequest { email: identity.user.email.clone(), page, languages: client.languages.clone() };
+                    let (address, page, language) = request.checked()?;
+                    self.ask_alone(MailKind::DeleteUser, address, Some(identity.user.id.clone()), page, language).await?;
+                    return Ok(Deletion::Mailed);
+                }
+            }
+        }
+        let id = identity.user.id.clone();
+        let caller = Caller::of_identity(identity);
+        self.removing(&caller, &id, || self.delete_own_account_at_once(&caller, &id)).await?;
+        Ok(Deletion::Deleted)
+    }
+
+    /// # Errors
+    /// [`AuthProblem::InvalidDeletion`] if the token is not valid, or is another user's.
+    async fn check_deletion_token(&self, identity: &Identity, token: &str) -> Result<(), AuthProblem> {
+        let (hash, now) = (hash_token(token), self.clock.now());
+        let known = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.account_token(&hash, &[TokenKind::Deletion], now).await?) })
+            })
+            .await?;
+        match known.is_some_and(|known| known.user_id == identity.user.id) {
+            true => Ok(()),
+            false => Err(AuthProblem::InvalidDeletion),
+        }
+    }
+
+    async fn delete_own_account_at_once(&self, caller: &Caller, id: &str) -> Result<()> {
+        self.on_schema(caller, move |registry| async move {
+            let (announcer, now, id) = (self.announcer(caller), self.clock.now(), id.to_owned());
+            let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
+            self.change_accounts_by(caller.judged.clone(), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    let user = connection.held_user(&id).await?.ok_or_else(|| Error::not_found("user"))?;
+                    keep_an_admin(connection, &user).await?;
+                    detach_user(connection, &mut context, &id).await?;
+                    remove_user(connection, &announcer, &id, now).await?;
+                    announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
+                })
+            })
+            .await
+        })
+        .await
+    }
+}

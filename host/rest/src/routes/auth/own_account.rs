@@ -1,0 +1,119 @@
+//! What users do with their own account: another address, a check of the password, the deletion.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{AuthProblem, Deletion, DeletionRequest, MailRequest, PAGE_CHARS_MAX};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::sign::callback;
+use super::{AuthBody, client, languages, session_gone};
+use crate::AppState;
+use crate::answer::auth::AuthError;
+use crate::answer::error::ApiError;
+use crate::request::admission::WithSession;
+use crate::request::extract::{QueryPairs, RequestInfo};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EmailBody {
+    #[schemars(extend("format" = "email"))]
+    new_email: String,
+    /// The page where the link of the mail ends: a path of this server, or a URL of a trusted origin. The default is `/`.
+    #[serde(rename = "callbackURL")]
+    #[schemars(length(max = PAGE_CHARS_MAX))]
+    callback_url: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CheckedPasswordBody {
+    password: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct DeletionBody {
+    /// The password of the account.
+    password: Option<String>,
+    /// The token of a mailed link.
+    token: Option<String>,
+    /// The page where a mailed link ends: a path of this server, or a URL of a trusted origin. The default is `/`.
+    #[serde(rename = "callbackURL")]
+    #[schemars(length(max = PAGE_CHARS_MAX))]
+    callback_url: Option<String>,
+}
+
+pub(crate) async fn change_email(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    WithSession(credentials): WithSession,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: EmailBody = body.parse()?;
+    let page = callback(&state, body.callback_url)?;
+    let request = MailRequest { email: body.new_email, page, languages: languages(&headers) };
+    state.app.request_email_change(&client(credentials, &headers, &info), request).await?;
+    Ok(axum::Json(json!({ "status": true })).into_response())
+}
+
+pub(crate) async fn verify_password(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    WithSession(credentials): WithSession,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: CheckedPasswordBody = body.parse()?;
+    state.app.verify_password(&client(credentials, &headers, &info), body.password).await?;
+    Ok(axum::Json(json!({ "status": true })).into_response())
+}
+
+pub(crate) async fn delete_user(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    WithSession(credentials): WithSession,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: DeletionBody = body.parse()?;
+    let page = callback(&state, body.callback_url)?;
+    let request = DeletionRequest { password: body.password, token: body.token, page };
+    match state.app.delete_own_account(&client(credentials, &headers, &info), request).await? {
+        Deletion::Deleted => Ok(deleted(&state)),
+        Deletion::Mailed => Ok(axum::Json(json!({ "success": true, "message": "Verification email sent" })).into_response()),
+    }
+}
+
+/// The link of a mail. The browser has to have a session of the account, so that nobody deletes an account by reading its mail.
+pub(crate) async fn delete_user_callback(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    WithSession(credentials): WithSession,
+    headers: HeaderMap,
+    query: Result<QueryPairs, ApiError>,
+) -> Result<Response, AuthError> {
+    let query = query?;
+    let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
+    let token = query.get("token").ok_or_else(|| AuthProblem::Validation("`token` is missing.".to_owned()))?;
+    let request = DeletionRequest { token: Some(token.to_owned()), ..DeletionRequest::default() };
+    state.app.delete_own_account(&client(credentials, &headers, &info), request).await?;
+    let mut response = deleted(&state);
+    if let Some(page) = page {
+        let location = HeaderValue::from_str(&page).map_err(|_| AuthError::InvalidCallbackUrl)?;
+        *response.status_mut() = StatusCode::FOUND;
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+fn deleted(state: &AppState) -> Response {
+    let cookies = session_gone(state).headers().clone();
+    let mut response = axum::Json(json!({ "success": true, "message": "User deleted" })).into_response();
+    if let Some(cookie) = cookies.get(header::SET_COOKIE) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie.clone());
+    }
+    response
+}
