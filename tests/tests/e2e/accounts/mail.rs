@@ -232,6 +232,95 @@ on_both_engines! {
         until("the guest is gone", async || server.with_token(guest.clone()).get("/api/v1/me").await.json()["authenticated"] == false).await;
     }
 
+    async fn an_address_changes_when_the_new_one_confirms(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        let admin = server.admin().await;
+        let ann = server.with_token(server.sign_up("ann").await);
+        let ask = async |who: &Admin<'_>, address: &str| {
+            server.call_as(Some(&who.token), "POST", "/api/auth/change-email", Some(json!({ "newEmail": address }))).await
+        };
+        assert_eq!(post(&server, "change-email", json!({ "newEmail": "new@example.com" })).await.status, 401);
+        expect_code(&ask(&ann, "Ann@Example.com").await, 400, "EMAIL_IS_THE_SAME");
+        expect_code(&ask(&ann, "nonsense").await, 400, "VALIDATION_ERROR");
+        // A taken address gets the same answer and no mail.
+        let (taken, free) = (ask(&ann, "admin@example.com").await, ask(&ann, "new@example.com").await);
+        assert_eq!((free.status, &free.text), (200, &taken.text));
+        let mail = mails.mails(1).await.remove(0);
+        assert_eq!(mail["to"], json!(["new@example.com"]), "{mail}");
+        // Nothing has changed yet, and somebody else's browser changes nothing.
+        assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
+        let path = path_of(&server, &mail);
+        let by_admin = admin.get(path.split("&callbackURL").next().unwrap()).await;
+        expect_code(&by_admin, 401, "INVALID_USER");
+        request_reset(&server, "ann").await;
+        let of_reset = token(&mails.mails(2).await[1]);
+        let opened = ann.get(path.split("&callbackURL").next().unwrap()).await.json();
+        assert_eq!((&opened["user"]["email"], &opened["user"]["emailVerified"]), (&json!("new@example.com"), &json!(true)), "{opened}");
+        // The earlier address is told, and its links end. The sessions go on.
+        let notice = mails.mails(3).await.remove(2);
+        assert_eq!(notice["to"], json!(["ann@example.com"]), "{notice}");
+        assert!(!notice["text"].as_str().unwrap().contains("http"), "{notice}");
+        expect_code(&reset(&server, &of_reset, NEW_PASSWORD).await, 400, "INVALID_TOKEN");
+        assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 401);
+        assert_eq!(sign_in(&server, "new", PASSWORD).await.status, 200);
+        assert_eq!(ann.get("/api/v1/me").await.json()["user"]["email"], "new@example.com");
+        expect_code(&ann.get(path.split("&callbackURL").next().unwrap()).await, 401, "INVALID_TOKEN");
+        // The address was taken between the mail and the click.
+        ask(&ann, "late@example.com").await;
+        let mail = mails.mails(4).await.remove(3);
+        server.sign_up("late").await;
+        expect_code(&ann.get(path_of(&server, &mail).split("&callbackURL").next().unwrap()).await, 401, "INVALID_TOKEN");
+        // A guest has no address to change.
+        assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 3);
+    }
+
+    async fn users_delete_themselves_where_they_may(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).env("SVC_DELETE_USER", "true").start().await;
+        let admin = server.admin().await;
+        let delete = async |token: &str, body: Value| {
+            server.call_as(Some(token), "POST", "/api/auth/delete-user", Some(body)).await
+        };
+        // The password is checked, also if the session is new.
+        let ann = server.sign_up("ann").await;
+        let check = async |password: &str| {
+            server.call_as(Some(&ann), "POST", "/api/auth/verify-password", Some(json!({ "password": password }))).await
+        };
+        expect_code(&check("wrong").await, 400, "INVALID_PASSWORD");
+        assert_eq!(check(PASSWORD).await.json(), json!({ "status": true }));
+        expect_code(&delete(&ann, json!({ "password": "wrong" })).await, 400, "INVALID_PASSWORD");
+        let gone = delete(&ann, json!({ "password": PASSWORD })).await;
+        assert_eq!((gone.status, &gone.json()["message"]), (200, &json!("User deleted")), "{}", gone.text);
+        assert!(gone.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
+        assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 401);
+        // A new session is enough.
+        let bob = server.sign_up("bob").await;
+        assert_eq!(delete(&bob, json!({})).await.json()["message"], "User deleted");
+        // An old one is not: a link is mailed, which works in a browser of the account alone.
+        let eve = server.sign_up("eve").await;
+        server.sql("UPDATE svc_sessions SET created_at = created_at - 90000000").await;
+        let server = server.restart().await;
+        let admin = server.with_token(admin.token.clone());
+        let delete = async |token: &str, body: Value| {
+            server.call_as(Some(token), "POST", "/api/auth/delete-user", Some(body)).await
+        };
+        let mailed = delete(&eve, json!({ "callbackURL": "/bye" })).await;
+        assert_eq!((mailed.status, &mailed.json()["message"]), (200, &json!("Verification email sent")), "{}", mailed.text);
+        let mail = mails.mails(1).await.remove(0);
+        let path = path_of(&server, &mail);
+        assert_eq!(server.call("GET", &path, None).await.status, 401);
+        expect_code(&admin.get(&path).await, 404, "INVALID_TOKEN");
+        expect_code(&delete(&eve, json!({ "token": "wrong" })).await, 404, "INVALID_TOKEN");
+        let gone = server.with_token(eve.clone()).get(&path).await;
+        assert_eq!((gone.status, gone.headers["location"].to_str().unwrap()), (302, "/bye"), "{}", gone.text);
+        until("eve is gone", async || admin.get("/api/v1/users").await.json()["pagination"]["totalCount"] == 1).await;
+        // The last admin stays.
+        let last = delete(&admin.token, json!({ "password": PASSWORD })).await;
+        assert_eq!(last.status, 409, "{}", last.text);
+        assert_eq!(admin.get("/api/v1/me").await.json()["authenticated"], true);
+    }
+
     async fn an_invitation_is_mailed(engine: Engine) {
         let mails = MailServer::start(&[]).await;
         let server = sending_to(engine, &mails).start().await;
@@ -448,6 +537,10 @@ async fn without_mail_its_routes_are_not_there_and_the_log_shows_mail_where_it_i
     server.admin().await;
     for path in ["request-password-reset", "send-verification-email"] {
         expect_code(&post(&server, path, json!({ "email": "admin@example.com" })).await, 404, "not_found");
+    }
+    let ann = server.sign_up("ann").await;
+    for (path, body) in [("change-email", json!({ "newEmail": "new@example.com" })), ("delete-user", json!({}))] {
+        expect_code(&server.call_as(Some(&ann), "POST", &format!("/api/auth/{path}"), Some(body)).await, 404, "not_found");
     }
     assert_eq!(server.call("GET", "/api/v1/instance", None).await.json()["mail"], false);
     let server = ServerBuilder::new(Engine::Sqlite).env("SVC_MAIL_LOG", "true").start().await;

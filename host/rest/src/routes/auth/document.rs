@@ -7,6 +7,7 @@ use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of, schema};
 use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
+use crate::routes::auth::own_account::{CheckedPasswordBody, DeletionBody, EmailBody};
 use crate::routes::auth::profile::{PasswordBody, UserBody};
 use crate::routes::auth::reset::{ResetBody, ResetRequestBody};
 use crate::routes::auth::sessions::RevokeBody;
@@ -82,6 +83,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", "/api/auth/get-session", get_session);
     sessions(paths);
     profile(paths);
+    own_account(paths);
     mail(paths);
     let me = operation("me", "Ask who the caller is", Caller::Anyone)
         .describe("Accepts any kind of credential. An invalid credential gets a normal response, not an error.")
@@ -191,6 +193,56 @@ fn reset(paths: &mut Paths) {
     paths.add("post", "/api/auth/reset-password", set);
 }
 
+fn own_account(paths: &mut Paths) {
+    let change = operation("changeEmail", "Ask for a link that changes the caller's address", Caller::Session)
+        .describe(
+            "The server mails the link to the new address. Opening it changes the address, ends all links of the account, and the earlier \
+            address is told. The response is the same if another account has the new address. It is 404 if the server sends no mail \
+            (`SVC_SMTP_URL`), and 400 `EMAIL_IS_THE_SAME` for the present address.",
+        )
+        .json_body(body_of::<EmailBody>())
+        .problems(&[404])
+        .answers(200, "The link is mailed if the address is free.", status());
+    paths.add("post", "/api/auth/change-email", change);
+    let verify = operation("verifyPassword", "Check the caller's password", Caller::Session)
+        .describe("A wrong password gets 400 `INVALID_PASSWORD`, and counts as a wrong password of a sign-in does.")
+        .json_body(body_of::<CheckedPasswordBody>())
+        .answers(200, "The password is right.", status());
+    paths.add("post", "/api/auth/verify-password", verify);
+    let deletion = || exact_object(json!({ "success": { "type": "boolean" }, "message": { "type": "string" } }));
+    let delete = operation("deleteUser", "Delete the caller's account", Caller::Session)
+        .describe(
+            "The password, the token of a mailed link, or a session that is younger than a day shows that the deletion is meant. Otherwise \
+            the server mails a link, or the response is 400 `SESSION_EXPIRED` if it sends no mail. What the user made is suspended. The \
+            response is 404 unless users may delete themselves (`SVC_DELETE_USER`), and 409 for the last admin.",
+        )
+        .json_body(body_of::<DeletionBody>())
+        .problems(&[404, 409])
+        .answers(200, "The account is deleted, or the link is mailed; `message` says which.", deletion());
+    paths.add("post", "/api/auth/delete-user", delete);
+    let callback = operation("deleteUserCallback", "Delete the caller's account with a mailed link", Caller::Session)
+        .describe(
+            "The browser has to have a session of the account. The response is 404 `INVALID_TOKEN` if the token is not valid or is another \
+            user's.",
+        )
+        .parameter(json!({
+            "name": "token",
+            "in": "query",
+            "required": true,
+            "description": "The token of the link.",
+            "schema": { "type": "string" },
+        }))
+        .parameter(query_parameter(
+            "callbackURL",
+            "The page to go to: a path of this server, or a URL of a trusted origin.",
+            json!({ "type": "string" }),
+        ))
+        .problems(&[400, 404, 409, 507])
+        .answers(200, "The account is deleted.", deletion())
+        .response(302, json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) }));
+    paths.add("get", "/api/auth/delete-user/callback", callback);
+}
+
 /// The routes of mail. Without mail they are 404.
 fn mail(paths: &mut Paths) {
     let request = operation("requestPasswordReset", "Ask for a link to set another password", Caller::Unseen)
@@ -242,7 +294,10 @@ fn mail(paths: &mut Paths) {
         .answers(
             200,
             "The address is proved.",
-            exact_object(json!({ "status": { "type": "boolean" }, "user": { "type": "null" } })),
+            exact_object(json!({
+                "status": { "type": "boolean" },
+                "user": { "description": "The user, if the link changed the address.", "anyOf": [of::<UserAnswer>(), { "type": "null" }] },
+            })),
         )
         .response(302, json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) }));
     paths.add("get", "/api/auth/verify-email", verify);
