@@ -14,7 +14,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Group, Report};
 use crate::dispatcher::Dispatcher;
-use crate::webhook;
+use crate::{mail, webhook};
 
 /// An attempt begins only if its lease lasts at least this much longer than the attempt's time limit.
 const START_MARGIN: Duration = Duration::from_millis(500);

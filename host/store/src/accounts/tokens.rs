@@ -101,7 +101,7 @@ impl Connection {
                 vec![token_hash.into(), now.into()],
             )
             .await?;
-        let token = rows.first().map(|row| {
+        let token: Option<Result<AccountTokenRow, DbError>> = rows.first().map(|row| {
             Ok(AccountTokenRow {
                 token_hash: row.text(0)?,
                 user_id: row.text(1)?,
@@ -113,7 +113,7 @@ impl Connection {
                 expires_at: row.integer(8)?,
             })
         });
-        Ok(token.transpose()?.filter(|token: &AccountTokenRow| kinds.contains(&token.kind)))
+        Ok(token.transpose()?.filter(|token| kinds.contains(&token.kind)))
     }
 
     /// Uses a token up. `true` for the caller who did.
