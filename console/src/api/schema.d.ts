@@ -331,7 +331,7 @@ export interface paths {
         };
         /**
          * Get the state of the server
-         * @description Needs read on `settings`. Numbers of the database are a few seconds old. The size of a Postgres database is up to a minute old. Requests below `/api` are counted. Responses of 500 and above count as errors.
+         * @description Needs read on `settings`. Numbers of the database may be a few seconds old. The size of a Postgres database may be a minute old. Requests below `/api` are counted. Responses of 500 and above count as errors.
          */
         get: operations["service.status"];
         put?: never;
@@ -444,8 +444,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Consent to what a block may do
-         * @description From then on the block, its webhooks and its subscriptions may do what the caller may do. Needs update on `blocks` and every permission that its manifest asks for. Otherwise the response is 403, and nothing changes.
+         * Consent to the rights of a block
+         * @description From then on the block, its webhooks and its subscriptions have at most the caller's rights. Needs update on `blocks` and every permission that the block's manifest asks for. Otherwise the response is 403, and nothing changes.
          */
         post: operations["blocks.adopt"];
         delete?: never;
@@ -508,8 +508,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Look at a packed block without installing it
-         * @description Shows what an install would ask for, what an upgrade would change, and the error that an install by the caller would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, so an install of the same file does not compile it again.
+         * Inspect a packed block without installing it
+         * @description Shows the permissions that an installation would ask for, the changes of an upgrade, and the error that an installation by the caller would get. Needs create on `blocks`. The server keeps the compiled block for ten minutes, so an installation of the same file does not compile it again.
          */
         post: operations["blocks.inspect"];
         delete?: never;
@@ -548,8 +548,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Hand a recorded event to a block's handler once more
-         * @description Needs update on `blocks`, read on `events` and the right to see the event. The handler runs as in an ordinary call, and its effects are real. The ledger does not change. The response is 409 if no delivery would bring this event to the handler.
+         * Send a recorded event to a block's handler once more
+         * @description Needs update on `blocks`, read on `events` and the right to see the event. The handler runs as in an ordinary call, and its effects are real. The ledger does not change. The response is 409 if no delivery would send this event to the handler.
          */
         post: operations["blocks.replayEvent"];
         delete?: never;
@@ -586,30 +586,30 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Hand a GET request to a block's hook
-         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
+         * Send a GET request to a block's hook
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. The operation ignores sessions.
          */
         get: operations["hooks.get"];
         /**
-         * Hand a PUT request to a block's hook
-         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
+         * Send a PUT request to a block's hook
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. The operation ignores sessions.
          */
         put: operations["hooks.put"];
         /**
-         * Hand a POST request to a block's hook
-         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
+         * Send a POST request to a block's hook
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. The operation ignores sessions.
          */
         post: operations["hooks.post"];
         /**
-         * Hand a DELETE request to a block's hook
-         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
+         * Send a DELETE request to a block's hook
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. The operation ignores sessions.
          */
         delete: operations["hooks.delete"];
         options?: never;
         head?: never;
         /**
-         * Hand a PATCH request to a block's hook
-         * @description The block gets the request as it came, and chooses the status, headers and body of the response. Sessions do not count here.
+         * Send a PATCH request to a block's hook
+         * @description The block gets the request as it came, and chooses the status, headers and body of the response. The operation ignores sessions.
          */
         patch: operations["hooks.patch"];
         trace?: never;
@@ -686,7 +686,7 @@ export interface paths {
         post: operations["mcp.send"];
         /**
          * End a session
-         * @description Its streams end with it.
+         * @description The streams of the session end too.
          */
         delete: operations["mcp.end"];
         options?: never;
@@ -705,7 +705,7 @@ export interface paths {
         put?: never;
         /**
          * Sign up with an address and a password
-         * @description The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.
+         * @description The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), `token` is null, the server mails a link, and the response for an address that is taken looks the same.
          */
         post: operations["auth.signUp"];
         delete?: never;
@@ -725,7 +725,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with an address and a password
-         * @description A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network, sign-in to the account from there gets 429 for up to a minute at a time.
+         * @description A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network, sign-in to the account from there gets 429 for up to a minute at a time. If the address has to be proved first (`SVC_REQUIRE_EMAIL_VERIFICATION`), the response is 403 `EMAIL_NOT_VERIFIED`, and the server mails a link.
          */
         post: operations["auth.signIn"];
         delete?: never;
@@ -745,7 +745,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in as a guest
-         * @description The response is 404 if guests are disabled (`SVC_ANONYMOUS_AUTH`). A guest who signs up or signs in with this session takes along what they made.
+         * @description The response is 404 if guests are disabled (`SVC_ANONYMOUS_AUTH`). A guest who signs up or signs in with this session keeps the things that they made.
          */
         post: operations["auth.signInAnonymous"];
         delete?: never;
@@ -903,7 +903,7 @@ export interface paths {
         };
         /**
          * Follow a link to set a password
-         * @description Leads to `callbackURL` with `token` in its query, or with `error=INVALID_TOKEN` if the token is not valid. The link is not used up. The response is 403 `INVALID_CALLBACK_URL` if the page is not of a trusted origin.
+         * @description Redirects to `callbackURL` with `token` in its query, or with `error=INVALID_TOKEN` if the token is not valid. The link stays valid. The response is 403 `INVALID_CALLBACK_URL` if the page does not belong to a trusted origin.
          */
         get: operations["auth.openResetLink"];
         put?: never;
@@ -925,7 +925,7 @@ export interface paths {
         put?: never;
         /**
          * Set a password with a link
-         * @description The token can be used once. All sessions and links of the account end. The response is 400 `INVALID_TOKEN` if the token is unknown, used, expired or no longer valid. A refused password (400 `PASSWORD_TOO_SHORT`, `PASSWORD_TOO_LONG`, `PASSWORD_COMPROMISED`) does not use up the token. Wrong tokens count as wrong passwords do: too many get 429.
+         * @description The token can be used once. All sessions and links of the account end. The response is 400 `INVALID_TOKEN` if the token is unknown, used, expired or no longer valid. A refused password (400 `PASSWORD_TOO_SHORT`, `PASSWORD_TOO_LONG`, `PASSWORD_COMPROMISED`) leaves the token valid. Wrong tokens count like wrong passwords: too many of them get 429.
          */
         post: operations["auth.resetPassword"];
         delete?: never;
@@ -974,6 +974,146 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/change-email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a link that changes the caller's address
+         * @description The server mails the link to the new address. Opening it changes the address, ends all links of the account, and the earlier address is told. The response is the same if another account has the new address. It is 404 if the server sends no mail (`SVC_SMTP_URL`), and 400 `EMAIL_IS_THE_SAME` for the present address.
+         */
+        post: operations["auth.changeEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/verify-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check the caller's password
+         * @description A wrong password gets 400 `INVALID_PASSWORD`, and counts as a wrong password of a sign-in does.
+         */
+        post: operations["auth.verifyPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/delete-user": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete the caller's account
+         * @description The password, the token of a mailed link, or a session that is younger than a day shows that the deletion is meant. Otherwise the server mails a link, or the response is 400 `SESSION_EXPIRED` if it sends no mail. What the user made is suspended. The response is 404 unless users may delete themselves (`SVC_DELETE_USER`), and 409 for the last admin.
+         */
+        post: operations["auth.deleteUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/delete-user/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Delete the caller's account with a mailed link
+         * @description The browser has to have a session of the account. The response is 404 `INVALID_TOKEN` if the token is not valid or is another user's.
+         */
+        get: operations["auth.deleteUserCallback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/request-password-reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a link to set another password
+         * @description The server mails the link. The response is the same, in the same time, whether or not an account has the address. One address gets at most five mails in an hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`), and 403 `INVALID_REDIRECT_URL` if the page is not of a trusted origin.
+         */
+        post: operations["auth.requestPasswordReset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/send-verification-email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a link that proves an address
+         * @description The server mails the link. With a session, the address has to be the user's (400 `EMAIL_MISMATCH`), and not be proved yet (400 `EMAIL_ALREADY_VERIFIED`). Without one, the response is the same for every address. One address gets at most five mails in an hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`).
+         */
+        post: operations["auth.sendVerificationEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/verify-email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Prove an address with a link
+         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` if the token is not valid. Without it, the response is 401 `INVALID_TOKEN` then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
+         */
+        get: operations["auth.verifyEmail"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me": {
         parameters: {
             query?: never;
@@ -983,7 +1123,7 @@ export interface paths {
         };
         /**
          * Ask who the caller is
-         * @description Takes any credential. An invalid credential gets a normal response, not an error.
+         * @description Accepts any kind of credential. An invalid credential gets a normal response, not an error.
          */
         get: operations["auth.me"];
         put?: never;
@@ -1022,8 +1162,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what the caller may do
-         * @description Shows the grants of all roles together. Each resource appears once for all rows and once for own rows. A named resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not listed. For an API key the grants are limited to the rights of its maker.
+         * List the caller's rights
+         * @description Shows the grants of all roles of the caller together. Each resource can appear twice: for all rows and for own rows. The entry of a named resource includes the rights of `*`. Look for the resource first, and for `*` only if the resource is not listed. For an API key the grants are limited to the rights of its maker.
          */
         get: operations["auth.permissions"];
         put?: never;
@@ -1073,7 +1213,7 @@ export interface paths {
         put?: never;
         /**
          * Make a role
-         * @description The response is 403 if `permissions` has a grant that the caller does not hold. It is 409 if there are 1000 roles already.
+         * @description The response is 403 if `permissions` has a grant for a right that the caller does not have. It is 409 if there are 1000 roles already.
          */
         post: operations["roles.create"];
         delete?: never;
@@ -1098,14 +1238,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a role
-         * @description Users lose the role, and its API keys are deleted. Roles that come with the service cannot be deleted: the response is 409. It is 403 if the role gives more than the caller holds, or if a user with the role holds more.
+         * @description Users lose the role, and its API keys are deleted. Roles that come with the service cannot be deleted: the response is 409. It is 403 if the role gives a right that the caller does not have, or if a user with the role has such a right.
          */
         delete: operations["roles.delete"];
         options?: never;
         head?: never;
         /**
          * Change a role
-         * @description `permissions` replaces the whole list. The caller must hold every right that the role gives before and after the change, and every right of the users who have the role. Otherwise the response is 403.
+         * @description `permissions` replaces the whole list. The caller must have every right that the role gives before and after the change, and every right of the users who have the role. Otherwise the response is 403.
          */
         patch: operations["roles.update"];
         trace?: never;
@@ -1159,13 +1299,13 @@ export interface paths {
         };
         /**
          * List the users, newest first
-         * @description If the caller's grants on `users` have conditions or fields, the list has the users that they reach, with the members that they list, and `role` is refused with 403.
+         * @description If the caller's grants on `users` have conditions or fields, the list has only the users and the members that these grants allow, and `role` is refused with 403.
          */
         get: operations["users.list"];
         put?: never;
         /**
-         * Make an account for somebody
-         * @description The account has no password until the user sets one on the page of `link`. Only this response shows the link. It holds for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.
+         * Create an account for a user
+         * @description The account has no password until the user sets one on the page of `link`. Only this response shows the link. It is valid for seven days and can be used once. This works while sign-up is closed. Needs create on `users`, and every right that the roles give. The response is 409 if the address is taken, and 403 `setup_required` while nobody has signed up.
          */
         post: operations["users.create"];
         delete?: never;
@@ -1190,14 +1330,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Also deletes the user's sessions, role assignments and the API keys that act as the user. Records keep their stamps. The last admin cannot be deleted: the response is 409. It is 409 `owns_things`, with the list in `things`, if the user made API keys, webhooks, subscriptions, tasks or blocks and no parameter says what happens to them. It is 403 if the user holds more than the caller.
+         * @description Also deletes the user's sessions, role assignments and the API keys that act as the user. Records keep their stamps. The last admin cannot be deleted: the response is 409. It is 409 `owns_things`, with the list in `things`, if the user made API keys, webhooks, subscriptions, tasks or blocks and no parameter says what happens to them. It is 403 if the user has a right that the caller does not have.
          */
         delete: operations["users.delete"];
         options?: never;
         head?: never;
         /**
          * Change or ban a user
-         * @description The response is 403 if the user holds more than the caller. API keys that act as the user count too. Things that a banned user made are suspended.
+         * @description The response is 403 if the user has a right that the caller does not have. API keys that act as the user count too. Things that a banned user made are suspended.
          */
         patch: operations["users.update"];
         trace?: never;
@@ -1213,7 +1353,7 @@ export interface paths {
         put?: never;
         /**
          * Make a link to set a user's password
-         * @description Somebody who has the link can set the password once. Only this response shows it. It holds for an hour, or for seven days if the user has no password yet. The earlier link of the user no longer works. Needs update on `users`, and every right that the user holds, now and when the link is used. The response is 409 for a guest and for a banned user.
+         * @description Somebody who has the link can set the password once. Only this response shows the link. It is valid for an hour, or for seven days if the user has no password yet. An earlier link of the user no longer works. Needs update on `users`, and every right that the user has, now and when the link is used. The response is 409 for a guest and for a banned user.
          */
         post: operations["users.createPasswordLink"];
         delete?: never;
@@ -1238,7 +1378,7 @@ export interface paths {
         post?: never;
         /**
          * End all sessions of a user
-         * @description This includes the caller's own session if it belongs to this user. Open streams of the sessions end too. Needs update on `users`. The response is 403 if the user holds more than the caller.
+         * @description This includes the caller's own session if it belongs to this user. Open streams of the sessions end too. Needs update on `users`. The response is 403 if the user has a right that the caller does not have.
          */
         delete: operations["users.endSessions"];
         options?: never;
@@ -1258,7 +1398,7 @@ export interface paths {
         post?: never;
         /**
          * End a session of a user
-         * @description Open streams of the session end too. Needs update on `users`. The response is 403 if the user holds more than the caller.
+         * @description Open streams of the session end too. Needs update on `users`. The response is 403 if the user has a right that the caller does not have.
          */
         delete: operations["users.endSession"];
         options?: never;
@@ -1277,7 +1417,7 @@ export interface paths {
         put?: never;
         /**
          * Give a user a role
-         * @description Needs update on `users`, every right that the role gives, and every right that the user holds. The response is 409 if the user has 100 roles already.
+         * @description Needs update on `users`, every right that the role gives, and every right that the user has. The response is 409 if the user has 100 roles already.
          */
         post: operations["users.giveRole"];
         delete?: never;
@@ -1298,7 +1438,7 @@ export interface paths {
         post?: never;
         /**
          * Take a role away from a user
-         * @description Needs update on `users`, and every right that the user holds.
+         * @description Needs update on `users`, and every right that the user has.
          */
         delete: operations["users.takeRole"];
         options?: never;
@@ -1321,7 +1461,7 @@ export interface paths {
         put?: never;
         /**
          * Make an API key
-         * @description The key acts as its user with the rights of its role alone. At each use these rights are limited to those of its maker, the caller. The response is 403 if the role gives more than the caller holds. A key for another user needs update on `users`, and every right that the user holds. The response is 409 if the user has 1000 keys already.
+         * @description The key acts as its user with the rights of its role alone. At each use these rights are limited to those of its maker, the caller. The response is 403 if the role gives a right that the caller does not have. A key for another user needs update on `users`, and every right that the user has. The response is 409 if the user has 1000 keys already.
          */
         post: operations["apiKeys.create"];
         delete?: never;
@@ -1341,7 +1481,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of an API key
-         * @description From then on the key's rights are limited to those of the caller, and the key is no longer suspended. Needs update on `api_keys` and every right that the key carries. Otherwise the response is 403, and nothing changes. A key that acts as another user needs the same rights as making it.
+         * @description From then on the key's rights are limited to those of the caller, and the key is no longer suspended. Needs update on `api_keys` and every right that the key has. Otherwise the response is 403, and nothing changes. To adopt a key that acts as another user, the caller needs the same rights as for making it.
          */
         post: operations["apiKeys.adopt"];
         delete?: never;
@@ -1362,7 +1502,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an API key
-         * @description The response is 403 if the key may do more than the caller, unless the key acts as the caller.
+         * @description The response is 403 if the key has a right that the caller does not have, unless the key acts as the caller.
          */
         delete: operations["apiKeys.delete"];
         options?: never;
@@ -1399,7 +1539,7 @@ export interface paths {
         };
         /**
          * List recent events, newest first
-         * @description Needs read on `events`. Events that the caller may not read are left out. Looks through 100,000 events: only those of the object or the record if one is named, and only those older than `before`. `limit` is at most 500. The response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Ask again with a smaller `limit`. The response is 404 if the outbox does not hold the event of `before`.
+         * @description Needs read on `events`. Events that the caller may not read are left out. Searches at most 100,000 events. With `object` or `record` these are only events of that object or record, and with `before` only older events. `limit` is at most 500. The response is 400 `answer_too_large` if the events have more bytes than `SVC_MAX_ANSWER_BYTES`. Then ask again with a smaller `limit`. The response is 404 if the event of `before` is not in the outbox.
          */
         get: operations["events.list"];
         put?: never;
@@ -1419,7 +1559,7 @@ export interface paths {
         };
         /**
          * Get an event
-         * @description Needs read on `events` and on what the event is about. The response is 404 if the outbox no longer holds the event, or never did.
+         * @description Needs read on `events` and on the resource of the event. The response is 404 if the event is not, or no longer, in the outbox.
          */
         get: operations["events.get"];
         put?: never;
@@ -1459,7 +1599,7 @@ export interface paths {
         };
         /**
          * Get a delivery with its attempts
-         * @description Needs read on `events` and on what the event is about.
+         * @description Needs read on `events` and on the resource of the event.
          */
         get: operations["events.getDelivery"];
         put?: never;
@@ -1501,7 +1641,7 @@ export interface paths {
         put?: never;
         /**
          * Try deliveries again that failed
-         * @description The deliveries are due at once and have all their attempts again. Needs read and update on `events`, read on the event, and the rights that the consumer group carries. The response is 409 if the one delivery did not fail, or if its group is disabled or suspended. `dead` retries all dead deliveries that match, up to 1,000,000. Deliveries of events that the caller may not read are skipped. Groups that are disabled, suspended or carry rights that the caller does not hold are skipped too, unless `consumer` names the group. The deliveries happen in order, at the ordinary pace.
+         * @description The deliveries are due at once and have all their attempts again. Needs read and update on `events`, the right to read the event, and the rights that the consumer group needs. A retry of a single delivery gets 409 if the delivery did not fail, or if its group is disabled or suspended. `dead` retries all dead deliveries that match, up to 1,000,000. Deliveries of events that the caller may not read are skipped. A group is skipped too if it is disabled or suspended, or if it needs rights that the caller does not have, unless `consumer` names the group. The deliveries run in order, at the ordinary pace.
          */
         post: operations["events.retryDelivery"];
         delete?: never;
@@ -1545,7 +1685,7 @@ export interface paths {
         put?: never;
         /**
          * Become the maker of a subscription
-         * @description From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and the rights that it carries. Otherwise the response is 403, and nothing changes. A subscription that a block declared gets 409: adopt the block instead.
+         * @description From then on the subscription has the caller's rights, and it is no longer suspended. Needs update on `events` and the rights that the subscription needs. Otherwise the response is 403, and nothing changes. A subscription that a block declared gets 409: adopt the block instead.
          */
         post: operations["events.adoptSubscription"];
         delete?: never;
@@ -1566,7 +1706,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a subscription
-         * @description Its pending deliveries are dropped. Needs delete on `events` and the rights that the subscription carries. A subscription that a block declared gets 409: it goes with the block.
+         * @description Its pending deliveries are dropped. Needs delete on `events` and the rights that the subscription needs. A subscription that a block declared gets 409: it is deleted together with the block.
          */
         delete: operations["events.deleteSubscription"];
         options?: never;
@@ -1589,7 +1729,7 @@ export interface paths {
         put?: never;
         /**
          * Make a webhook
-         * @description Needs create on `webhooks` and read on everything that it subscribes to. Each request carries `x-svc-signature: t=<unix seconds>,v1=<hex>`. `v1` is the HMAC-SHA256 of `<t>.<body>` under the secret.
+         * @description Needs create on `webhooks` and read on everything that it subscribes to. Each request has the header `x-svc-signature: t=<unix seconds>,v1=<hex>`. `v1` is the HMAC-SHA256 of `<t>.<body>` under the secret.
          */
         post: operations["webhooks.create"];
         delete?: never;
@@ -1614,7 +1754,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description Its pending deliveries are dropped. Needs delete on `webhooks` and read on everything that it sends. A webhook that a block declared gets 409: it goes with the block.
+         * @description Its pending deliveries are dropped. Needs delete on `webhooks` and read on everything that it sends. A webhook that a block declared gets 409: it is deleted together with the block.
          */
         delete: operations["webhooks.delete"];
         options?: never;
@@ -1657,7 +1797,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test event to a webhook
-         * @description An event `webhook.test.<id>` goes through the whole pipeline. The response is 409 if the webhook is disabled or suspended. Needs update on `webhooks` and read on everything that it sends.
+         * @description An event `webhook.test.<id>` is delivered like any other event. The response is 409 if the webhook is disabled or suspended. Needs update on `webhooks` and read on everything that it sends.
          */
         post: operations["webhooks.test"];
         delete?: never;
@@ -1732,7 +1872,7 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Enable, disable or tune a task
+         * Enable, disable or configure a task
          * @description Needs update on `tasks`. For a block's action, it also needs the rights to call the action. A caller who changes `config` becomes the task's maker. A change of the `config` of `anonymous_cleanup` needs delete on `users`.
          */
         patch: operations["tasks.update"];
@@ -1749,7 +1889,7 @@ export interface paths {
         put?: never;
         /**
          * Run a task now
-         * @description The response comes when the run has ended. Needs update on `tasks` and the rights to call its action. `anonymous_cleanup` needs delete on `users`. The response is 409 while another run is in progress.
+         * @description The response is sent when the run has ended. Needs update on `tasks` and the rights to call its action. `anonymous_cleanup` needs delete on `users`. The response is 409 while another run is in progress.
          */
         post: operations["tasks.run"];
         delete?: never;
@@ -1821,7 +1961,7 @@ export interface components {
             } | {
                 /** @description The column, or the key that is not a column. */
                 field: string;
-                /** @description The code that this error would have alone. */
+                /** @description The code that this error would have if it were the only one. */
                 error: string;
                 message: string;
             })[];
@@ -1834,7 +1974,7 @@ export interface components {
                 id: string;
                 name: string | null;
             }[];
-            /** @description The same code again. It is present under `/api/auth`, and if an origin is refused. */
+            /** @description The same code as in `error`. It is present under `/api/auth`, and if an origin is refused. */
             code?: string;
         };
         /** @description Present if something may be a mistake, such as a topic of an object that does not exist or an unknown relation key. */
@@ -1856,7 +1996,7 @@ export interface components {
             lastStatus: "running" | "succeeded" | "failed" | null;
             /** Format: date-time */
             nextRunAt: string | null;
-            /** @description Why it is suspended, and since when; null if it is not. */
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -1878,7 +2018,7 @@ export interface components {
             startedAt: string;
             /** Format: date-time */
             finishedAt: string | null;
-            /** @description What the run did; null if it did not succeed. */
+            /** @description The result of the run; null if it did not succeed. */
             result: JsonValue;
             error: string | null;
         };
@@ -2004,7 +2144,7 @@ export interface components {
             perInstance: boolean;
             /** @description `block:<name>` if a block declared it. */
             source: string | null;
-            /** @description Why it is suspended, and since when; null if it is not. */
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -2031,7 +2171,7 @@ export interface components {
             createdAt: string;
             /** Format: date-time */
             updatedAt: string;
-            /** @description Why it is suspended, and since when; null if it is not. */
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -2173,14 +2313,14 @@ export interface components {
             lastUsedAt: string | null;
             /** Format: date-time */
             createdAt: string;
-            /** @description The user who made it, and the API key that they used for it. Both are null if the request had no credential. If no maker is recorded, the whole is null, and no maker limits its rights. */
+            /** @description The user who made it, and the API key if the user used one. Both are null if the request had no credential. The whole object is null if no maker is recorded. Then no maker limits its rights. */
             madeBy: {
                 /** Format: uuid */
                 userId: string | null;
                 /** Format: uuid */
                 apiKeyId: string | null;
             } | null;
-            /** @description Why it is suspended, and since when; null if it is not. */
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -2254,7 +2394,7 @@ export interface components {
             /** @description Whether this session may claim the account that was made at boot. */
             pendingClaim?: boolean;
         };
-        /** @description How people sign in to this server. */
+        /** @description The ways to sign in to this server. */
         SvcInstance: {
             /** @description Whether nobody has signed up yet. The first account becomes admin. */
             needsAdmin: boolean;
@@ -2264,6 +2404,10 @@ export interface components {
             signUp: boolean;
             /** @description Whether guests may sign in. */
             anonymous: boolean;
+            /** @description Whether the server sends mail, so that people can ask for another password. */
+            mail: boolean;
+            /** @description Whether an address has to be proved before its user can sign in. */
+            emailVerification: boolean;
             methods: ("password" | "anonymous" | "passkey" | "magic-link" | "email-otp")[];
             providers: {
                 id: string;
@@ -2277,7 +2421,7 @@ export interface components {
             /** @description The value in use. Null for a secret, and if there is no value. Addresses are shown without the parts that may be secret. */
             value: string | null;
             secret: boolean;
-            /** @description Whether it was set, or comes from a file. */
+            /** @description Whether the value was set, or comes from a file. */
             isSet: boolean;
             /** @enum {string} */
             source: "default" | "environment" | "file";
@@ -2303,7 +2447,7 @@ export interface components {
                 startedAt: string;
                 /** Format: date-time */
                 seenAt: string;
-                /** @description Whether this instance gave the answer. */
+                /** @description Whether this is the instance that answers the request. */
                 isThis: boolean;
             }[];
             database: {
@@ -2353,7 +2497,7 @@ export interface components {
             blocks: {
                 /** Format: int64 */
                 installed: number;
-                /** @description Blocks that are suspended, or whose last call on this instance failed. Empty if the caller may not read `blocks`. */
+                /** @description The blocks that are suspended, or whose last call on this instance failed. Empty if the caller may not read `blocks`. */
                 failing: {
                     name: string;
                     error: string;
@@ -2361,7 +2505,7 @@ export interface components {
                     at: string;
                 }[];
             };
-            /** @description The activity of this instance: a number for each minute of the last hour. The last one is the current minute. */
+            /** @description The activity of this instance, with a number for each minute of the last hour. The last number is that of the current minute. */
             activity: {
                 /** Format: date-time */
                 from: string;
@@ -2408,7 +2552,7 @@ export interface components {
             installedAt: string;
             installedBy: string | null;
             versions: string[];
-            /** @description Why it is suspended, and since when; null if it is not. */
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
             suspended: {
                 /** @enum {string} */
                 reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
@@ -2422,7 +2566,7 @@ export interface components {
             secrets: string[];
             http: string[];
         };
-        /** @description What a block may do on one resource. */
+        /** @description A permission of a block on one resource. */
         SvcDataPermission: {
             resource: string;
             actions: ("create" | "read" | "update" | "delete" | "manage")[];
@@ -2447,11 +2591,11 @@ export interface components {
                 }) | null;
             };
             /**
-             * @description If it is there, the caller of the block needs the permission too.
+             * @description If present, the caller of the block needs the permission too.
              * @enum {string}
              */
             as?: "caller";
-            /** @description True in answers if a condition or a list of fields names what is no longer there. The permission then gives nothing. */
+            /** @description True in answers if a condition or a list of fields names something that no longer exists. The permission then has no effect. */
             readonly broken?: boolean;
         };
         /** @description An action, which callers call by its name. */
@@ -2460,7 +2604,7 @@ export interface components {
             description: string;
             /** @description A JSON Schema. */
             input: JsonObject;
-            /** @description The permission to call it. If it is left out, update on `blocks`. */
+            /** @description The permission to call the action. The default is update on `blocks`. */
             rbac?: {
                 resource: string;
                 /**
@@ -2477,7 +2621,7 @@ export interface components {
             name: string;
             description: string;
         };
-        /** @description Events that the block wants. */
+        /** @description A subscription of the block to events. */
         SvcBlockSubscription: {
             /** @description A topic pattern. */
             event: string;
@@ -2522,7 +2666,7 @@ export interface components {
             calls: number;
             /**
              * Format: int64
-             * @description It includes calls whose client disconnected.
+             * @description The number includes calls whose client disconnected.
              */
             failed: number;
             /** Format: double */
@@ -2607,14 +2751,14 @@ export interface components {
                     [key: string]: "***";
                 };
             }[];
-            /** @description What the block needs to work. */
+            /** @description The requirements of the block. */
             requires: {
                 handlers: string[];
                 /** @description Host interfaces, or names of installed blocks. */
                 plugins: string[];
             };
             permissions: components["schemas"]["SvcBlockPermissions"];
-            /** @description JSON Schema of the configuration. */
+            /** @description The JSON Schema of the configuration. */
             config?: JsonValue;
             resources: {
                 name: string;
@@ -2688,7 +2832,7 @@ export interface components {
                 callId: string;
             }[] | null;
         };
-        /** @description What a change of the schema would do. */
+        /** @description The effects that a change of the schema would have. */
         SvcChangePlan: {
             /** @description Whether the change removes a table, a column or links, even if they are empty. */
             destructive: boolean;
@@ -2706,7 +2850,7 @@ export interface components {
                 /** Format: int64 */
                 rows: number;
             }[];
-            /** @description The new rules that stored rows break. The change is refused if there are any. */
+            /** @description The new rules that stored rows break. If there are any, the change is refused. */
             breaking: {
                 /** @description `required`, `isUnique`, `uniqueTogether`, or those of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length` that become stricter, separated by commas. */
                 rule: string;
@@ -2730,7 +2874,7 @@ export interface components {
             name: string;
             /** @description Its id in the API: an id, the number of a relationship, or the name of a consumer group or block. Null if it has none. */
             id: string | null;
-            /** @description How it depends on the object or column, in words for people. */
+            /** @description A text for people that says how it depends on the object or column. */
             detail: string;
         };
         /** @description The page that the answer holds. `totalCount` and `totalPages` are null if the request has `count=none`. */
@@ -2993,7 +3137,7 @@ export interface components {
         Unauthorized: JsonValue;
         /** @description The caller lacks the permission, the origin of the request is not trusted, or the request names a host that is not this server's. */
         Forbidden: JsonValue;
-        /** @description It does not exist, or it is not within the caller's reach. */
+        /** @description It does not exist, or the caller may not access it. */
         NotFound: JsonValue;
         /** @description The change conflicts with the current state. */
         Conflict: JsonValue;
@@ -3022,7 +3166,7 @@ export interface components {
     };
     requestBodies: never;
     headers: {
-        /** @description The id of the request in the server's log. It is the caller's own id if the caller sent a sane one, otherwise a new one. */
+        /** @description The id of the request in the server's log. It is the id that the caller sent in `x-request-id` if that id is valid, otherwise a new one. */
         RequestId: JsonValue;
         /** @description The authentication scheme. */
         WwwAuthenticate: JsonValue;
@@ -3991,7 +4135,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is declared. */
+            /** @description The declared actions and hooks, and all handlers. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -4363,7 +4507,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description The use of a block's handlers on this instance since it started. Handlers that were never called are included. */
+                        /** @description The usage of a block's handlers on this instance since it started. Handlers that were never called are included. */
                         data: {
                             /** Format: date-time */
                             since: string;
@@ -4667,7 +4811,7 @@ export interface operations {
                 variables?: string;
                 /** @description JSON. */
                 extensions?: string;
-                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead. */
+                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can contain it instead. */
                 token?: string;
             };
             header?: {
@@ -4867,7 +5011,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A mutation or a subscription by GET, or an operation of a stream that was not named. */
+            /** @description A mutation or a subscription by GET, or an operation on a stream that the request does not name. */
             405: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -5418,7 +5562,7 @@ export interface operations {
     "graphql.execute": {
         parameters: {
             query?: {
-                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead. */
+                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can contain it instead. */
                 token?: string;
             };
             header?: never;
@@ -5901,7 +6045,7 @@ export interface operations {
     "graphql.stop": {
         parameters: {
             query?: {
-                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can hold it instead. */
+                /** @description The token of a reserved event stream. The header `X-GraphQL-Event-Stream-Token` can contain it instead. */
                 token?: string;
                 /** @description The id of the operation. */
                 operationId?: string;
@@ -6071,7 +6215,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description A mutation or a subscription by GET, or an operation of a stream that was not named. */
+            /** @description A mutation or a subscription by GET, or an operation on a stream that the request does not name. */
             405: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6279,7 +6423,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The message is malformed, or it needs a session and names none. */
+            /** @description The message is malformed, or it needs a session and does not name one. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6428,7 +6572,7 @@ export interface operations {
     "mcp.send": {
         parameters: {
             query?: {
-                /** @description With `none`, `initialize` begins no session. This is for clients that cannot come back to the same instance. */
+                /** @description With `none`, `initialize` begins no session. Use it for clients whose requests do not all reach the same instance. */
                 sessions?: "none";
             };
             header?: {
@@ -6470,7 +6614,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The message is malformed, or it needs a session and names none. */
+            /** @description The message is malformed, or it needs a session and does not name one. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6677,7 +6821,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The message is malformed, or it needs a session and names none. */
+            /** @description The message is malformed, or it needs a session and does not name one. */
             400: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -6810,7 +6954,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        token: string;
+                        token: string | null;
                         user: components["schemas"]["SvcUser"];
                     };
                 };
@@ -7291,6 +7435,308 @@ export interface operations {
             507: components["responses"]["StorageFull"];
         };
     };
+    "auth.changeEmail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: email */
+                    newEmail: string;
+                    /** @description The page where the link of the mail ends: a path of this server, or a URL of a trusted origin. The default is `/`. */
+                    callbackURL?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The link is mailed if the address is free. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.verifyPassword": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    password: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The password is right. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.deleteUser": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The password of the account. */
+                    password?: string | null;
+                    /** @description The token of a mailed link. */
+                    token?: string | null;
+                    /** @description The page where a mailed link ends: a path of this server, or a URL of a trusted origin. The default is `/`. */
+                    callbackURL?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The account is deleted, or the link is mailed; `message` says which. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: boolean;
+                        message: string;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.deleteUserCallback": {
+        parameters: {
+            query: {
+                /** @description The token of the link. */
+                token: string;
+                /** @description The page to go to: a path of this server, or a URL of a trusted origin. */
+                callbackURL?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account is deleted. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: boolean;
+                        message: string;
+                    };
+                };
+            };
+            /** @description The page to go to. */
+            302: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.requestPasswordReset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: email */
+                    email: string;
+                    /** @description The page where the link of the mail ends, with the token as a parameter: a path of this server, or a URL of a trusted origin. The default is the console's page. */
+                    redirectTo?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The link is mailed if an account has the address. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                        message: string;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.sendVerificationEmail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: email */
+                    email: string;
+                    /** @description The page where the link of the mail ends: a path of this server, or a URL of a trusted origin. The default is `/`. */
+                    callbackURL?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The link is mailed if an account has the address and has not proved it. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.verifyEmail": {
+        parameters: {
+            query: {
+                /** @description The token of the link. */
+                token: string;
+                /** @description The page to go to: a path of this server, or a URL of a trusted origin. */
+                callbackURL?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The address is proved. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                        /** @description The user, if the link changed the address. */
+                        user: components["schemas"]["SvcUser"] | null;
+                    };
+                };
+            };
+            /** @description The page to go to. */
+            302: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
     "auth.me": {
         parameters: {
             query?: never;
@@ -7409,7 +7855,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description Any members. The service does not look at them. */
+                        /** @description Any members. The service does not use them. */
                         data: JsonObject;
                     };
                 };
@@ -7442,7 +7888,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description Any members. The service does not look at them. */
+                        /** @description Any members. The service does not use them. */
                         data: JsonObject;
                     };
                 };
@@ -7685,7 +8131,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description The id of a user. Conditions are explained with this user's values of the variables, and without a user with none. */
+                    /** @description The id of a user. Conditions are explained with this user's values of the variables. Without a user the variables have no values. */
                     userId?: string;
                     object: string;
                     /**
@@ -7803,11 +8249,11 @@ export interface operations {
                         data: components["schemas"]["SvcManagedUser"];
                         /**
                          * Format: uri
-                         * @description The page where the user sets their password. Only this response shows it.
+                         * @description The page where the user sets their password. Only this response shows it. If the server sends mail, the link is mailed, and the response does not show it.
                          */
-                        link: string;
+                        link?: string;
                         /** Format: date-time */
-                        linkExpiresAt: string;
+                        linkExpiresAt?: string;
                     };
                 };
             };
@@ -7862,7 +8308,7 @@ export interface operations {
     "users.delete": {
         parameters: {
             query?: {
-                /** @description The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must hold the rights that these things carry. A caller who names another user needs `update` on `users`, and every right that the named user holds. */
+                /** @description The id of the user who becomes the maker of the things that the deleted user made. That user and the caller must have the rights that these things need. A caller who names another user needs `update` on `users`, and every right that the named user has. */
                 handOverTo?: string;
                 /** @description Suspends the things that the deleted user made until another user adopts them. Cannot be combined with `handOverTo`. */
                 suspend?: boolean;
@@ -8318,9 +8764,9 @@ export interface operations {
     "events.stream": {
         parameters: {
             query?: {
-                /** @description Topic patterns, separated by commas. `*` stands for one segment, `#` any number. At most 50. The default is `data.#`. */
+                /** @description Topic patterns, separated by commas. `*` stands for one segment, and `#` for any number of segments. At most 50. The default is `data.#`. */
                 topics?: string;
-                /** @description The id of an event. The stream first sends the later events that the outbox holds, then new events, without a gap. */
+                /** @description The id of an event. The stream first sends the later events that are still in the outbox, then new events, without a gap. */
                 since?: string;
             };
             header?: {
@@ -8354,13 +8800,13 @@ export interface operations {
     "events.list": {
         parameters: {
             query?: {
-                /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
+                /** @description All topics that begin with this text. If it contains `*` or `#`, it is a pattern. */
                 topic?: string;
                 /** @description Only events of this object's records. */
                 object?: string;
                 /** @description Only events of the record with this id. */
                 record?: string;
-                /** @description Only events older than the event with this id. The response is 404 if the outbox does not hold that event, or you may not see it. */
+                /** @description Only events older than the event with this id. The response is 404 if that event is not in the outbox, or if you may not see it. */
                 before?: string;
                 /** @description The maximum number of events. */
                 limit?: number;
@@ -8442,7 +8888,7 @@ export interface operations {
                 dead?: boolean;
                 /** @description Only deliveries of this event. */
                 eventId?: string;
-                /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
+                /** @description All topics that begin with this text. If it contains `*` or `#`, it is a pattern. */
                 topic?: string;
                 /** @description Only deliveries of events from this instant on. */
                 since?: string;
@@ -8537,7 +8983,7 @@ export interface operations {
                 dead?: boolean;
                 /** @description Only deliveries of this event. */
                 eventId?: string;
-                /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
+                /** @description All topics that begin with this text. If it contains `*` or `#`, it is a pattern. */
                 topic?: string;
                 /** @description Only deliveries of events from this instant on. */
                 since?: string;
@@ -8591,7 +9037,7 @@ export interface operations {
                     dead: true;
                     /** @description Only deliveries of this consumer group. */
                     consumer?: string | null;
-                    /** @description All topics that begin with this text. If it holds `*` or `#`, it is a pattern. */
+                    /** @description All topics that begin with this text. If it contains `*` or `#`, it is a pattern. */
                     topic?: string | null;
                     /**
                      * Format: date-time
@@ -8619,7 +9065,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description How many dead deliveries are due again. */
+            /** @description The number of dead deliveries that are due again. */
             202: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];

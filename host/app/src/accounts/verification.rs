@@ -48,7 +48,6 @@ enum Outcome {
 }
 
 /// What a link that proves an address did.
-#[derive(Clone, Debug)]
 pub enum AddressProof {
     /// The address is proved. The browser that signed up has a session now.
     Proved(Option<SignedIn>),
