@@ -705,7 +705,7 @@ export interface paths {
         put?: never;
         /**
          * Sign up with an address and a password
-         * @description The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.
+         * @description The first user to sign up becomes admin. If `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`. Otherwise the response is 403 `setup_token_required`. If sign-up is closed, the response is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), `token` is null, the server mails a link, and the response for an address that is taken looks the same.
          */
         post: operations["auth.signUp"];
         delete?: never;
@@ -725,7 +725,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with an address and a password
-         * @description A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network, sign-in to the account from there gets 429 for up to a minute at a time.
+         * @description A wrong password and an unknown address get the same response: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network, sign-in to the account from there gets 429 for up to a minute at a time. If the address has to be proved first (`SVC_REQUIRE_EMAIL_VERIFICATION`), the response is 403 `EMAIL_NOT_VERIFIED`, and the server mails a link.
          */
         post: operations["auth.signIn"];
         delete?: never;
@@ -968,6 +968,66 @@ export interface paths {
          * @description The response is 403 `USER_IS_NOT_ANONYMOUS` if the caller is not a guest, and 404 if guests are disabled.
          */
         post: operations["auth.deleteAnonymousUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/request-password-reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a link to set another password
+         * @description The server mails the link. The response is the same, in the same time, whether or not an account has the address. One address gets at most five mails in an hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`), and 403 `INVALID_REDIRECT_URL` if the page is not of a trusted origin.
+         */
+        post: operations["auth.requestPasswordReset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/send-verification-email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a link that proves an address
+         * @description The server mails the link. With a session, the address has to be the user's (400 `EMAIL_MISMATCH`), and not be proved yet (400 `EMAIL_ALREADY_VERIFIED`). Without one, the response is the same for every address. One address gets at most five mails in an hour. The response is 404 if the server sends no mail (`SVC_SMTP_URL`).
+         */
+        post: operations["auth.sendVerificationEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/verify-email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Prove an address with a link
+         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` if the token is not valid. Without it, the response is 401 `INVALID_TOKEN` then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
+         */
+        get: operations["auth.verifyEmail"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2264,6 +2324,10 @@ export interface components {
             signUp: boolean;
             /** @description Whether guests may sign in. */
             anonymous: boolean;
+            /** @description Whether the server sends mail, so that people can ask for another password. */
+            mail: boolean;
+            /** @description Whether an address has to be proved before its user can sign in. */
+            emailVerification: boolean;
             methods: ("password" | "anonymous" | "passkey" | "magic-link" | "email-otp")[];
             providers: {
                 id: string;
@@ -6810,7 +6874,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        token: string;
+                        token: string | null;
                         user: components["schemas"]["SvcUser"];
                     };
                 };
@@ -7285,6 +7349,134 @@ export interface operations {
             404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.requestPasswordReset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: email */
+                    email: string;
+                    /** @description The page where the link of the mail ends, with the token as a parameter: a path of this server, or a URL of a trusted origin. The default is the console's page. */
+                    redirectTo?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The link is mailed if an account has the address. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                        message: string;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.sendVerificationEmail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: email */
+                    email: string;
+                    /** @description The page where the link of the mail ends: a path of this server, or a URL of a trusted origin. The default is `/`. */
+                    callbackURL?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The link is mailed if an account has the address and has not proved it. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.verifyEmail": {
+        parameters: {
+            query: {
+                /** @description The token of the link. */
+                token: string;
+                /** @description The page to go to: a path of this server, or a URL of a trusted origin. */
+                callbackURL?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The address is proved. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                        user: null;
+                    };
+                };
+            };
+            /** @description The page to go to. */
+            302: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -7803,11 +7995,11 @@ export interface operations {
                         data: components["schemas"]["SvcManagedUser"];
                         /**
                          * Format: uri
-                         * @description The page where the user sets their password. Only this response shows it.
+                         * @description The page where the user sets their password. Only this response shows it. If the server sends mail, the link is mailed, and the response does not show it.
                          */
-                        link: string;
+                        link?: string;
                         /** Format: date-time */
-                        linkExpiresAt: string;
+                        linkExpiresAt?: string;
                     };
                 };
             };
