@@ -1,12 +1,14 @@
-// How people get in: the form of a new user, the link that sets a password, and where somebody is signed in.
+// How people get in: the form of a new user, the links that set a password and confirm an address, and where somebody is signed in.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundled } from "./bundled.mjs";
 
-const { EMPTY, bodyOf, isTyped, problemsOf } = await bundled("screens/users/new-user.ts");
+const { EMPTY, bodyOf, handedOver, isTyped, problemsOf } = await bundled("screens/users/new-user.ts");
 const { calledOf, canBeGiven } = await bundled("screens/users/users.ts");
 const { readUsersSearch } = await bundled("screens/users/search.ts");
 const { linkToken, takeLinkToken, tokenIn } = await bundled("app/gate/link-token.ts");
+const { forgetRefusedLink, linkIsRefused, takeRefusedLink } = await bundled("app/gate/refused-link.ts");
+const { MAIL, nameOf, webhookOf } = await bundled("screens/deliveries/consumers.ts");
 const { describeAgent } = await bundled("screens/account/agent.ts");
 const { ApiError } = await bundled("api/errors.ts");
 
@@ -69,6 +71,36 @@ test("the link of a password leaves the address bar, and its token is kept until
   visit("/admin/set-password", "#token=");
   assert.equal(linkToken(), null);
   assert.equal(replaced.length, 3);
+});
+
+test("a link that is not valid is noted once, and leaves the address bar", () => {
+  const replaced = [];
+  const visit = (pathname, search, hash = "") =>
+    takeRefusedLink({ location: { pathname, search, hash }, history: { state: { key: "k" }, replaceState: (...all) => replaced.push(all) } });
+  // Other errors, and other pages, are left alone.
+  visit("/admin", "?error=other");
+  visit("/admin", "");
+  visit("/admin/data/error", "?error=INVALID_TOKEN");
+  assert.deepEqual([linkIsRefused(), replaced], [false, []]);
+  visit("/admin", "?error=INVALID_TOKEN");
+  assert.equal(linkIsRefused(), true);
+  forgetRefusedLink();
+  assert.equal(linkIsRefused(), false);
+  visit("/admin/account", "?x=1&error=INVALID_TOKEN", "#y");
+  assert.equal(linkIsRefused(), true);
+  assert.deepEqual(replaced, [[{ key: "k" }, "", "/admin"], [{ key: "k" }, "", "/admin/account?x=1#y"]]);
+});
+
+test("a link that is shown and not mailed says why", () => {
+  assert.equal(handedOver(false), "This server sends no mail (`SVC_SMTP_URL`), so hand the link over yourself.");
+  assert.match(handedOver(true), /as many mails as it may have in an hour, so hand the link over yourself\.$/);
+});
+
+test("consumers are called by what they are", () => {
+  const webhooks = [{ id: "w1", name: "Slack", url: "https://a.example" }, { id: "w2", name: null, url: "https://b.example" }];
+  assert.deepEqual(["webhook:w1", "webhook:w2", "webhook:w3", MAIL, "the-log"].map((consumer) => nameOf(consumer, webhooks)), ["Slack", "https://b.example", "webhook:w3", "Mail", "the-log"]);
+  assert.equal(nameOf("svc:mail", undefined), "Mail");
+  assert.deepEqual([webhookOf("webhook:w1"), webhookOf("svc:mail")], ["w1", undefined]);
 });
 
 test("a session is known by the browser and the system", () => {

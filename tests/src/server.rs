@@ -1,6 +1,6 @@
 //! The real binary as a separate process, and a client for it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -74,11 +74,13 @@ pub struct ServerBuilder {
     directory: Option<Arc<tempfile::TempDir>>,
     /// A program that runs instead of the binary.
     program: Option<PathBuf>,
+    /// A file that gets the log, too.
+    log_file: Option<PathBuf>,
 }
 
 impl ServerBuilder {
     pub fn new(engine: Engine) -> ServerBuilder {
-        ServerBuilder { engine, environment: Vec::new(), database: None, directory: None, program: None }
+        ServerBuilder { engine, environment: Vec::new(), database: None, directory: None, program: None, log_file: None }
     }
 
     pub fn env(mut self, name: &str, value: &str) -> ServerBuilder {
@@ -95,6 +97,12 @@ impl ServerBuilder {
     /// Starts this program, which then becomes the binary in the same process.
     pub fn program(mut self, program: PathBuf) -> ServerBuilder {
         self.program = Some(program);
+        self
+    }
+
+    /// Writes the log into this file, too, for a test that is another process.
+    pub fn log_to(mut self, file: PathBuf) -> ServerBuilder {
+        self.log_file = Some(file);
         self
     }
 
@@ -157,8 +165,12 @@ impl ServerBuilder {
             let log = Arc::new(Mutex::new(String::new()));
             let stderr = child.stderr.take().expect("a pipe");
             let sink = log.clone();
+            let mut file = builder.log_file.as_ref().map(|path| std::fs::File::create(path).expect("a file"));
             std::thread::spawn(move || {
                 for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    if let Some(file) = &mut file {
+                        writeln!(file, "{line}").expect("a file");
+                    }
                     let mut log = sink.lock().expect("no poison");
                     log.push_str(&line);
                     log.push('\n');

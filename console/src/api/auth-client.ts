@@ -14,6 +14,8 @@ async function patientFetch(input: RequestInfo | URL, init?: RequestInit): Promi
 
 export const client = createAuthClient({
   baseURL: location.origin,
+  // It would load the page again after a sign-in, at the address that is meant for the links of mail.
+  disableDefaultFetchPlugins: true,
   fetchOptions: { credentials: "same-origin", customFetchImpl: patientFetch },
   sessionOptions: { refetchOnWindowFocus: false },
 });

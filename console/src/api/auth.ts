@@ -10,6 +10,9 @@ interface Outcome<Data> {
   error: { status: number; code?: string | undefined; message?: string | undefined } | null;
 }
 
+/** Where the link of a mail ends that confirms an address. If the link is not valid, the page gets `?error=INVALID_TOKEN` (`app/gate/refused-link.ts`). */
+const START = "/admin";
+
 /** Sends by the better-auth client and throws what every other request throws. */
 async function outcome<Data>(call: (client: Client, options: { onError: (context: { response: Response }) => void }) => Promise<Outcome<Data>>): Promise<Data> {
   let headers = new Headers();
@@ -31,10 +34,14 @@ async function outcome<Data>(call: (client: Client, options: { onError: (context
 
 export const auth = {
   signIn: (person: { email: string; password: string; rememberMe?: boolean }) =>
-    outcome((client, options) => client.signIn.email(person, options)),
-  /** `setupToken` is needed by the first sign-up of a server that has one. */
+    outcome((client, options) => client.signIn.email({ ...person, callbackURL: START }, options)),
+  /** `setupToken` is needed by the first sign-up of a server that has one. The `token` of the answer is null where the address has to be confirmed first. */
   signUp: ({ setupToken, ...person }: { name: string; email: string; password: string; setupToken?: string }) =>
-    outcome((client, options) => client.signUp.email(person, { ...options, ...(setupToken === undefined ? {} : { headers: { "x-setup-token": setupToken } }) })),
+    outcome((client, options) => client.signUp.email({ ...person, callbackURL: START }, { ...options, ...(setupToken === undefined ? {} : { headers: { "x-setup-token": setupToken } }) })),
+  /** The answer is the same whether or not an account has the address. */
+  requestPasswordReset: (email: string) => ok(api.POST("/api/auth/request-password-reset", { body: { email } })),
+  /** Asks for a mail with a link that confirms an address, and ends on a page of the console. */
+  sendVerification: (email: string, callbackURL = START) => ok(api.POST("/api/auth/send-verification-email", { body: { email, callbackURL } })),
   signOut: () => outcome((client, options) => client.signOut({ fetchOptions: options })),
   updateName: (name: string) => outcome((client, options) => client.updateUser({ name }, options)),
   changePassword: (change: { currentPassword: string; newPassword: string; revokeOtherSessions?: boolean }) =>

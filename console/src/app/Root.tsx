@@ -8,6 +8,8 @@ import type { Me } from "../api/types";
 import { useConfirmWanted } from "../components/confirm-store";
 import { ErrorState } from "../components/ErrorState";
 import { Tips } from "../components/Tips";
+import { failed } from "../components/toast";
+import { forgetRefusedLink, useRefusedLink } from "./gate/refused-link";
 import { Frame, Shell } from "./shell/Shell";
 
 const SignIn = lazy(() => import("./gate/SignIn"));
@@ -23,6 +25,7 @@ export function Root() {
   const setsPassword = pathname === "/set-password";
   const lost = useSessionLost();
   const confirmWanted = useConfirmWanted();
+  const isRefused = useRefusedLink();
   const answered = me.data?.authenticated === true;
   // Who was here last, while nobody has signed out: their page stays when their session ends.
   const [person, setPerson] = useState<Me | null>(null);
@@ -32,6 +35,13 @@ export function Root() {
     if (answered) sessionEstablished(true);
     else if (me.data !== undefined && isSessionEstablished()) void signInAgain();
   }, [answered, me.data, setsPassword]);
+  const isConfirmed = me.data?.user?.emailVerified === true;
+  useEffect(() => {
+    // The sign-in page says it by itself.
+    if (!answered || !isRefused) return;
+    forgetRefusedLink();
+    failed("The link is no longer valid", new Error(`It was used already, or it has expired. ${isConfirmed ? "Your address is confirmed." : "You can ask for another one on the page of your account."}`));
+  }, [answered, isRefused, isConfirmed]);
   const signedIn = answered || (person !== null && (lost || isSessionEstablished()));
 
   if (setsPassword)

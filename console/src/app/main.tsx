@@ -2,6 +2,7 @@ import "./mantine.css";
 import "./global.css";
 // Before the router reads the address.
 import "./gate/link-token";
+import "./gate/refused-link";
 import { nonce } from "./nonce";
 import { MantineProvider } from "@mantine/core";
 import { useNotifications } from "@mantine/notifications";

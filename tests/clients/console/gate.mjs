@@ -1,9 +1,10 @@
-// What stands before the console: first run, sign-in and its errors, sign-up, the claim, sessions that end.
+// What stands before the console: first run, sign-in and its errors, sign-up, links of mails, the claim, sessions that end.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { ADMIN, admin, base, call, focused, hostile, intercept, look, must, open, person, signIn, until } from "./harness.mjs";
 
-const { CLAIM_URL, CLAIM_2_URL, SETUP_URL } = process.env;
+const { CLAIM_URL, CLAIM_2_URL, SETUP_URL, MAIL_URL, MAIL_LOG } = process.env;
 
 const signInButton = (page) => page.getByRole("button", { name: "Sign in", exact: true });
 const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
@@ -42,6 +43,8 @@ test("sign-in keeps the deep link, says what is wrong, and leaves nothing in web
   await admin();
   const page = await open("/admin/account?x=1", { expect: [/401/] });
   await heading(page, "Sign in").waitFor();
+  await page.getByText("Forgot your password? An administrator can give you a link.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Forgot password?" }).count(), 0);
   await look(page, "sign-in");
   assert.equal(await focused(page), "email");
   await page.getByLabel("Email").fill(ADMIN.email);
@@ -180,6 +183,109 @@ test("without a link, or with a wrong one, the page says what to do, and takes a
   await paste(hash);
   await choosePassword(page, "a password of mine");
   await page.getByText("Your password is set. Sign in with it.").waitFor();
+});
+
+const SETS_PASSWORD = /http[^\s"\\]+\/admin\/set-password#token=[\w-]+(?=[\s"\\])/g;
+const CONFIRMS = /http[^\s"\\]+\/verify-email\?token=[\w-]+&callbackURL=[\w%.-]+(?=[\s"\\])/g;
+/** The links of a kind that the server at MAIL_URL has mailed. It writes its mails into its log. */
+const mailed = (kind) => [...readFileSync(MAIL_LOG, "utf8").matchAll(kind)];
+/** Does what has a mail sent, and gives the address of the mail's link at MAIL_URL. */
+async function linkOfMail(kind, act) {
+  const before = mailed(kind).length;
+  await act();
+  await until("the mail is sent", () => mailed(kind).length > before);
+  const { pathname, search, hash } = new URL(mailed(kind)[before][0]);
+  return MAIL_URL + pathname + search + hash;
+}
+
+test("where addresses have to be confirmed, a sign-up waits for the link of a mail, which signs its browser in", async () => {
+  await admin({ at: MAIL_URL });
+  const page = await open("/admin", { at: MAIL_URL, expect: [/status of 403/] });
+  await page.getByRole("button", { name: "Create one" }).click();
+  await page.getByLabel("Name").fill("Vera");
+  await page.getByLabel("Email").fill("vera@example.com");
+  await page.getByLabel("Password", { exact: true }).fill("correct horse battery");
+  const first = await linkOfMail(CONFIRMS, () => page.getByRole("button", { name: "Create account" }).click());
+  await heading(page, "Confirm your address").waitFor();
+  await page.getByText("A mail with a link was sent to vera@example.com.").waitFor();
+  await look(page, "confirm-address");
+
+  // Nobody signs in before, and each try sends a link.
+  await page.getByRole("button", { name: "Back to the sign-in" }).click();
+  await linkOfMail(CONFIRMS, () => signInButton(page).click());
+  await page.getByText("A mail with a link was sent to vera@example.com.").waitFor();
+  await linkOfMail(CONFIRMS, () => page.getByRole("button", { name: "Send again" }).click());
+  await page.getByText("Another mail is on its way.").waitFor();
+  await look(page, "confirm-address-again");
+
+  // The newest link alone works.
+  await page.goto(first);
+  await page.getByText("The link is no longer valid").waitFor();
+  assert.equal(page.url(), `${MAIL_URL}/admin`);
+  await look(page, "link-refused");
+  await page.getByRole("button", { name: "Send another link" }).click();
+  await heading(page, "Confirm your address").waitFor();
+  await page.getByLabel("Email").fill("vera@example.com");
+  await look(page, "confirm-address-ask");
+  const newest = await linkOfMail(CONFIRMS, () => page.getByRole("button", { name: "Send link" }).click());
+  await heading(page, "Look into your mail").waitFor();
+  await page.goto(newest);
+  await page.getByText("Your account (vera@example.com) has no role").waitFor();
+});
+
+test("a user is invited by a mail, forgets the password, and sets another one by a mail", async () => {
+  const owner = await admin({ at: MAIL_URL });
+  const view = await open("/admin/users?new=true", { at: MAIL_URL, as: owner });
+  const pane = view.getByRole("complementary", { name: "Details" });
+  await pane.getByLabel("Email").fill("mia@example.com");
+  const invitation = await linkOfMail(SETS_PASSWORD, () => pane.getByRole("button", { name: "Create user" }).click());
+  await pane.getByText("A mail with a link was sent to mia@example.com.").waitFor();
+  assert.equal(await view.locator("[data-secret]").count(), 0);
+  await look(view, "user-invited");
+  await pane.getByRole("link", { name: "Deliveries of mail" }).click();
+  await view.getByRole("grid", { name: "Deliveries" }).getByText("Mail", { exact: true }).first().waitFor();
+
+  const page = await open("/admin", { at: MAIL_URL, expect: [/status of 401/] });
+  const signsIn = async (password) => {
+    await page.getByText("Your password is set. Sign in with it.").waitFor();
+    await page.getByLabel("Email").fill("mia@example.com");
+    await page.getByLabel("Password", { exact: true }).fill(password);
+    await signInButton(page).click();
+    await page.getByText("Your account (mia@example.com) has no role").waitFor();
+  };
+  await page.goto(invitation);
+  await choosePassword(page, "a password of mine");
+  await signsIn("a password of mine");
+  await page.context().clearCookies();
+
+  await page.goto(`${MAIL_URL}/admin`);
+  await page.getByLabel("Email").fill("mia@example.com");
+  await page.getByRole("button", { name: "Forgot password?" }).click();
+  await heading(page, "Forgot your password?").waitFor();
+  assert.equal(await page.getByLabel("Email").inputValue(), "mia@example.com");
+  await look(page, "forgot-password");
+  const reset = await linkOfMail(SETS_PASSWORD, () => page.getByRole("button", { name: "Send link" }).click());
+  await page.getByText("If an account has this address, a mail with a link is on its way.").waitFor();
+  await look(page, "forgot-password-sent");
+  await page.goto(reset);
+  await choosePassword(page, "another password of mine");
+  await signsIn("another password of mine");
+});
+
+test("the own account shows whether its address is confirmed, and has a link sent for it", async () => {
+  const page = await open("/admin/account", { at: MAIL_URL, as: await admin({ at: MAIL_URL }) });
+  await page.getByText("not confirmed").waitFor();
+  await look(page, "account-not-confirmed");
+  const link = await linkOfMail(CONFIRMS, () => page.getByRole("button", { name: "Send a link to confirm" }).click());
+  await page.getByText(`A mail with a link was sent to ${ADMIN.email}.`).waitFor();
+  await page.goto(link);
+  await page.getByText("confirmed", { exact: true }).waitFor();
+  assert.equal(page.url(), `${MAIL_URL}/admin/account`);
+  assert.equal(await page.getByRole("button", { name: "Send a link to confirm" }).count(), 0);
+  // It works once.
+  await page.goto(link);
+  await page.getByText("The link is no longer valid").waitFor();
+  assert.equal(page.url(), `${MAIL_URL}/admin/account`);
 });
 
 test("a pending claim leads to the onboarding from every address, and is then over", async () => {

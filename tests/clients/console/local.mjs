@@ -3,7 +3,7 @@
 // Usage: BLOCKBASE=path/to/blockbase npm run local -- shell.mjs [more.mjs] [-- node options]
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -13,8 +13,8 @@ const files = process.argv.slice(2, split === -1 ? undefined : split);
 const options = split === -1 ? [] : process.argv.slice(split + 1);
 const running = [];
 
-function started(command, args, { env = {}, cwd, pattern }) {
-  const child = spawn(command, args, { cwd, env: { PATH: process.env.PATH, HOME: cwd ?? process.env.HOME, ...env }, stdio: ["ignore", "pipe", "inherit"] });
+function started(command, args, { env = {}, cwd, pattern, log }) {
+  const child = spawn(command, args, { cwd, env: { PATH: process.env.PATH, HOME: cwd ?? process.env.HOME, ...env }, stdio: ["ignore", "pipe", log === undefined ? "inherit" : openSync(log, "w")] });
   running.push(child);
   return new Promise((done, failed) => {
     let printed = "";
@@ -27,8 +27,8 @@ function started(command, args, { env = {}, cwd, pattern }) {
   });
 }
 
-/** A server with these settings, and the address at which its console is. */
-async function server(env = {}) {
+/** A server with these settings, and the address at which its console is. Its log goes to the file `log`, if there is one. */
+async function server(env = {}, log) {
   const cwd = mkdtempSync(join(tmpdir(), "blockbase-console-"));
   directories.push(cwd);
   const settings = { SVC_LISTEN: "127.0.0.1:0", SVC_RATE_LIMIT_RPM: "0", SVC_AUTH_RATE_LIMIT_RPM: "0", SVC_LOG: "error", SVC_ALLOW_PRIVATE_NETWORK: "true", ...env };
@@ -37,7 +37,7 @@ async function server(env = {}) {
     execFileSync("psql", ["--quiet", "--command", `CREATE DATABASE ${database}`, `${process.env.POSTGRES}/postgres`]);
     Object.assign(settings, { SVC_DATABASE_URL: `${process.env.POSTGRES}/${database}`, SVC_SECRET: randomBytes(32).toString("base64") });
   }
-  const base = await started(binary, ["serve"], { env: settings, cwd, pattern: /listens on (\S+)/ });
+  const base = await started(binary, ["serve"], { env: settings, cwd, pattern: /listens on (\S+)/, log });
   if (process.env.CONSOLE === "binary") return base;
   const preview = new URL("../../../console/scripts/preview.mjs", import.meta.url).pathname;
   return (await started("node", [preview], { env: { BLOCKBASE_URL: base, PORT: "0" }, pattern: /console on (\S+)\/admin/ })).trim();
@@ -51,6 +51,9 @@ for (const file of files) {
     env.CLAIM_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.CLAIM_2_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.SETUP_URL = await server({ SVC_SETUP_TOKEN: "let-me-in-please-1234" });
+    directories.push(mkdtempSync(join(tmpdir(), "blockbase-console-")));
+    env.MAIL_LOG = join(directories.at(-1), "log");
+    env.MAIL_URL = await server({ SVC_MAIL_LOG: "true", SVC_REQUIRE_EMAIL_VERIFICATION: "true", SVC_LOG: "info" }, env.MAIL_LOG);
   }
   const test = spawn("node", ["--test", "--test-reporter=spec", ...options, file], { stdio: "inherit", env });
   failures += await new Promise((done) => test.on("exit", done));

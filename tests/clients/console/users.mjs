@@ -85,6 +85,7 @@ test("a user is created, and gets in by a link that is shown once; a reset gives
   await button(pane, "Create user").click();
   const first = await shownLink(page);
   await pane.getByText(/It is shown only this once\. It works once, until/).waitFor();
+  await pane.getByText("This server sends no mail (SVC_SMTP_URL), so hand the link over yourself.").waitFor();
   await look(page, "user-created");
   await button(pane, "Copy link").click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), (await page.locator("[data-secret]").innerText()).trim());

@@ -189,14 +189,24 @@ screens_with_a_block! {
 mod gate {
     use super::*;
 
-    /// Besides the fresh server, there are two whose admin has to be claimed, and one that needs a setup token.
+    /// Besides the fresh server, there are two whose admin has to be claimed, one that needs a setup token, and one that sends mail.
     async fn on(engine: Engine) {
         let server = builder(engine).start().await;
         let to_claim = builder(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "the first password");
         let lost = to_claim.clone().start().await;
         let won = to_claim.start().await;
         let guarded = builder(engine).env("SVC_SETUP_TOKEN", "let-me-in-please-1234").start().await;
-        let more = vec![("CLAIM_URL", lost.base.clone()), ("CLAIM_2_URL", won.base.clone()), ("SETUP_URL", guarded.base.clone())];
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = directory.path().join("log");
+        let mailing = builder(engine).env("SVC_MAIL_LOG", "true").env("SVC_REQUIRE_EMAIL_VERIFICATION", "true");
+        let mailing = mailing.log_to(log.clone()).start().await;
+        let more = vec![
+            ("CLAIM_URL", lost.base.clone()),
+            ("CLAIM_2_URL", won.base.clone()),
+            ("SETUP_URL", guarded.base.clone()),
+            ("MAIL_URL", mailing.base.clone()),
+            ("MAIL_LOG", log.display().to_string()),
+        ];
         passes("gate.mjs", engine, &server, more).await;
     }
 

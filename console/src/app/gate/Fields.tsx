@@ -1,5 +1,5 @@
 import { Button, PasswordInput, TextInput } from "@mantine/core";
-import type { ApiError } from "../../api/errors";
+import { type ApiError, isApiError } from "../../api/errors";
 import { ErrorNotice, useCountdown } from "../../components/ErrorState";
 
 /** The server's codes by the field that they are about. */
@@ -19,6 +19,9 @@ export function fieldOf(error: ApiError | null): string | undefined {
   if (error === null) return undefined;
   return error.field ?? FIELD_OF[error.code] ?? (/password/i.test(error.message) && error.code !== "INVALID_EMAIL_OR_PASSWORD" ? "password" : undefined);
 }
+
+/** Whether a sign-in was refused because the address has to be confirmed first. The server has mailed a link for it. */
+export const isUnconfirmed = (error: unknown): boolean => isApiError(error) && error.code === "EMAIL_NOT_VERIFIED";
 
 /** The server's sentence at its field, or nothing. */
 export function errorAt(error: ApiError | null, field: string): string | undefined {

@@ -1,9 +1,9 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { auth } from "../../api/auth";
 import { ApiError, isApiError } from "../../api/errors";
-import { forgetAll, meQuery, useMe } from "../../api/session";
+import { forgetAll, instanceQuery, meQuery, useMe } from "../../api/session";
 import { sessionEstablished } from "../../api/session-lost";
 import { PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
 import { leaveFarewell } from "./farewell";
@@ -11,20 +11,21 @@ import { GatePage } from "./GatePage";
 import { useLinkToken } from "./link-token";
 import classes from "./Gate.module.css";
 
-/** Where the link of an administrator leads: a person chooses a password, and signs in with it. Nobody has to be signed in. */
+/** Where a link to set a password leads, that of a mail and that of an administrator: a person chooses a password, and signs in with it. Nobody has to be signed in. */
 export function SetPassword() {
   const token = useLinkToken();
   const [refused, setRefused] = useState<string | null>(null);
+  const sendsMail = useQuery(instanceQuery).data?.mail === true;
   if (token === null)
     return (
       <WithoutForm title="Open your link again">
-        This page works with the link that you were given. Open that link again: the page forgets it when it is reloaded.
+        This page works with the link that you got. Open that link again: the page forgets it when it is reloaded.
       </WithoutForm>
     );
   if (token === refused)
     return (
       <WithoutForm title="This link does not work">
-        It was used already, it has expired, or a part of it is missing. Somebody who may update users can give you a new one.
+        {`It was used already, it has expired, or a part of it is missing. ${sendsMail ? "“Forgot password?” on the sign-in page sends you another one." : "Somebody who may update users can give you a new one."}`}
       </WithoutForm>
     );
   return <Choose key={token} token={token} onRefused={() => setRefused(token)} />;

@@ -6,8 +6,11 @@ import type { ApiError } from "../../api/errors";
 import { meQuery } from "../../api/session";
 import { signedInAgain } from "../../api/session-lost";
 import type { Me } from "../../api/types";
-import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { later } from "../../components/later";
+import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt, isUnconfirmed } from "./Fields";
 import classes from "./Gate.module.css";
+
+const ConfirmAddress = later(() => import("./ConfirmAddress").then((loaded) => loaded.ConfirmAddress));
 
 /** The session has ended while a page was open. What was typed stays below, and goes on after the sign-in. */
 export default function SignInOver({ me }: { me: Me }) {
@@ -35,7 +38,7 @@ export default function SignInOver({ me }: { me: Me }) {
         </p>
         <EmailField value={email} onChange={() => {}} readOnly />
         <PasswordField value={password} onChange={setPassword} error={errorAt(enter.error, "password")} autoFocus />
-        <RestOfError error={enter.error} fields={["password"]} />
+        <RestOfError error={isUnconfirmed(enter.error) ? null : enter.error} fields={["password"]} />
         <SubmitButton error={enter.error} busy={enter.isPending}>
           Sign in
         </SubmitButton>
@@ -43,6 +46,14 @@ export default function SignInOver({ me }: { me: Me }) {
           Sign in as somebody else
         </button>
       </form>
+      {isUnconfirmed(enter.error) && (
+        <section className={classes.form} style={{ marginTop: 16 }}>
+          <p className={classes.told} role="alert">
+            Confirm your address: a mail with a link was sent to <bdi>{email}</bdi>. Then sign in here.
+          </p>
+          <ConfirmAddress email={email} />
+        </section>
+      )}
     </Modal>
   );
 }

@@ -1,10 +1,10 @@
-/** What a person may change about themselves: name, password, sessions. */
+/** What a person may change about themselves: name, password, sessions. And the proof of their address. */
 import { Badge, Button, PasswordInput, Switch, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
-import type { ApiError } from "../../api/errors";
-import { meQuery, useMe } from "../../api/session";
+import { type ApiError, isApiError } from "../../api/errors";
+import { instanceQuery, meQuery, useMe } from "../../api/session";
 import { RestOfError, errorAt } from "../../app/gate/Fields";
 import { useSignOut } from "../../app/shell/AccountMenu";
 import { confirm } from "../../components/confirm-store";
@@ -12,6 +12,7 @@ import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Page } from "../../components/Page";
 import { SkeletonLines } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { describeAgent } from "./agent";
@@ -45,6 +46,7 @@ export function AccountScreen() {
                 <dt>Email</dt>
                 <dd>
                   <bdi>{me.user.email}</bdi>
+                  {!me.user.isAnonymous && <Confirmation email={me.user.email} isConfirmed={me.user.emailVerified} />}
                 </dd>
                 <dt>Roles</dt>
                 <dd>
@@ -114,6 +116,34 @@ function Name({ name }: { name: string }) {
         Save name
       </Button>
     </form>
+  );
+}
+
+/** Whether the address is confirmed, and the way to a link that confirms it. */
+function Confirmation({ email, isConfirmed }: { email: string; isConfirmed: boolean }) {
+  const cache = useQueryClient();
+  const sendsMail = useQuery(instanceQuery).data?.mail === true;
+  // The link opens in another tab.
+  useQuery({ ...meQuery, refetchOnWindowFocus: isConfirmed ? true : "always" });
+  const send = useMutation<unknown, ApiError>({
+    mutationFn: () => auth.sendVerification(email, "/admin/account"),
+    onSuccess: () => told(`A mail with a link was sent to ${email}.`),
+    onError: (error) => {
+      if (isApiError(error) && error.code === "EMAIL_ALREADY_VERIFIED") void cache.invalidateQueries({ queryKey: meQuery.queryKey, exact: true });
+      else failed("No mail was sent", error);
+    },
+  });
+  return (
+    <div className={classes.confirmation}>
+      <StatusBadge tone={isConfirmed ? "ok" : "off"} plain>
+        {isConfirmed ? "confirmed" : "not confirmed"}
+      </StatusBadge>
+      {!isConfirmed && sendsMail && (
+        <Button variant="default" size="compact-xs" loading={send.isPending} onClick={() => send.mutate()}>
+          Send a link to confirm
+        </Button>
+      )}
+    </div>
   );
 }
 

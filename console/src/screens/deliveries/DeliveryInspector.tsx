@@ -11,7 +11,8 @@ import { Id } from "../../components/Id";
 import { Inspector } from "../../components/Inspector";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { DeliveryStatus, deliveryQuery, stateOf, useConsumerName, webhookOf } from "./deliveries";
+import { webhookOf } from "./consumers";
+import { DeliveryStatus, deliveryQuery, stateOf, useConsumerName } from "./deliveries";
 import details from "../../components/Details.module.css";
 import own from "./Deliveries.module.css";
 
@@ -56,7 +57,7 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
           </dd>
           <dt>Consumer</dt>
           <dd dir="auto">
-            {webhook === undefined ? consumer : <Link to="/webhooks" search={{ open: webhook }}>{name}</Link>}
+            {webhook === undefined ? <span title={consumer}>{name}</span> : <Link to="/webhooks" search={{ open: webhook }}>{name}</Link>}
           </dd>
           <dt>Handler</dt>
           <dd dir="auto">{handler}</dd>

@@ -7,6 +7,7 @@ import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
 import { StatusBadge } from "../../components/StatusBadge";
 import { webhooksQuery } from "../webhooks/webhooks";
+import { nameOf } from "./consumers";
 
 export const deliveryQuery = ({ eventId, consumer, status, attempts }: Delivery) =>
   queryOptions({
@@ -15,24 +16,10 @@ export const deliveryQuery = ({ eventId, consumer, status, attempts }: Delivery)
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries/{eventId}/{consumer}", { params: { path: { eventId, consumer } }, signal })),
   });
 
-const WEBHOOK = "webhook:";
-
-/** The id of the webhook that a consumer group is of. */
-export const webhookOf = (consumer: string) => (consumer.startsWith(WEBHOOK) ? consumer.slice(WEBHOOK.length) : undefined);
-
-/** The consumer group of a webhook. */
-export const consumerOf = (webhook: string) => `${WEBHOOK}${webhook}`;
-
 /** Names consumer groups: webhooks by their name or address, where the reader may see webhooks. */
 export function useConsumerName(): (consumer: string) => string {
   const { data } = useQuery({ ...webhooksQuery, enabled: useCan("webhooks", "read") });
-  return useCallback(
-    (consumer) => {
-      const webhook = data?.find(({ id }) => id === webhookOf(consumer));
-      return webhook?.name ?? webhook?.url ?? consumer;
-    },
-    [data],
-  );
+  return useCallback((consumer) => nameOf(consumer, data), [data]);
 }
 
 /** A failed delivery is dead once it is not tried again. */

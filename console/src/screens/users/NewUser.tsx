@@ -1,21 +1,26 @@
 import { Button, MultiSelect, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
-import { useCan } from "../../api/session";
+import { instanceQuery, useCan } from "../../api/session";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
-import { EMPTY, bodyOf, isTyped, problemsOf } from "./new-user";
+import { Ticked } from "../../components/Ticked";
+import { MAIL } from "../deliveries/consumers";
+import { EMPTY, bodyOf, handedOver, isTyped, problemsOf } from "./new-user";
 import { PasswordLink } from "./PasswordLink";
 import { canBeGiven, rolesQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
-/** A new account, and the link with which its owner gets in. The link is held by this component alone, and is gone when it closes. */
+/** A new account, and the link with which its owner gets in. The server mails the link, or shows it. A link that is shown is held by this component alone, and is gone when it closes. */
 export function NewUser({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
   const readsRoles = useCan("roles", "read");
   const roles = useQuery({ ...rolesQuery, enabled: readsRoles });
+  const readsEvents = useCan("events", "read");
+  const sendsMail = useQuery(instanceQuery).data?.mail === true;
   const [draft, setDraft] = useState(EMPTY);
   const change = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }));
   const create = useMutation({
@@ -29,8 +34,27 @@ export function NewUser({ onClose }: { onClose: () => void }) {
     return (
       <Inspector title="User created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
         <div className={classes.body}>
-          <PasswordLink link={{ link, expiresAt: linkExpiresAt }} email={user.email} />
+          {link === undefined || linkExpiresAt === undefined ? (
+            <p role="status">
+              A mail with a link was sent to <bdi>{user.email}</bdi>.
+            </p>
+          ) : (
+            <>
+              <PasswordLink link={{ link, expiresAt: linkExpiresAt }} email={user.email} />
+              <p>
+                <Ticked text={handedOver(sendsMail)} />
+              </p>
+            </>
+          )}
           <p className="dim">They choose a password with it, and then sign in. If it expires before, reset the password of the user to get a new link.</p>
+          {link === undefined && readsEvents && (
+            <p className="dim">
+              <Link to="/deliveries" search={{ consumer: MAIL }}>
+                Deliveries of mail
+              </Link>{" "}
+              show whether the mail server has taken it.
+            </p>
+          )}
         </div>
       </Inspector>
     );
@@ -75,7 +99,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
             onChange={(chosen) => change({ roles: chosen })}
           />
         )}
-        <p className="dim">You get a link that you give to them. They choose a password with it.</p>
+        <p className="dim">{sendsMail ? "They get a mail with a link, and choose a password with it." : "You get a link that you give to them. They choose a password with it."}</p>
       </form>
     </Inspector>
   );

@@ -17,6 +17,10 @@ export function bodyOf({ email, name, roles }: NewUserDraft): { email: string; n
   return { email: email.trim(), ...(name.trim() === "" ? {} : { name: name.trim() }), ...(roles.length === 0 ? {} : { roles }) };
 }
 
+/** Why the server shows a link instead of mailing it. With mail, only an address that has had too many gets none. */
+export const handedOver = (sendsMail: boolean): string =>
+  `${sendsMail ? "This address has had as many mails as it may have in an hour" : "This server sends no mail (`SVC_SMTP_URL`)"}, so hand the link over yourself.`;
+
 const FIELDS = ["email", "name", "roles"] as const;
 export type NewUserField = (typeof FIELDS)[number];
 

@@ -165,13 +165,20 @@ impl Subscription {
 }
 
 /// The subscriptions that get events, in one version.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Subscriptions {
     pub(crate) version: i64,
     list: Vec<Arc<Subscription>>,
     places: HashMap<String, usize>,
     /// The deliveries of an event by its topic, if its causation depth is within the limit.
     by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
+}
+
+/// The groups of the server itself: what there is before the first load, and in a database without any.
+impl Default for Subscriptions {
+    fn default() -> Subscriptions {
+        Subscriptions::of(0, Vec::new())
+    }
 }
 
 impl Subscriptions {
@@ -191,9 +198,13 @@ impl Subscriptions {
                 Err(error) => tracing::error!(webhook.id = id, error.cause = %error, "a stored webhook cannot be read"),
             }
         }
+        Ok(Subscriptions::of(version, list))
+    }
+
+    fn of(version: i64, mut list: Vec<Arc<Subscription>>) -> Subscriptions {
         list.push(Arc::new(Subscription::of_mail()));
         let places = list.iter().enumerate().map(|(place, subscription)| (subscription.consumer.clone(), place)).collect();
-        Ok(Subscriptions { version, list, places, by_topic: RwLock::default() })
+        Subscriptions { version, list, places, by_topic: RwLock::default() }
     }
 
     /// The deliveries of an event with this topic and depth.

@@ -277,7 +277,7 @@ on_both_engines! {
     async fn users_delete_themselves_where_they_may(engine: Engine) {
         let mails = MailServer::start(&[]).await;
         let server = sending_to(engine, &mails).env("SVC_DELETE_USER", "true").start().await;
-        let admin = server.admin().await;
+        let of_admin = server.admin().await.token;
         let delete = async |token: &str, body: Value| {
             server.call_as(Some(token), "POST", "/api/auth/delete-user", Some(body)).await
         };
@@ -300,7 +300,7 @@ on_both_engines! {
         let eve = server.sign_up("eve").await;
         server.sql("UPDATE svc_sessions SET created_at = created_at - 90000000").await;
         let server = server.restart().await;
-        let admin = server.with_token(admin.token.clone());
+        let admin = server.with_token(of_admin);
         let delete = async |token: &str, body: Value| {
             server.call_as(Some(token), "POST", "/api/auth/delete-user", Some(body)).await
         };

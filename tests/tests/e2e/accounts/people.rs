@@ -290,7 +290,7 @@ on_both_engines! {
         same(&token).await;
         ask_for_link(&admin, &id).await.expect_error(404, "not_found");
         let log = server.log();
-        assert!(log.contains("a link to set a password was not valid") && !log.contains(&token) && !log.contains(&hash[0]), "{log}");
+        assert!(log.contains("a link of an account was not valid") && !log.contains(&token) && !log.contains(&hash[0]), "{log}");
     }
 
     async fn links_lead_to_no_stronger_account(engine: Engine) {

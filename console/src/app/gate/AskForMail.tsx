@@ -1,0 +1,59 @@
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { auth } from "../../api/auth";
+import type { ApiError } from "../../api/errors";
+import { EmailField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { GatePage } from "./GatePage";
+import classes from "./Gate.module.css";
+
+/** What the link of the mail does. */
+export type MailKind = "reset" | "confirm";
+
+const WORDS: Record<MailKind, { title: string; lead: string; done: string; send: (email: string) => Promise<unknown> }> = {
+  reset: {
+    title: "Forgot your password?",
+    lead: "Type the address of your account. You get a mail with a link to choose another password.",
+    done: "If an account has this address, a mail with a link is on its way.",
+    send: auth.requestPasswordReset,
+  },
+  confirm: {
+    title: "Confirm your address",
+    lead: "Type the address of your account. You get a mail with another link.",
+    done: "If an account has this address, and it is not confirmed yet, a mail with a link is on its way.",
+    send: (email) => auth.sendVerification(email),
+  },
+};
+
+/** Asks for an address, and has a mail sent to it. The page says the same whether or not an account has the address. */
+export function AskForMail({ kind, known, onBack }: { kind: MailKind; known: string; onBack: (email: string) => void }) {
+  const [email, setEmail] = useState(known);
+  const { title, lead, done, send } = WORDS[kind];
+  const ask = useMutation<unknown, ApiError>({ mutationFn: () => send(email) });
+  const { error } = ask;
+  return (
+    <GatePage title={ask.isSuccess ? "Look into your mail" : title} lead={ask.isSuccess ? done : lead}>
+      {ask.isSuccess ? (
+        <p className={classes.note}>If no mail comes, look among your spam. One address gets at most five mails an hour.</p>
+      ) : (
+        <form
+          className={classes.form}
+          onSubmit={(event) => {
+            event.preventDefault();
+            ask.mutate();
+          }}
+        >
+          <EmailField value={email} onChange={setEmail} error={errorAt(error, "email")} autoFocus />
+          <RestOfError error={error} fields={["email"]} />
+          <SubmitButton error={error} busy={ask.isPending}>
+            Send link
+          </SubmitButton>
+        </form>
+      )}
+      <p className={classes.foot}>
+        <button type="button" className={classes.link} onClick={() => onBack(email)}>
+          Back to the sign-in
+        </button>
+      </p>
+    </GatePage>
+  );
+}

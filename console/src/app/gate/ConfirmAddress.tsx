@@ -1,0 +1,31 @@
+import { useMutation } from "@tanstack/react-query";
+import { auth } from "../../api/auth";
+import type { ApiError } from "../../api/errors";
+import { RestOfError, SubmitButton } from "./Fields";
+import classes from "./Gate.module.css";
+
+/** What somebody can do who cannot sign in before they have confirmed their address. The server has sent a mail by then. */
+export function ConfirmAddress({ email }: { email: string }) {
+  const send = useMutation<unknown, ApiError>({ mutationFn: () => auth.sendVerification(email) });
+  return (
+    <form
+      className={classes.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        send.mutate();
+      }}
+    >
+      <p className={classes.note}>Open the link in the browser in which you signed up. If you open it elsewhere, your password ends, and you choose another one with “Forgot password?”.</p>
+      <p className={classes.note}>If no mail comes, look among your spam. One address gets at most five mails an hour.</p>
+      {send.isSuccess && (
+        <p className={classes.told} role="status">
+          Another mail is on its way. Only its link works from then on.
+        </p>
+      )}
+      <RestOfError error={send.error} fields={[]} />
+      <SubmitButton error={send.error} busy={send.isPending}>
+        Send again
+      </SubmitButton>
+    </form>
+  );
+}
