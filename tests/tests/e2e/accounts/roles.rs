@@ -158,7 +158,7 @@ on_both_engines! {
             helper.post("/api/v1/api-keys", json!({ "name": "k", "roleId": role })).await.expect_error(403, "forbidden");
             helper.patch(&format!("/api/v1/roles/{role}"), json!({ "name": "renamed" })).await;
         }
-        // Sign-ups may get a role by its name in the configuration. So a strong role keeps its name.
+        // The configuration can give sign-ups a role by name, so the helper must not rename a role that is stronger than its own.
         assert_eq!(admin.get("/api/v1/roles/strong").await.status, 200);
 
         // They may give the rights that they have. They may not weaken a role with more rights.

@@ -486,7 +486,8 @@ async fn cross_origin(engine: Engine) {
             assert_ne!(send(&[("referer", "https://other.example.com/page")]).await.status, 403);
         }
     }
-    // Sign-in from a foreign origin is refused even without a cookie. Servers and curl send no origin.
+    // Sign-in from a foreign origin is refused even without a cookie. A sign-in without an origin is allowed, because clients
+    // outside browsers (servers, curl) send none.
     let sign_in =
         || server.request("POST", "/api/auth/sign-in/email").json(&json!({ "email": "x@example.com", "password": PASSWORD }));
     expect_code(&server.send(sign_in().header("origin", "https://evil.example")).await, 403, "INVALID_ORIGIN");
