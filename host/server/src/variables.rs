@@ -94,7 +94,12 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_ANONYMOUS_AUTH", Is("false"), "guest sign-in"),
     plain("SVC_SIGNUP_ROLE", Nothing, "role given to every plain new sign-up"),
     plain("SVC_EVENTS_ENABLED", Is("true"), "whether writes emit events"),
-    number("SVC_EVENTS_POLL_INTERVAL_MS", Is("2000"), (10, 3_600_000), "how often the dispatcher looks for new work if no commit wakes it"),
+    number(
+        "SVC_EVENTS_POLL_INTERVAL_MS",
+        Is("2000"),
+        (10, 3_600_000),
+        "how often the dispatcher looks for new work if no commit wakes it",
+    ),
     number("SVC_EVENTS_RETENTION_DAYS", Is("30"), (0, 36_500), "age at which settled events are purged; 0 keeps all"),
     plain(
         "SVC_EVENTS_MAX_BYTES",

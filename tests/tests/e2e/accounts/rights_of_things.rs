@@ -87,7 +87,7 @@ on_both_engines! {
         assert!(refused["message"].as_str().unwrap().contains("suspended"), "{refused}");
         admin.post(&format!("{path}/test"), json!({})).await.expect_error(409, "conflict");
 
-        // The webhook continues by itself when the right is back. A caller without the right cannot adopt it.
+        // The webhook continues by itself when its maker has the right again. A caller without the right cannot adopt it.
         editor.post(&format!("{path}/adopt"), json!({})).await.expect_error(403, "forbidden");
         assert_eq!(reason(&admin.get(&path).await), "rights_lost");
         grant(&admin, "editor", strong).await;
@@ -102,7 +102,7 @@ on_both_engines! {
         assert_eq!(admin.patch(&format!("/api/v1/users/{editor_id}"), json!({ "banned": false })).await.status, 200);
         assert_eq!(admin.get(&path).await.data()["suspended"], Value::Null);
 
-        // Once adopted, the webhook is the admin's. It stays so when the editor is deleted.
+        // After the adoption, the admin is the webhook's maker, also after the editor is deleted.
         assert_eq!(admin.post(&format!("{path}/adopt"), json!({})).await.data()["id"], json!(id));
         assert_eq!(admin.delete(&format!("/api/v1/users/{editor_id}")).await.status, 204);
         assert_eq!(admin.post("/api/v1/events/deliveries/retry", retry).await.data()["status"], "pending");
@@ -136,7 +136,7 @@ on_both_engines! {
             assert_eq!((copies().await, suspended().await["reason"].clone()), (1, json!("rights_lost")));
             keeper.post("/api/v1/events/subscriptions/copies/adopt", json!({})).await.expect_error(403, "forbidden");
             keeper.delete("/api/v1/events/subscriptions/copies").await.expect_error(403, "forbidden");
-            // When the rights are back, the subscription continues.
+            // When the maker has the rights again, the subscription continues.
             grant(&admin, "keeper", whole.clone()).await;
             assert_eq!(suspended().await, Value::Null);
         }
@@ -370,7 +370,7 @@ on_both_engines! {
             weak.patch(&path, json!({ "url": elsewhere.url })).await.expect_error(403, "forbidden");
         }
 
-        // With fewer topics, the webhook is within Bob's rights, and so is its queue.
+        // With fewer topics, Bob has the rights for the webhook and for its waiting events.
         assert_eq!(admin.patch(&path, json!({ "topics": ["data.post.#"] })).await.status, 200);
         assert_eq!(bob.patch(&path, json!({ "url": elsewhere.url })).await.status, 200);
         let entries = ledger_until(&admin, &group, |entries| entries.iter().all(|entry| entry["status"] == "delivered")).await;

@@ -70,7 +70,7 @@ on_both_engines! {
         let ends = server.sql(&format!("SELECT expires_at - updated_at FROM svc_sessions WHERE id = '{}'", session["id"].as_str().unwrap())).await;
         assert_eq!(ends[0][0], (7 * DAY_MS).to_string());
         assert!(!get(&cookie).await.headers.contains_key("set-cookie"));
-        // The short one has ended.
+        // The short session has ended.
         assert!(!is_in(&server, &token_of(&short)).await);
         // Any request extends the session. A client with a bearer token gets the token in a header, without a cookie.
         server.sql(&age(2 * DAY_MS)).await;
@@ -448,7 +448,7 @@ async fn cross_origin(engine: Engine) {
     assert!(!server.send(preflight("https://evil.example")).await.headers.contains_key("access-control-allow-origin"));
     assert!(!server.send(preflight("null")).await.headers.contains_key("access-control-allow-origin"));
 
-    // With https, the cookie is Secure, and its name shows it. Scripts can read errors too.
+    // With https, the cookie is Secure, and its name shows this. Scripts of trusted origins can read errors too.
     let body = json!({ "name": "x", "email": "x@example.com", "password": PASSWORD });
     let sign_up = server.request("POST", "/api/auth/sign-up/email").header("origin", "https://app.example.com").json(&body);
     let answer = server.send(sign_up).await;
@@ -515,7 +515,7 @@ async fn forwarding_headers_are_believed_of_proxies_alone() {
         }
         statuses
     };
-    // Nobody is a trusted proxy, so the socket's address counts, whatever the header says.
+    // The server trusts no proxy, so it uses the socket's address and ignores the header.
     let server = limited("").start().await;
     assert!(statuses(&server).await.ends_with(&[429; 10]));
     // The test is a trusted proxy, so each address has its own limit.

@@ -122,7 +122,7 @@ on_both_engines! {
         let refused = upload(&admin, "/api/v1/blocks", file.clone()).await;
         assert_eq!(codes(&inspected(&admin, file).await), [refused.json()["error"].as_str().unwrap()]);
 
-        // A caller who may install may inspect a file, and sees what they cannot grant.
+        // A caller who may install a block may inspect a file, and sees the permissions that they cannot grant.
         role(&admin, "installer", json!([{ "resource": "blocks", "actions": ["create"] }])).await;
         let (installer, _) = user(&admin, "installer", Some("installer")).await;
         let file = listener(json!({})).await;
@@ -436,7 +436,7 @@ on_both_engines! {
             admin.post(&path, json!({ "eventId": event })).await.expect_error(404, "not_found");
         }
 
-        // A replay needs the right to run what the block does, and the right to see the event.
+        // A replay needs the rights to run the block and to see the event.
         for (name, grants, status) in [
             ("a", json!([{ "resource": "blocks", "actions": ["update"] }, { "resource": "note", "actions": ["read"] }]), 403),
             ("b", json!([{ "resource": "events", "actions": ["read"] }, { "resource": "note", "actions": ["read"] }]), 403),
@@ -455,8 +455,8 @@ on_both_engines! {
             let answer = replay(&who, &event, json!({})).await;
             assert_eq!(answer.status, status, "{name}: {}", answer.text);
             if status == 200 {
-                // Only callers who may read blocks see what a block logs. A record that the block writes has no author, whoever the caller
-                // is.
+                // Only callers who may read blocks see the log of a block. A record that the block writes has no author, for any
+                // caller.
                 assert_eq!((&answer.data()["ok"], &answer.data()["logs"]), (&json!(true), &Value::Null));
                 assert_eq!(heard(&admin).await.last().unwrap()["created_by"], Value::Null);
             }

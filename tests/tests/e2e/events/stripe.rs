@@ -50,7 +50,7 @@ struct Library {
 fn command(words: &str, directory: &Path) -> Command {
     let mut words = words.split(' ');
     let name = words.next().unwrap();
-    // If the program is in the directory, its path there.
+    // The path of the program: in the directory, if it exists there.
     let program = if name.contains('/') { directory.join(name) } else { PathBuf::from(name) };
     let mut command = Command::new(program);
     command.args(words).current_dir(directory);

@@ -198,7 +198,7 @@ on_both_engines! {
             ledger_until(&admin, "dead=true", |entries| entries.len() == 1).await;
         }
         assert_eq!(numbers(&admin.get(&path).await.data()), (1..=20).rev().collect::<Vec<_>>());
-        // One call retries all dead entries: three attempts fail, and one succeeds.
+        // One call retries all dead entries. After it, three attempts fail, and one succeeds.
         assert_eq!(admin.post("/api/v1/events/deliveries/retry", json!({ "dead": true })).await.data()["count"], 1);
         ledger_until(&admin, "status=delivered", |entries| entries.len() == 1).await;
         let last = admin.get(&path).await.data();
@@ -286,7 +286,7 @@ on_both_engines! {
         assert_eq!(second.count(), 1);
         admin.patch(&path, json!({ "enabled": true })).await.data();
 
-        // A test delivery uses the whole pipeline, whatever the webhook subscribes to. Its actor is the caller.
+        // A test delivery works like any delivery, and does not depend on the webhook's topics. Its actor is the caller.
         admin.patch(&path, json!({ "topics": ["data.nothing.#"] })).await.data();
         let answer = admin.post(&format!("{path}/test"), json!({})).await;
         assert_eq!(answer.status, 202, "{}", answer.text);

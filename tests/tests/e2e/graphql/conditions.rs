@@ -27,7 +27,7 @@ async fn ask(caller: &Admin<'_>, query: &str, variables: Value) -> Value {
     caller.post("/api/v1/graphql", json!({ "query": query, "variables": variables })).await.json()
 }
 
-/// The titles that a condition finds. The condition stands in the document.
+/// The titles that a condition finds. The condition is a literal in the document.
 async fn titles(caller: &Admin<'_>, condition: &str) -> String {
     let query = format!("{{ ticket(where: {condition}, sort: [{{ field: \"title\" }}]) {{ data {{ title }} }} }}");
     let answer = ask(caller, &query, json!({})).await;

@@ -18,7 +18,7 @@ async fn memory_is_counted_over_all_memories_and_comes_back() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
-    // Three further memories. All four grow in turns until one cannot.
+    // Three further memories. All four grow in turns until one of them cannot grow.
     let memories = HandMade {
         fields: "(memory $second 1) (memory $third 1) (memory $fourth 1)".to_owned(),
         call: "(loop $again

@@ -99,7 +99,8 @@ async fn what_is_not_public_is_not_reached_even_if_it_is_granted() {
     let admin = server.admin().await;
     let receiver = Receiver::start().await;
     let port = receiver.url.rsplit([':', '/']).nth(1).unwrap().to_owned();
-    // This machine by number in each spelling, by its own name, and by names that lead to it. Also the metadata service of clouds.
+    // This machine by its addresses in each notation, by its own name, and by names that lead to it. Also the metadata service of
+    // clouds.
     let hosts = [
         "127.0.0.1",
         "127.1",

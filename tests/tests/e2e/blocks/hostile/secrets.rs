@@ -77,7 +77,7 @@ on_both_engines! {
         assert_eq!(secret("API_KEY").await.data()["length"], VALUE.len());
         install(&admin, "?upgrade=true", json!({ "version": "0.2.0", "permissions": { "secrets": [] } })).await;
         secret("API_KEY").await.expect_error(403, "forbidden");
-        // It is kept for a version that asks for it again. Callers who manage secrets see that it exists.
+        // The server keeps the secret for a version that asks for it again. Callers who manage secrets see that it exists.
         assert_eq!(admin.get(path).await.data()[0]["name"], "API_KEY");
         let again = "?upgrade=true&allowNewPermissions=true";
         install(&admin, again, json!({ "version": "0.3.0", "permissions": { "secrets": ["API_KEY"] } })).await;

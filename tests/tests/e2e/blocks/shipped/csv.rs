@@ -48,7 +48,7 @@ fn refused(answer: &Answer, status: u16, code: &str) -> String {
     answer.expect_error(status, code)["message"].as_str().unwrap().to_owned()
 }
 
-/// Records without what the service stamps on them.
+/// Records without the fields that the service stamps.
 fn plain(records: &[Value]) -> Vec<Value> {
     let mut records = records.to_vec();
     for record in &mut records {
