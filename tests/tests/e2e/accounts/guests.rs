@@ -106,7 +106,7 @@ on_both_engines! {
         // The key is kept, and acts as the new user.
         let of_key = by_key.get("/api/v1/me").await.json();
         assert_eq!((&of_key["userId"], &of_key["roles"]), (&json!(ann_id), &json!(["writer"])));
-        // The guest is gone, and so is the token.
+        // The guest no longer exists, and the token is invalid.
         assert_eq!(guest_caller.get("/api/v1/me").await.json(), json!({ "authenticated": false }));
         guest_caller.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
         assert_eq!(admin.get(&format!("/api/v1/users/{guest_id}")).await.status, 404);
@@ -167,7 +167,7 @@ on_both_engines! {
         };
         until("the record is the user's", async || total(&ann_id).await == 1).await;
         until("that is forgotten", async || server.sql("SELECT guest_id FROM svc_carry_overs").await.is_empty()).await;
-        // An erasure reaches such records too.
+        // An erasure also reaches records that a deleted guest made.
         interrupt(&server).await;
         let config = json!({ "userId": ann_id, "records": "delete" });
         let body = json!({ "name": "erase", "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
@@ -476,7 +476,7 @@ async fn a_step_that_meets_a_deletion_carries_the_rest_over() {
     server.sql(&format!("UPDATE task SET created_by = '{guest_id}', updated_by = '{guest_id}'")).await;
     let deletion = server.lock_rows("DELETE FROM task WHERE title = 'goes'").await;
     server.sql(&format!("INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ('{guest_id}', '{ann_id}')")).await;
-    // The server continues such upgrades when it starts.
+    // When the server starts, it continues upgrades that were interrupted.
     let token = admin.token.clone();
     let server = server.restart().await;
     until("the step waits for the deletion", async || server.sql(LOCKED).await[0][0] != "0").await;

@@ -359,7 +359,8 @@ on_both_engines! {
         }
         let token = link(&admin, &id).await;
         let password = |number: usize| format!("{NEW_PASSWORD} {number}");
-        // As many requests at once as are answered without a delay. Those that do not succeed count as tries with a wrong token.
+        // The number of requests is the number of tries that get no delay, because those that do not succeed count as tries with
+        // a wrong token.
         let answers = join_all((0..8).map(|number| {
             let server = other.as_ref().filter(|_| number % 2 == 1).unwrap_or(&server);
             let (token, password) = (&token, password(number));

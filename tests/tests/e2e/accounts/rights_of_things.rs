@@ -244,7 +244,7 @@ on_both_engines! {
         });
         let installed = installer.install("", pack(example_block("echo").await, manifest).await.unwrap()).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
-        // The header is sent, but neither shown nor stored in plain text.
+        // The server sends the header, but never shows it, and does not store it in plain text.
         assert_eq!(installed.data()["webhooks"][0]["headers"], json!({ "Authorization": "***" }));
         admin.make("task", json!({ "title": "a" })).await;
         assert_eq!(receiver.wait_for(1).await[0].header("authorization"), "Bearer of-the-manifest");
@@ -282,7 +282,8 @@ on_both_engines! {
             });
             pack(example_block("echo").await, manifest).await.unwrap()
         };
-        // The number of stored files, and how many of them contain a value unsealed. Below, the server's files that contain it.
+        // The number of stored files, and the number of those that contain an unsealed value. Then the server's files that
+        // contain the value.
         let counts = async |server: &Server| match engine {
             Engine::Sqlite => server.sql("SELECT count(*), coalesce(sum(instr(component, CAST('hush-hush' AS BLOB)) > 0), 0) FROM svc_block_versions").await,
             Engine::Postgres => server.sql("SELECT count(*)::text, (count(*) FILTER (WHERE position('hush-hush'::bytea IN component) > 0))::text FROM svc_block_versions").await,
@@ -729,7 +730,7 @@ on_both_engines! {
     }
 }
 
-/// How soon the server has to notice a change of rights, if nobody makes a request.
+/// The longest time until the server notices a change of rights if nobody makes a request.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 on_both_engines! {

@@ -215,7 +215,7 @@ on_both_engines! {
             let body = json!({ "currentPassword": PASSWORD, "newPassword": "another one, long", "name": "x" });
             let request = server.request(method, path).bearer_auth(&key).json(&body);
             expect_code(&server.send(request).await, 401, "UNAUTHORIZED");
-            // With a session beside it, the key still decides.
+            // If the request also has a session, the key still decides.
             let request = server.request(method, path).header("x-api-key", &key).header("cookie", &cookie);
             expect_code(&server.send(request.header("origin", &server.base).json(&body)).await, 401, "UNAUTHORIZED");
         }
@@ -250,7 +250,7 @@ on_both_engines! {
         }
         assert!(is_known(me().header("cookie", format!("a=b; {cookie}; c=d"))).await);
 
-        // Sign-in never keeps an earlier session. It makes another token, whatever the request has.
+        // Sign-in never reuses an earlier session. It always makes another token, even if the request has one.
         let request = server.request("POST", "/api/auth/sign-in/email").header("cookie", &cookie).header("origin", &server.base);
         let again = server.send(request.json(&json!({ "email": "ann@example.com", "password": PASSWORD, "token": ann_token, "id": "x" }))).await;
         assert!(![ann_token.as_str()].contains(&token_of(&again).as_str()) && cookie_of(&again) != cookie);

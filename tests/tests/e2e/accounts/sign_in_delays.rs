@@ -1,4 +1,4 @@
-//! How fast passwords may be tried. Nobody can lock another user out.
+//! Limits on how fast a client can try passwords. Nobody can lock another user out.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ fn behind_proxy(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_TRUSTED_PROXIES", "127.0.0.1")
 }
 
-/// Sets when a network's last try was, and how many failed, so that a test does not depend on the time of hashing.
+/// Sets the time of a network's last try and its number of failures, so that a test does not depend on the time of hashing.
 async fn set_tries(server: &Server, network: &str, failures: u32, ago: Duration) {
     let last_at = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - ago).as_millis();
     let sql = format!("UPDATE svc_sign_in_tries SET failures = {failures}, last_at = {last_at} WHERE network = '{network}'");

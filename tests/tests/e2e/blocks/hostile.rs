@@ -90,7 +90,7 @@ fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) -> 
     }
 }
 
-/// Kilobytes of memory that the process holds.
+/// Kilobytes of memory that the process uses.
 fn resident_kilobytes(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -365,7 +365,8 @@ on_both_engines! {
         assert_eq!(messages(&ended["logs"]), ["heard a"]);
         assert_eq!(ended["logs"][0]["fields"], json!({ "tag": "first", "attempt": 1 }));
         assert!(ended["durationMs"].as_f64().unwrap() > 0.0);
-        // The replay has effects: a third record, with its event one level deeper. Nobody is its author, as after any delivery.
+        // The replay has effects: a third record, with its event one level deeper. Like after any delivery, the record has no
+        // author.
         let all = heard(&admin).await;
         assert_eq!(all.len(), 3);
         assert_eq!((&all[2]["event"], &all[2]["tag"], &all[2]["actor"], &all[2]["created_by"]), (&json!(event), &json!("first"), &Value::Null, &Value::Null));
@@ -463,8 +464,8 @@ on_both_engines! {
         }
         server.call("POST", "/api/v1/blocks/listener/handlers/hear/replay", Some(json!({ "eventId": event }))).await.expect_error(401, "unauthorized");
 
-        // A replay is refused for the same reasons as a delivery: the causation depth, a disabled block, or a maker who has lost their
-        // rights or is gone.
+        // A replay is refused for the same reasons as a delivery: the causation depth, a disabled block, or a maker who has lost
+        // their rights or was deleted.
         server.sql(&format!("UPDATE svc_events SET depth = 9 WHERE id = '{event}'")).await;
         replay(&admin, &event, json!({})).await.expect_error(409, "conflict");
         server.sql(&format!("UPDATE svc_events SET depth = 0 WHERE id = '{event}'")).await;

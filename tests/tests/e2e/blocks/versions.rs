@@ -197,7 +197,7 @@ on_both_engines! {
         let set = json!({ "size": 7, "gone": "soon" });
         assert_eq!(admin.patch("/api/v1/blocks/shift", json!({ "config": set })).await.data()["config"], json!({ "size": 7, "gone": "soon", "colour": "red" }));
 
-        // `size` is now text, `gone` does not exist any more, and `colour`, which nobody set, has another default.
+        // `size` is now text, `gone` no longer exists, and `colour`, which nobody set, has another default.
         let second = config(json!({ "size": { "type": "string", "default": "m" }, "colour": { "type": "string", "default": "blue" } }));
         let file = version("2.0.0", keys(second.clone(), "https://two.example.com/", "shift:a")).await;
         let answer = admin.install("?upgrade=true&allowNewPermissions=true", file).await;

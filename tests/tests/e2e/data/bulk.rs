@@ -186,7 +186,7 @@ on_both_engines! {
             assert_eq!(words(&many), words(&one), "{values}");
             assert_eq!(state().await, untouched, "{values}");
         }
-        // Only one record may have such a value.
+        // The value is unique, so only one record may have it.
         admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "code": "twin" } })).await.expect_error(409, "unique_violation");
         admin.patch(path, json!({ "ids": ids, "values": { "part": 1 } })).await.expect_error(409, "unique_violation");
         assert_eq!(state().await, untouched);

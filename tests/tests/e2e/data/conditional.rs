@@ -122,7 +122,8 @@ on_both_engines! {
         let now = admin.get(&path).await;
         assert_eq!((etag(&now), &now.data()["text"]), (second.clone(), &json!("b")));
         assert_eq!(admin.outbox("note").await.len(), events + 1);
-        // Values are checked before the record is read. Conflicts of the write itself come after the condition.
+        // The server checks values before it reads the record. It reports conflicts of the write itself only after it has checked
+        // `If-Match`.
         patched(&admin, &path, &first, json!({ "text": 5 })).await.expect_error(400, "invalid_value");
         patched(&admin, &path, &second, json!({ "code": "taken" })).await.expect_error(409, "unique_violation");
         // `*` matches any version. A condition that is met changes nothing by itself.

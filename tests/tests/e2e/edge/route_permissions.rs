@@ -40,7 +40,7 @@ enum Guard {
     Grants(Vec<(&'static str, &'static str)>, u16),
 }
 
-/// One operation, and a call of it. `<name>` stands for something that [`Fixtures`] makes.
+/// One operation, and a call of it. [`Fixtures`] replaces `<name>` with the id of something that it makes.
 struct Route {
     /// `method path` as in the document.
     operation: String,
@@ -531,7 +531,7 @@ async fn make_callers(admin: &Admin<'_>) -> Callers {
     let stranger = server.sign_up("stranger").await;
     let guest = server.call("POST", "/api/auth/sign-in/anonymous", Some(json!({}))).await.json();
     let guest = guest["token"].as_str().unwrap().to_owned();
-    // A user whose sessions come and go.
+    // A user whose sessions the test starts and ends.
     server.sign_up("visitor").await;
     let limited = server.sign_up("limited").await;
     let user = server.with_token(limited.clone()).get("/api/v1/me").await.json()["userId"].clone();
@@ -618,7 +618,7 @@ async fn check_grants(
     set_role(&admin, "public", json!([])).await;
 }
 
-/// Operations for sessions accept no key: neither one that may do everything, nor one beside a session.
+/// Operations for sessions accept no key: not a key that may do everything, and not a key together with a session.
 async fn check_session(
     fixtures: &mut Fixtures<'_>,
     findings: &mut Findings,

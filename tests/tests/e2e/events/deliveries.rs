@@ -250,7 +250,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let mut stuck = Stream::open(&admin, "").await;
         let mut quick_reader = Stream::open(&admin, "").await;
-        // More than the buffers of a connection hold, and far more than 1,024 events.
+        // More than the buffers of a connection can hold, and far more than 1,024 events.
         let records: Vec<Value> = (0..500).map(|number| json!({ "title": format!("{number} {}", "x".repeat(150)) })).collect();
         for _ in 0..30 {
             assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);

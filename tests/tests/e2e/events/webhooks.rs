@@ -208,7 +208,7 @@ on_both_engines! {
         assert!(newest["durationMs"].as_u64().unwrap() >= 100, "{newest}");
         assert_eq!(server.sql("SELECT number FROM svc_delivery_attempts").await.len(), 20);
 
-        // A success at the first attempt stores no attempts, but is shown nevertheless.
+        // If the first attempt succeeds, the server stores no attempts, but the history still shows one.
         admin.post("/api/v1/data/task", json!({ "title": "quick" })).await.data();
         let quick = ledger_until(&admin, "status=delivered", |entries| entries.len() == 2).await.remove(0);
         let of_quick = format!("/api/v1/events/deliveries/{}/{consumer}", quick["eventId"].as_str().unwrap());
@@ -338,7 +338,7 @@ on_both_engines! {
         };
         let request = test().await;
         check_signature(request.header("x-svc-signature"), &[&new, &old], &request.body);
-        // A day later, the old secret does not sign any more.
+        // A day later, the server no longer signs with the old secret.
         let day = 24 * 3600 * 1000;
         let until = server.sql("SELECT previous_until FROM svc_webhooks").await[0][0].parse::<i64>().unwrap();
         let now = i64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis()).unwrap();

@@ -52,7 +52,7 @@ on_both_engines! {
             ("{ title: { eq: \"a\" } }", "a"),
             ("{ points: { gte: 1, lt: 2 } }", "a"),
             ("{ _or: [{ points: { eq: 2 } }, { done: { is_null: true } }] }", "bc"),
-            // A single value stands for a list of one item.
+            // A single value counts as a list of one item.
             ("{ _or: { points: { eq: 2 } } }", "b"),
             ("{ _not: { points: { gt: 1 } } }", "ac"),
             ("{ done: { eq: null } }", "bc"),

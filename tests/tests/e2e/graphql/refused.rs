@@ -177,7 +177,7 @@ on_both_engines! {
             assert_eq!(answer.status, status, "{query}: {}", answer.text);
             assert!(answer.json()["errors"].is_array());
         }
-        // A mutation or a subscription by GET is not run, whatever the client accepts.
+        // The server does not run a mutation or a subscription by GET, with any `Accept` header.
         for (query, accept) in [
             ("mutation { create_task(input: { title: \"x\" }) { id } }", "application/json"),
             ("mutation { create_task(input: { title: \"x\" }) { id } }", "text/event-stream"),

@@ -1,4 +1,4 @@
-//! Documents in the platform's own tables that cannot be read. If a decision depends on such a document, the caller needs every
+//! Documents in the platform's own tables that cannot be read. If a decision depends on one of them, the caller needs every
 //! right, or the operation fails. A response leaves the document out. The log reports each one once.
 
 use blockbase_tests::{Server, on_both_engines};

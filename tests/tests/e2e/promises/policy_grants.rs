@@ -49,7 +49,7 @@ const STREAM_WAIT_MAX: Duration = blockbase_tests::WAIT_MAX;
 struct State {
     world: World,
     rules: Vec<Rules>,
-    /// Who created the rows that are gone, by id.
+    /// The creators of deleted rows, by id.
     owners: BTreeMap<String, Option<String>>,
 }
 
@@ -78,7 +78,7 @@ impl Caller {
     }
 }
 
-/// What the reference expects of a response.
+/// The response that the reference expects.
 #[derive(Clone, Debug)]
 enum Expected {
     Fine {
@@ -323,7 +323,7 @@ impl Run<'_> {
         };
         let data = &got.json["data"][&name];
         match expected {
-            // Such a relation key is not in the schema.
+            // The caller's schema does not contain these relation keys.
             _ if !self.state.knows_paths(caller, read) => None,
             Expected::Fine { body: expected, .. } => {
                 let shown = if read.kind == Kind::List { data.clone() } else { json!({ "data": data }) };

@@ -171,7 +171,7 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "count": 5 })).await.expect_error(400, "not_null_violation")["field"], "name");
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "name": "a", "count": 51 })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "count");
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "name": "c" })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "name");
-        // A rule that was removed does not apply any more.
+        // A rule that was removed no longer applies.
         alter(&admin, "count", json!({ "max": null })).await.data();
         admin.make("stuff", json!({ "name": "a", "count": 51 })).await;
     }

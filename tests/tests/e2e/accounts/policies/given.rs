@@ -1,4 +1,4 @@
-//! Who may give a grant with conditions, and what is refused as malformed.
+//! The rights that a caller needs to give a grant with conditions, and malformed conditions.
 
 use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};

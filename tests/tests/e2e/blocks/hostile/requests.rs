@@ -255,7 +255,7 @@ async fn a_server_that_never_answers_is_left_at_the_deadline() {
     let count = |which: usize| counts[which].load(Ordering::SeqCst);
     for (turn, way) in WAYS.into_iter().enumerate() {
         let answer = staying_ready(&server, send(&admin, way, &url, json!({}))).await;
-        // The guest's request fails at the moment at which the guest is stopped. Either may come first.
+        // The guest's request fails at the same time as the server stops the guest. Either may happen first.
         assert!([503, 504].contains(&answer.status), "{way}: {} {}", answer.status, answer.text);
         if answer.status == 504 {
             answer.expect_error(504, "action_timeout");

@@ -8,7 +8,7 @@ use super::{call, good, install};
 /// Only the block may ever show this value.
 const VALUE: &str = "sk_live_8f3b0c52e1d94a77";
 
-/// Whether a file below a directory holds the bytes.
+/// Whether a file below a directory contains the bytes.
 fn holds(directory: &std::path::Path, bytes: &[u8]) -> bool {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
         true => holds(&path, bytes),

@@ -26,7 +26,7 @@ impl Disk {
         self.0.path()
     }
 
-    /// Makes a file that takes all space but this much.
+    /// Makes a file that takes all free space, except this many bytes.
     fn leave(&self, mebibytes: u64) {
         let ballast = self.path().join("ballast");
         let _ = std::fs::remove_file(&ballast);

@@ -7,7 +7,7 @@ use super::{array, memory, reset_peak};
 
 /// Bytes of a record's value: the largest value that leaves enough space for the rest of the body.
 const VALUE_BYTES: usize = 10_480_000;
-/// The most memory that such a record may need, in kilobytes.
+/// The most memory that a record of this size may need, in kilobytes.
 const GROWTH_MAX: i64 = 100_000;
 
 async fn send(admin: &Admin<'_>, path: &str, body: String) -> (u16, String) {

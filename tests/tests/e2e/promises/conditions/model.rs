@@ -187,7 +187,7 @@ pub(in crate::promises) enum Condition {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::promises) enum Place<'a> {
     Row(&'a Row),
-    /// There is no such row. Its values are null.
+    /// The row does not exist. Its values are null.
     Absent,
     /// The row was deleted, and its values are not known.
     Gone,

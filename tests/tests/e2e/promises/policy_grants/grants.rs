@@ -1,4 +1,4 @@
-//! The reference for grants: which rows and cells a caller reaches, written from the specification alone.
+//! The reference for grants: the rows and cells that a caller reaches. It follows only the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,7 +149,7 @@ impl Layer {
     fn reaches(&self, world: &World, held: &Held, place: Place<'_>) -> bool {
         (!held.grant.is_own || self.is_own(place))
             && held.condition.holds(world, held.grant.object, place)
-            // A grant that names a variable without a value reaches no row, wherever the variable stands.
+            // A grant that names a variable without a value reaches no row, regardless of the variable's place.
             && !matches!(held.check, Part::Valueless)
     }
 
@@ -175,7 +175,7 @@ pub(super) struct Caller {
     pub(super) reads_events: bool,
 }
 
-/// How a write fails on the grants of a caller.
+/// The ways in which the grants of a caller forbid a write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unfit {
     /// A grant lacks one of these fields.

@@ -354,7 +354,7 @@ impl Call<'_> {
                 if size.leaves == 0 {
                     self.refuse(400, "invalid_request");
                 }
-                // The server also refuses conditions that hold for every row by their form, such as `{ "_or": [{}, …] }`.
+                // The server also refuses conditions whose form shows that every row meets them, such as `{ "_or": [{}, …] }`.
                 let is_for_all = self.before.world.holds(&Everything, &condition, object, Place::Gone) == Some(true);
                 if is_for_all {
                     self.refuse(400, "invalid_request");
