@@ -340,7 +340,7 @@ impl Permissions {
         self.compiled.known(version, action, make)
     }
 
-    /// Whether the grants alone allow the action, but the limit does not.
+    /// Whether the grants would allow the action, but the limit forbids it.
     pub fn is_cut(&self, resource: &str, action: Action) -> bool {
         self.decide_by_grants(resource, action).is_some() && self.decide(resource, action).is_none()
     }

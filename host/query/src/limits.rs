@@ -45,7 +45,7 @@ mod tests {
             format!("| levels of a path of `expand` | {EXPAND_LEVELS_MAX} |"),
             format!("| paths of `expand` | {EXPAND_PATHS_MAX} |"),
             format!("| relation keys of `expand` | {EXPAND_KEYS_MAX} |"),
-            format!("| related records of one key, for all records of a page | {EXPAND_RECORDS_MAX} |"),
+            format!("| related records of one relation key, in total for all records of a page | {EXPAND_RECORDS_MAX} |"),
             format!("| names of related records in an export | {NAMES_MAX} |"),
         ];
         assert_eq!(rows, wanted, "the table of limits in docs/data.md");

@@ -108,7 +108,12 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_MAIL_TEMPLATES", Nothing, "folder of texts that replace those of mail: <name>.<language>.txt and .html"),
     plain("SVC_MAIL_LOG", Is("false"), "writes mail with its links into the log and sends none; for development"),
     plain("SVC_EVENTS_ENABLED", Is("true"), "whether writes emit events"),
-    number("SVC_EVENTS_POLL_INTERVAL_MS", Is("2000"), (10, 3_600_000), "how often the dispatcher looks by itself"),
+    number(
+        "SVC_EVENTS_POLL_INTERVAL_MS",
+        Is("2000"),
+        (10, 3_600_000),
+        "how often the dispatcher looks for new work if no commit wakes it",
+    ),
     number("SVC_EVENTS_RETENTION_DAYS", Is("30"), (0, 36_500), "age at which settled events are purged; 0 keeps all"),
     plain(
         "SVC_EVENTS_MAX_BYTES",

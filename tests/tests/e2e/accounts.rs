@@ -177,7 +177,7 @@ async fn the_rate_limit_counts_all_routes_but_health() {
         statuses
     };
     assert_eq!(statuses("GET", "/healthz").await, [200; 6]);
-    // Preflights count as well, and all routes share one bucket.
+    // Preflights count as well, and all routes share one limit.
     assert_eq!(statuses("OPTIONS", "/api/v1/data").await[4..], [429, 429]);
     let refused = server.call("GET", "/api/v1/me", None).await;
     refused.expect_error(429, "rate_limited");

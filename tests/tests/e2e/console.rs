@@ -43,7 +43,7 @@ fn builder(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true")
 }
 
-/// Fails if there is no browser, and says what to do. Otherwise the console would pass without being tested.
+/// Fails if there is no browser, and says what to do. Otherwise the tests would pass without testing the console.
 fn chromium_is_there() {
     let path = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
     assert!(
@@ -85,7 +85,7 @@ macro_rules! screens {
             use super::*;
 
             async fn on(engine: Engine) {
-                // `events.mjs` waits for deliveries that were given up, so the server retries at once.
+                // `events.mjs` waits for dead deliveries, so this server retries at once.
                 let retry_ms = if $file == "events.mjs" { "1" } else { "5000" };
                 let server = builder(engine).env("SVC_RETRY_BASE_MS", retry_ms).start().await;
                 passes($file, engine, &server, Vec::new()).await;

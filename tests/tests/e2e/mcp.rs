@@ -174,7 +174,7 @@ impl Stream {
         self.until("notifications/tools/list_changed").await;
     }
 
-    /// Asserts that only comments come for this time.
+    /// Asserts that the stream sends only comments during this time.
     async fn stays_quiet(&mut self, during: Duration) {
         let deadline = Instant::now() + during;
         while let Ok(chunk) =

@@ -106,7 +106,7 @@ on_both_engines! {
     async fn a_database_of_another_secret_stops_the_boot(engine: Engine) {
         let with = |builder: ServerBuilder, secret: &str| builder.env("SVC_SECRET", secret);
         let mut server = with(ServerBuilder::new(engine), "the secret that the database was made with").start().await;
-        // At first only the check itself is sealed, then something else as well. The result is the same.
+        // At first only the check itself is sealed, then other data as well. The result is the same.
         for is_empty in [true, false] {
             if !is_empty {
                 let admin = server.admin().await;
@@ -137,7 +137,7 @@ on_both_engines! {
         let mut server = server.builder().start().await;
         until("the boot warns", async || server.log().contains("sealed with another SVC_SECRET")).await;
         server.kill();
-        // From now on the remembered check decides.
+        // From now on the stored check decides.
         server.sql("UPDATE svc_webhooks SET secret_key_id = 'another'").await;
         let mut server = server.builder().start().await;
         server.kill();

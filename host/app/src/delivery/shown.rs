@@ -277,7 +277,7 @@ impl Onlooker<'_> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
         let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);
         let condition = condition.clone().decided_by(&is_there);
-        // The image has a value of another type than the column has now.
+        // This fails if the image's value has another type than its column has now.
         let Ok(image) = image(object, &members) else { return Ok(false) };
         let mut related = Vec::new();
         condition.objects_into(&mut related);

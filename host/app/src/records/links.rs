@@ -168,9 +168,9 @@ const EVENT_TARGETS_MAX: usize = 1000;
 /// Removes the links of records that are about to be deleted, and emits `unlinked` for them. The engines' foreign keys would
 /// remove them too, but without events.
 ///
-/// Each link is in exactly one event. If the link's source is deleted, it is an event of the source. If only the target is
-/// deleted, it is an event of the target. But if the relation is only on the source's side, it is an event of the source that
-/// stays. That is so for a relationship between an object and itself, and if the target is a user.
+/// Each link is in exactly one event. If the link's source is deleted, the event belongs to the source. If only the target is
+/// deleted, the event belongs to the target. But if only the source shows the relation, the event belongs to the source, which
+/// stays. This is the case for a relationship between an object and itself, and if the target is a user.
 ///
 /// # Errors
 /// `answer_too_large` for more links than one deletion may remove.

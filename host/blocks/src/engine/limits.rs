@@ -107,7 +107,7 @@ impl LimitHit {
     }
 }
 
-/// The first bound that a call hit in a function that cannot fail on the spot. The next tick ends the call.
+/// The first bound that a call hit in a function that cannot fail on the spot. The call ends at the next tick of the `Ticker`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tripped(Arc<Mutex<Option<LimitHit>>>);
 

@@ -372,7 +372,7 @@ fn sought(related: &Related) -> (Cow<'_, Condition>, bool) {
     }
 }
 
-/// Whether a row meets it if no related row matches.
+/// Whether a row without related rows meets the condition `related`.
 fn is_negated(related: &Related) -> bool {
     related.quantifier == Quantifier::None || (related.quantifier == Quantifier::One && related.condition.holds_on_nothing())
 }

@@ -59,7 +59,7 @@ on_both_engines! {
         assert_eq!(root.post("/api/v1/admin/claim", claim()).await.data(), json!({ "claimed": true }));
         let me = root.get("/api/v1/me").await.json();
         assert_eq!((me.get("pendingClaim"), &me["user"]["name"], &me["user"]["email"]), (None, &json!("Ada"), &json!("root@example.com")));
-        // Every other session has ended, and the password of the environment is not valid any more.
+        // Every other session has ended, and the password from the environment is no longer valid.
         assert_eq!(other.get("/api/v1/me").await.json()["authenticated"], false);
         assert_eq!(sign_in(&server, PASSWORD).await.status, 401);
         root.post("/api/v1/admin/claim", claim()).await.expect_error(409, "no_pending_claim");
@@ -116,7 +116,7 @@ on_both_engines! {
         let server = server.start().await;
         let root = server.with_token(token(&server, PASSWORD).await);
         assert_eq!(root.get("/api/v1/me").await.json()["roles"], json!(["admin"]));
-        // Sign-up is explicitly open. It works, and gives no role.
+        // The configuration opens sign-up. It works, and gives no role.
         let plain = server.with_token(server.sign_up("plain").await);
         assert_eq!(plain.get("/api/v1/me").await.json()["roles"], json!([]));
         // If there are users, the server ignores the address, the file, and the password's strength.

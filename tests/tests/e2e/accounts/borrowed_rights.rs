@@ -1,4 +1,4 @@
-//! Nobody can use the rights of a stronger user: neither by handing things over to them, nor by running their tasks.
+//! Nobody can use the rights of a stronger user: not by handing things over to this user, and not by running this user's tasks.
 
 use blockbase_tests::{Admin, Receiver, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ on_both_engines! {
         // The webhook would then run with all rights of the admin.
         let path = format!("/api/v1/users/{puppet_id}");
         manager.delete(&format!("{path}?handOverTo={admin_id}")).await.expect_error(403, "forbidden");
-        // Without the right to update users, the caller can hand it over only to themselves.
+        // Without the right to update users, callers can hand things over only to themselves.
         for other in [&admin_id, &heir_id, &"nobody".to_owned()] {
             deleter.delete(&format!("{path}?handOverTo={other}")).await.expect_error(403, "forbidden");
         }
@@ -101,7 +101,7 @@ on_both_engines! {
         ] {
             clerk.patch(task, change).await.expect_error(403, "forbidden");
         }
-        // They cannot make a task that acts on the admin. Nor can they change one of their own tasks so that it does.
+        // They cannot make a task that acts on the admin. They also cannot change one of their own tasks so that it does.
         clerk.post("/api/v1/tasks", new("of-clerk", &victim_id)).await.expect_error(403, "forbidden");
         assert_eq!(clerk.post("/api/v1/tasks", new("of-clerk", &other_id)).await.status, 201);
         let to_victim = json!({ "config": { "userId": victim_id } });
@@ -111,7 +111,7 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("{task}/runs")).await.data(), json!([]));
         assert_eq!(admin.get(&format!("/api/v1/users/{victim_id}")).await.status, 200);
 
-        // The task works if its user is not stronger any more, or is gone.
+        // The task works if its user is no longer stronger, or no longer exists.
         assert_eq!(admin.delete(&format!("/api/v1/users/{victim_id}/roles/admin")).await.status, 204);
         assert_eq!(clerk.post(run, json!({})).await.data()["status"], "succeeded");
         admin.get(&format!("/api/v1/users/{victim_id}")).await.expect_error(404, "not_found");

@@ -1,4 +1,4 @@
-//! Erasing a person: the service deletes what it keeps about a user, and keeps what others made.
+//! Erasing a person: the service deletes the data about a user, and keeps the data that others made.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ on_both_engines! {
         let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
         assert_eq!((&again["user"], &again["recordsUnstamped"]), (&json!(false), &json!(0)));
         if server.engine() == Engine::Sqlite {
-            // The files contain nothing of the deleted rows.
+            // The files no longer contain any text of the deleted rows.
             for file in ["svc.db", "svc.db-wal"] {
                 let bytes = std::fs::read(server.directory().join("svc-data").join(file)).unwrap_or_default();
                 assert!(!bytes.windows(16).any(|window| window == b"gone@example.com"), "{file}");
@@ -139,7 +139,7 @@ on_both_engines! {
         assert_eq!([found(DELETED).await, found(CHANGED).await, found(KEPT).await], [0, 0, 1]);
         if engine == Engine::Sqlite {
             assert!(!holds(DELETED) && !holds(CHANGED) && holds(KEPT));
-            // A second erasure has nothing to merge, and leaves the index as it is.
+            // A second erasure has nothing to merge, and does not change the index.
             let object = count(&server, "SELECT id FROM svc_objects WHERE name = 'note'").await;
             let pages = async || server.sql(&format!("SELECT count(*), max(id) FROM svc_ft_{object}_data")).await;
             let before = pages().await;
@@ -169,7 +169,7 @@ on_both_engines! {
         assert_eq!(run["status"], "failed", "{run}");
         assert_eq!(admin.get(&format!("/api/v1/users/{id}")).await.status, 404);
         assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "0");
-        // A later run deletes what it finds by the person's id.
+        // A later run deletes the data that it finds by the person's id.
         assert_eq!(admin.delete(&format!("/api/v1/data/comment/{comment}")).await.status, 204);
         let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
         assert_eq!((&again["user"], &again["recordsDeleted"]), (&json!(false), &json!(1)), "{again}");
@@ -215,11 +215,11 @@ on_both_engines! {
     }
 }
 
-/// Bytes of a text. Five such texts are more than one transaction may touch.
+/// Bytes of a text. Five of these texts are more than one transaction may delete.
 const LARGE: usize = 7_000_000;
 
-/// Makes a user's records: more than one transaction may touch, and one whose deletion deletes many records of the admin. Returns the
-/// user's id.
+/// Makes a user's records: more than one transaction may delete, and one record whose deletion deletes many records of the admin.
+/// Returns the user's id.
 async fn estate(admin: &Admin<'_>) -> String {
     notes(admin).await;
     let text = json!([{ "name": "text", "type": "text" }]);

@@ -106,7 +106,7 @@ on_both_engines! {
         // The key is kept, and acts as the new user.
         let of_key = by_key.get("/api/v1/me").await.json();
         assert_eq!((&of_key["userId"], &of_key["roles"]), (&json!(ann_id), &json!(["writer"])));
-        // The guest is gone, and so is the token.
+        // The guest no longer exists, and the token is invalid.
         assert_eq!(guest_caller.get("/api/v1/me").await.json(), json!({ "authenticated": false }));
         guest_caller.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
         assert_eq!(admin.get(&format!("/api/v1/users/{guest_id}")).await.status, 404);
@@ -167,7 +167,7 @@ on_both_engines! {
         };
         until("the record is the user's", async || total(&ann_id).await == 1).await;
         until("that is forgotten", async || server.sql("SELECT guest_id FROM svc_carry_overs").await.is_empty()).await;
-        // An erasure reaches such records too.
+        // An erasure also reaches records that a deleted guest made.
         interrupt(&server).await;
         let config = json!({ "userId": ann_id, "records": "delete" });
         let body = json!({ "name": "erase", "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
@@ -223,7 +223,7 @@ on_both_engines! {
                 assert_eq!(admin.get(&webhook).await.data()["suspended"], Value::Null);
                 continue;
             }
-            // Somebody else may have planted the guest's session. So the guest's webhook does not act as the account.
+            // An attacker may have given the guest's session to the person. So the guest's webhook does not act as the account.
             let dead = ledger_until(&admin, &format!("consumer=webhook:{id}&dead=true"), |entries| entries.len() == 1).await;
             assert!(dead[0]["error"].as_str().unwrap().contains("suspended"), "{dead:?}");
             assert_eq!((receiver.count(), &admin.get(&webhook).await.data()["suspended"]["reason"]), (1, &json!("maker_gone")));
@@ -293,7 +293,7 @@ on_both_engines! {
         deleted.retain(|row| keys[..2].iter().any(|(_, id)| row[0].contains(id.as_str().unwrap())));
         assert_eq!(deleted.len(), 2);
 
-        // If a guest leaves, their things are suspended without a question.
+        // If guests delete their account, the server suspends their things without asking.
         let (token, keys) = with_keys().await;
         assert_eq!(server.send(server.request("POST", "/api/auth/delete-anonymous-user").bearer_auth(&token)).await.status, 200);
         keys[1].0.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
@@ -468,7 +468,7 @@ async fn a_step_that_meets_a_deletion_carries_the_rest_over() {
     let ann_id =
         server.with_token(server.sign_up("ann").await).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
     let guest_id = "01a20e92-fdf9-70dc-ad10-7dbc11f5f4fa";
-    // A step takes 500 records. Whichever it takes, some of them are deleted, and other records remain for a later step.
+    // A step takes 500 records. In any case some of these are deleted, and other records remain for a later step.
     for title in ["goes", "stays"] {
         let answer = admin.post("/api/v1/data/task/bulk", json!({ "data": vec![json!({ "title": title }); 600] })).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
@@ -476,7 +476,7 @@ async fn a_step_that_meets_a_deletion_carries_the_rest_over() {
     server.sql(&format!("UPDATE task SET created_by = '{guest_id}', updated_by = '{guest_id}'")).await;
     let deletion = server.lock_rows("DELETE FROM task WHERE title = 'goes'").await;
     server.sql(&format!("INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ('{guest_id}', '{ann_id}')")).await;
-    // The server continues such upgrades when it starts.
+    // When the server starts, it continues upgrades that were interrupted.
     let token = admin.token.clone();
     let server = server.restart().await;
     until("the step waits for the deletion", async || server.sql(LOCKED).await[0][0] != "0").await;

@@ -1,4 +1,4 @@
-//! Accounts that somebody makes for somebody else, and links to set a password: who may make one, and what using one does.
+//! Accounts that somebody makes for somebody else, and links to set a password: who may make them, and their effects.
 
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, on_both_engines, until};
 use futures_util::future::join_all;
@@ -55,7 +55,7 @@ fn expect_code(answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.json()["error"], code);
 }
 
-/// The milliseconds of an instant since the year 0. Instants are compared with others of the same calendar.
+/// The milliseconds of an instant since the year 0. The test only compares these numbers with each other.
 fn instant(text: &Value) -> i64 {
     let text = text.as_str().unwrap();
     let number = |from: usize, to: usize| text[from..to].parse::<i64>().unwrap();
@@ -88,7 +88,7 @@ on_both_engines! {
         assert_eq!(made["link"], format!("{}/admin/set-password#token={token}", server.base));
         assert!(token.len() == 43 && token.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{token}");
 
-        // Until the link is used, the account has no password. It is no guest either.
+        // Until the link is used, the account has no password. It does not count as a guest either.
         assert_eq!(sign_in(&server, "ann", "").await.status, 401);
         let sign_up = json!({ "name": "x", "email": "ann@example.com", "password": PASSWORD });
         assert_ne!(server.call("POST", "/api/auth/sign-up/email", Some(sign_up)).await.status, 200);
@@ -99,11 +99,11 @@ on_both_engines! {
         assert_eq!(signed_in.status, 200, "{}", signed_in.text);
         let client = server.with_token(signed_in.json()["token"].as_str().unwrap().to_owned());
         let me = client.get("/api/v1/me").await.json();
-        // Nobody knows who got the link, so it proves no address.
+        // The server does not know who got the link, so using it does not verify the email address.
         assert_eq!((&me["roles"], &me["user"]["emailVerified"]), (&json!(["helper"]), &json!(false)));
         expect_code(&reset(&server, &token, PASSWORD).await, 400, "INVALID_TOKEN");
 
-        // The token is nowhere but in the answer.
+        // Only the answer contains the token.
         let stored = server.sql("SELECT token_hash FROM svc_account_tokens").await;
         assert!(stored.is_empty(), "{stored:?}");
         let created = server.sql("SELECT payload FROM svc_events WHERE topic = 'auth.user.created' ORDER BY seq").await;
@@ -155,7 +155,7 @@ on_both_engines! {
             let error = invite(&telling, body.clone()).await.expect_error(status, code);
             assert_eq!(error["field"].as_str(), field, "{body}: {error}");
         }
-        // Callers who may not read roles do not learn which roles there are.
+        // Callers who may not read roles cannot find out which roles exist.
         let refused = |name: &'static str| invite(&inviter, json!({ "email": email, "roles": [name] }));
         let (unknown, stronger) = (refused("nothing").await, refused("writer").await);
         unknown.expect_error(403, "forbidden");
@@ -166,7 +166,7 @@ on_both_engines! {
         let (_, token) = invited(&inviter, "new", json!(["reader"])).await;
         assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
         assert_eq!(sign_in(&server, "new", NEW_PASSWORD).await.status, 200);
-        // An invited admin without a password does not keep the service administered.
+        // An invited admin without a password does not count as an admin of the service.
         let (_, token) = invited(&admin, "root", json!(["admin", "reader"])).await;
         let own = admin.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
         admin.delete(&format!("/api/v1/users/{own}/roles/admin")).await.expect_error(409, "conflict");
@@ -183,9 +183,9 @@ on_both_engines! {
         role(&admin, "member", json!([])).await;
         let made = server.call("POST", "/api/v1/users", body()).await;
         assert_eq!(made.status, 201, "{}", made.text);
-        // Everybody gets this role, however their account is made.
+        // Every new account gets this role, also an account that somebody else made.
         assert_eq!(made.data()["roles"][0]["name"], "member");
-        // A link does not make the first account that can sign in, after the others are gone.
+        // If the other accounts have lost their passwords, nobody can use a link to become the first account that can sign in.
         let token = token_of(&made.json()["link"]);
         server.sql("DELETE FROM svc_credentials").await;
         let refused = reset(&server, &token, NEW_PASSWORD).await;
@@ -208,13 +208,13 @@ on_both_engines! {
         assert_eq!(expires_at - created_at, HOUR_MS);
         let shown = instant(&made["expiresAt"]) - instant(&json!("1970-01-01T00:00:00.000Z"));
         assert_eq!(shown, expires_at);
-        // Making one changes nothing yet, and ends the one before.
+        // A new link does not change the account yet, and makes the earlier link invalid.
         assert!(has_session(&ann).await);
         let token = link(&admin, &id).await;
         let former = reset(&server, &token_of(&made["link"]), NEW_PASSWORD).await;
         expect_code(&former, 400, "INVALID_TOKEN");
 
-        // A refused password does not use the link up.
+        // If a password is refused, the link can still be used.
         for (password, code) in [
             ("short", "PASSWORD_TOO_SHORT"),
             (&"x".repeat(129), "PASSWORD_TOO_LONG"),
@@ -230,19 +230,19 @@ on_both_engines! {
         expect_code(&post(json!({ "newPassword": NEW_PASSWORD, "token": "" })).await, 400, "INVALID_TOKEN");
         assert!(has_session(&ann).await);
         assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
-        // All sessions have ended. The key belongs to a program.
+        // All sessions have ended. The API key still works, because a program uses it.
         assert!(!has_session(&ann).await && has_session(&by_key).await);
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 401);
         let again = sign_in(&server, "ann", NEW_PASSWORD).await;
         assert_eq!((again.status, &again.json()["user"]["emailVerified"]), (200, &json!(false)));
 
-        // The protocol also takes the token from the query.
+        // The token may also be in the query.
         let token = link(&admin, &id).await;
         let path = format!("/api/auth/reset-password?token={token}");
         assert_eq!(server.call("POST", &path, Some(json!({ "newPassword": PASSWORD }))).await.json(), json!({ "status": true }));
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
 
-        // Without mail, nobody can ask for a link themselves.
+        // The server sends no mail, so users cannot request a link themselves.
         let body = json!({ "email": "ann@example.com", "redirectTo": "/" });
         expect_code(&server.call("POST", "/api/auth/request-password-reset", Some(body)).await, 404, "not_found");
     }
@@ -269,7 +269,7 @@ on_both_engines! {
         let token = link(&admin, &id).await;
         assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
         same(&token).await;
-        // A ban ends the link, and lifting the ban does not bring it back.
+        // A ban makes the link invalid. It stays invalid after the ban is lifted.
         let token = link(&admin, &id).await;
         let path = format!("/api/v1/users/{id}");
         assert_eq!(admin.patch(&path, json!({ "banned": true })).await.status, 200);
@@ -277,13 +277,13 @@ on_both_engines! {
         ask_for_link(&admin, &id).await.expect_error(409, "conflict");
         assert_eq!(admin.patch(&path, json!({ "banned": false })).await.status, 200);
         same(&token).await;
-        // So does a change of the password.
+        // A change of the password also makes the link invalid.
         let ann = server.with_token(sign_in(&server, "ann", NEW_PASSWORD).await.json()["token"].as_str().unwrap().to_owned());
         let token = link(&admin, &id).await;
         let change = json!({ "currentPassword": NEW_PASSWORD, "newPassword": PASSWORD });
         assert_eq!(ann.post("/api/auth/change-password", change).await.status, 200);
         same(&token).await;
-        // The link ends with the account.
+        // When the account is deleted, so is the link.
         let token = link(&admin, &id).await;
         assert_eq!(admin.delete(&path).await.status, 204);
         assert!(server.sql("SELECT token_hash FROM svc_account_tokens").await.is_empty());
@@ -305,18 +305,18 @@ on_both_engines! {
         let (ann, id) = user(&admin, "ann", Some("own")).await;
 
         ask_for_link(&helper, &own).await.expect_error(403, "forbidden");
-        // Somebody's own row is not enough: a session alone does not replace the current password.
+        // A grant for one's own row is not enough. Otherwise a session alone could replace the password without the current one.
         ask_for_link(&ann, &id).await.expect_error(403, "forbidden");
         assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/own")).await.status, 204);
         ask_for_link(&ann, &id).await.expect_error(403, "forbidden");
-        // What the keys of a user may do counts too.
+        // The rights of the user's keys count too.
         let (_, of_ann) = key(&admin, json!({ "name": "k", "roleId": "admin", "userId": id })).await;
         ask_for_link(&helper, &id).await.expect_error(403, "forbidden");
         assert_eq!(admin.delete(&format!("/api/v1/api-keys/{}", of_ann["id"].as_str().unwrap())).await.status, 204);
         let guest = server.call("POST", "/api/auth/sign-in/anonymous", None).await.json();
         ask_for_link(&helper, guest["user"]["id"].as_str().unwrap()).await.expect_error(409, "conflict");
 
-        // An account that becomes stronger is out of reach of the links that were made before.
+        // If an account gets more rights than the maker of a link has, the link does not work.
         let token = link(&helper, &id).await;
         let (invited_id, invitation) = invited(&helper, "bob", json!([])).await;
         for user in [&id, &invited_id] {
@@ -328,7 +328,7 @@ on_both_engines! {
             assert_eq!(admin.delete(&format!("/api/v1/users/{user}/roles/reader")).await.status, 204);
         }
         assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
-        // A maker who may not manage users any more has no links either.
+        // If a maker loses the right to manage users, their links do not work.
         let path = format!("/api/v1/users/{helper_id}/roles");
         assert_eq!(admin.delete(&format!("{path}/helpdesk")).await.status, 204);
         expect_code(&reset(&server, &invitation, NEW_PASSWORD).await, 400, "INVALID_TOKEN");
@@ -359,7 +359,8 @@ on_both_engines! {
         }
         let token = link(&admin, &id).await;
         let password = |number: usize| format!("{NEW_PASSWORD} {number}");
-        // As many at once as get no delay: those that lose count as tries of a wrong token.
+        // The number of requests is the number of tries that get no delay, because those that do not succeed count as tries with
+        // a wrong token.
         let answers = join_all((0..8).map(|number| {
             let server = other.as_ref().filter(|_| number % 2 == 1).unwrap_or(&server);
             let (token, password) = (&token, password(number));
@@ -387,7 +388,7 @@ on_both_engines! {
         let admin = server.admin().await;
         let (_, id) = user(&admin, "ann", None).await;
         let (link, page) = (format!("/api/v1/users/{id}/password-link"), "https://api.example.com/admin/set-password#token=");
-        // Every IP address is a name of this server, but no link leads to one.
+        // The server answers requests for any IP address, but no link contains one of these addresses.
         for host in ["192.0.2.7", "127.0.0.1:1", "[2001:db8::1]:4000"] {
             for (name, value) in [("x-forwarded-host", "evil.example"), ("forwarded", "host=evil.example;proto=https"), ("x-forwarded-for", "192.0.2.9")] {
                 let request = admin.request("POST", &link).header("host", host).header(name, value).header("x-forwarded-proto", "http");
@@ -432,7 +433,7 @@ on_both_engines! {
         expect_code(&open(&token, "").await, 400, "VALIDATION_ERROR");
         expect_code(&server.call("GET", &format!("/api/auth/reset-password/{token}"), None).await, 400, "VALIDATION_ERROR");
         expect_code(&server.call("GET", "/api/auth/reset-password/%00?callbackURL=/", None).await, 400, "invalid_request");
-        // Looking at it has not used it up, and has changed nothing.
+        // Opening the link has not used it up, and has changed nothing.
         assert!(has_session(&ann).await);
         assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
         let used = open(&token, "/welcome").await;
@@ -456,7 +457,7 @@ on_both_engines! {
         };
         let mut tries = 0;
         let refused = loop {
-            // Both routes count alike.
+            // Tries through both routes count.
             let path = format!("/api/auth/reset-password/guess{tries}?callbackURL=/");
             let answer = match tries % 2 {
                 0 => from("192.0.2.1", &format!("guess{tries}")).await,
@@ -490,7 +491,7 @@ on_both_engines! {
     }
 }
 
-/// A value for a query.
+/// Encodes a value for a query string.
 fn form_urlencoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Grants with conditions: which rows a role reaches, and what its writes may leave.
+//! Grants with conditions: the rows that a role reaches, and the rows that its writes may produce.
 
 mod deliveries;
 mod events;
@@ -33,7 +33,7 @@ pub(crate) async fn define(admin: &Admin<'_>) {
     }
 }
 
-/// Tasks of the caller's teams.
+/// The condition for tasks of the caller's teams.
 pub(crate) fn of_my_teams() -> Value {
     json!({ "team": { "member_by_team": { "some": { "user_id": "$user.id" } } } })
 }
@@ -69,7 +69,7 @@ struct World<'a> {
     ann_id: String,
     /// Ann's team, and the other one.
     teams: [String; 2],
-    /// `a` and `b` of Ann's team, `a` assigned to her; `c` of the other, assigned to her too.
+    /// `a` and `b` belong to Ann's team, and `c` to the other team. `a` and `c` are assigned to Ann.
     tasks: [String; 3],
 }
 
@@ -100,7 +100,7 @@ on_both_engines! {
         assert_eq!(listed["pagination"]["totalCount"], 2);
         assert_eq!(ann.get(&path(&b)).await.status, 200);
         ann.get(&path(&c)).await.expect_error(404, "not_found");
-        // Search, filters, conditions, totals and sums stay within it.
+        // Search, filters, conditions, totals and sums use only these rows.
         for query in ["search=c&title=c", "title=c", "where=%7B%22title%22:%22c%22%7D", "assignee%5Bis_not_null%5D=true&title=c"] {
             assert_eq!(titles(&ann, query).await, Vec::<String>::new(), "{query}");
         }
@@ -110,46 +110,46 @@ on_both_engines! {
         assert_eq!(asked.data().as_array().unwrap().len(), 1, "{}", asked.text);
         let exported = ann.get("/api/v1/data/task/export?format=csv").await.text;
         assert_eq!(exported.lines().count(), 3, "{exported}");
-        // Related rows: the caller's own policies choose them.
+        // The caller's own policies also limit related rows.
         let teams = ann.get("/api/v1/data/team?expand=task_by_team").await.data();
         let of_team: Vec<usize> = teams.as_array().unwrap().iter().map(|team| team["task_by_team"].as_array().unwrap().len()).collect();
         assert_eq!(of_team, [2]);
         assert_eq!(ann.get(&format!("/api/v1/data/team/{two}")).await.status, 404);
         assert_eq!(ann.get(&format!("{}?expand=team", path(&a))).await.data()["team"]["id"], json!(one));
-        // `member` is nothing that Ann may read, so her own conditions cannot go through it.
+        // Ann may not read `member`, so her own conditions cannot use it.
         ann.post("/api/v1/data/task/query", json!({ "where": of_my_teams() })).await.expect_error(403, "forbidden");
 
         let shown = graphql(&ann, "{ task(sort: [{ field: \"title\" }]) { data { title } } }").await;
         assert_eq!(shown["data"]["task"]["data"], json!([{ "title": "a" }, { "title": "b" }]), "{shown}");
         assert_eq!(titles(&admin, "").await, ["a", "b", "c"]);
-        // Membership counts from the moment on.
+        // A new membership takes effect at once.
         admin.make("member", json!({ "user_id": ann.get("/api/v1/me").await.json()["userId"], "team_id": two })).await;
         assert_eq!(titles(&ann, "").await, ["a", "b", "c"]);
     }
 
     async fn a_write_stays_within_its_grant(server: Server) {
         let World { admin, ann, ann_id, teams: [one, two], tasks: [a, b, c] } = world(&server).await;
-        // Rows that the action's condition does not reach are not there.
+        // Rows that the action's condition does not reach get 404.
         ann.patch(&path(&b), json!({ "points": 5 })).await.expect_error(404, "not_found");
         ann.delete(&path(&b)).await.expect_error(404, "not_found");
         let changed = ann.patch(&path(&a), json!({ "state": "done" })).await;
         assert_eq!((changed.status, &changed.data()["state"]), (200, &json!("done")), "{}", changed.text);
-        // A row that Ann may change, but not read: she learns its id, and what she sent.
+        // Ann may change this row, but not read it. The response has its id and the values that she sent.
         let blind = ann.patch(&path(&c), json!({ "points": 7, "state": "done" })).await;
         assert_eq!((blind.status, blind.data()), (200, json!({ "id": c, "points": 7, "state": "done" })), "{}", blind.text);
-        // What the write leaves is checked.
+        // The row after the write has to meet `check`.
         for values in [json!({ "state": "archived" }), json!({ "assignee": "somebody else" }), json!({ "assignee": null, "points": 9 })] {
             ann.patch(&path(&a), values).await.expect_error(403, "forbidden");
         }
         assert_eq!(admin.get(&path(&a)).await.data()["points"], 1);
 
-        // A new row has to be of one of her teams.
+        // A new row has to belong to one of her teams.
         let new = async |team: &str| ann.post("/api/v1/data/task", json!({ "title": "new", "team_id": team })).await;
         assert_eq!(new(&one).await.status, 201);
         ann.post("/api/v1/data/task", json!({ "title": "new" })).await.expect_error(403, "forbidden");
-        // She may not read the other team, so that it is not there for her.
+        // She may not read the other team, so for her it does not exist.
         new(&two).await.expect_error(409, "foreign_key_violation");
-        // All or none.
+        // Either all records are created or none.
         let rows = json!([{ "title": "x", "team_id": one }, { "title": "y" }]);
         ann.post("/api/v1/data/task/bulk", json!({ "data": rows })).await.expect_error(403, "forbidden");
         assert_eq!(titles(&admin, "title%5Bin%5D=x,y").await, Vec::<String>::new());
@@ -162,7 +162,7 @@ on_both_engines! {
         assert_eq!(admin.get(&path(&b)).await.status, 200);
         let events = admin.outbox("task").await;
         assert!(events.iter().all(|(_, event)| event["after"]["assignee"] != "x" && event["after"]["state"] != "archived"));
-        // The same over GraphQL.
+        // GraphQL refuses the same write.
         let refused = graphql(&ann, &format!("mutation {{ update_task(id: \"{c}\", input: {{ assignee: \"{ann_id}x\" }}) {{ id }} }}")).await;
         assert_eq!(refused["errors"][0]["extensions"]["code"], "forbidden", "{refused}");
     }
@@ -170,20 +170,20 @@ on_both_engines! {
     async fn a_write_needs_one_grant_for_before_and_after(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
-        // Two steps of a workflow: one role that opens what is done, and one that archives what is open.
+        // Two steps of a workflow: one grant reopens tasks that are done, and one archives open tasks.
         let step = |from: &str, to: &str| json!({ "resource": "task", "actions": ["update"], "where": { "state": from }, "check": { "state": to } });
         let read = json!({ "resource": "task", "actions": ["read"] });
         role(&admin, "clerk", json!([step("done", "open"), step("open", "archived"), read])).await;
         let (ann, _) = user(&admin, "ann", Some("clerk")).await;
         let task = admin.make("task", json!({ "title": "t", "state": "done" })).await;
         let set = async |state: &str| ann.patch(&path(&task), json!({ "state": state })).await;
-        // The first grant reaches the row, and the second allows the outcome. Neither does both.
+        // The first grant reaches the row, and the second allows the result. Neither does both.
         set("archived").await.expect_error(403, "forbidden");
         assert_eq!(set("open").await.status, 200);
         set("done").await.expect_error(403, "forbidden");
         assert_eq!(set("archived").await.status, 200);
         set("archived").await.expect_error(404, "not_found");
-        // Many rows, each by its own grant.
+        // In a bulk call, each row needs one grant that allows its change.
         let ids = [admin.make("task", json!({ "state": "done" })).await, admin.make("task", json!({ "state": "open" })).await];
         let bulk = async |values: Value| ann.patch("/api/v1/data/task/bulk", json!({ "ids": ids, "values": values })).await;
         bulk(json!({ "state": "open" })).await.expect_error(403, "forbidden");
@@ -224,7 +224,7 @@ on_both_engines! {
         assert_eq!(link(&a, &plain).await.status, 200);
         link(&a, &secret).await.expect_error(409, "foreign_key_violation");
         link(&b, &plain).await.expect_error(404, "not_found");
-        // A row that she may change only.
+        // She may change this row, but not read it.
         assert_eq!(link(&c, &plain).await.status, 200);
         admin.post(&format!("{}/links/labels", path(&a)), json!({ "ids": [secret] })).await;
         let shown = ann.get(&format!("{}?expand=labels", path(&a))).await.data();
@@ -240,7 +240,7 @@ on_both_engines! {
             user(&admin, name, Some(name)).await
         };
         let make = async |title: &str, assignee: &str| admin.make("task", json!({ "title": title, "assignee": assignee })).await;
-        // Nobody's address is verified, so the condition reaches nothing, and neither does its complement.
+        // The user's address is not verified, so `$user.email` has no value, and the grant reaches no row, not even under `_not`.
         let (mail, _) = of("mail", json!({ "_not": { "assignee": "$user.email" } })).await;
         make("mail", "mail@example.com").await;
         assert_eq!(titles(&mail, "").await, Vec::<String>::new());
@@ -256,7 +256,7 @@ on_both_engines! {
         let (past, _) = of("past", json!({ "created_at": { "lte": "$now" } })).await;
         assert_eq!(titles(&past, "").await.len(), 3);
 
-        // A key has its user's id, its own id, and its role alone.
+        // For a key, `$key.id` is its own id, and `$user.roles` has only the key's role.
         role(&admin, "by_key", grant(json!({ "assignee": "$key.id" }))).await;
         let (of_key, made) = key(&admin, json!({ "name": "k", "roleId": "by_key" })).await;
         make("of the key", made["id"].as_str().unwrap()).await;
@@ -266,7 +266,7 @@ on_both_engines! {
         let (by_role, _) = key(&admin, json!({ "name": "r", "roleId": "named" })).await;
         assert_eq!(titles(&by_role, "").await, ["by role"]);
 
-        // Without a credential nobody has an id.
+        // Without a credential, `$user.id` has no value.
         let everybody = json!([{ "resource": "task", "actions": ["read"], "where": { "_or": [{ "assignee": "$user.id" }, { "title": "literal" }] } }]);
         assert_eq!(admin.patch("/api/v1/roles/public", json!({ "permissions": everybody })).await.status, 200);
         let listed = server.call("GET", "/api/v1/data/task", None).await;
@@ -276,7 +276,7 @@ on_both_engines! {
     async fn a_key_reads_what_its_role_and_its_maker_both_reach(server: Server) {
         let World { admin, ann, .. } = world(&server).await;
         role(&admin, "reader", json!([{ "resource": "task", "actions": ["read"], "where": { "title": { "in": ["b", "c"] } } }])).await;
-        // Ann may not hand out rights that she does not have, whatever form the request has.
+        // Ann cannot give rights that she does not have, also not by a key.
         let body = json!({ "name": "k", "roleId": "reader" });
         ann.post("/api/v1/api-keys", body.clone()).await.expect_error(403, "forbidden");
         let id = ann.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -284,7 +284,7 @@ on_both_engines! {
         assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "keys" })).await.status, 200);
         let (by_key, _) = key(&ann, body).await;
         assert_eq!(titles(&by_key, "").await, ["b", "c"]);
-        // The key follows what its maker holds.
+        // When its maker loses rights, the key loses them too.
         assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/keys")).await.status, 204);
         crate::accounts::roles::within_five_seconds(async || {
             let listed: Answer = by_key.get("/api/v1/data/task").await;
@@ -304,7 +304,7 @@ on_both_engines! {
         let task = resources.iter().find(|rights| rights["resource"] == "task").unwrap();
         assert_eq!((&task["read"], &task["manage"]), (&json!("condition"), &Value::Null), "{task}");
         let role_id = of_role["data"]["roleId"].as_str().unwrap().to_owned();
-        // Viewed as the role, the variables are the viewer's own.
+        // For a caller who views the service as the role, the variables have the caller's own values.
         let viewed = async || {
             let answer = server.send(admin.request("GET", "/api/v1/data/task?sort=title").header("x-svc-view-as", &role_id)).await;
             assert_eq!(answer.status, 200, "{}", answer.text);

@@ -97,7 +97,7 @@ on_both_engines! {
         send(&who, "application/json", of_size(BYTES_MAX + 1)).await.expect_error(413, "payload_too_large");
         send(&who, "application/json", of_size(300 * 1024)).await.expect_error(413, "payload_too_large");
         assert_eq!(who.get(PREFERENCES).await.data(), json!({ "kept": 1 }));
-        // Names with a special meaning elsewhere are plain names here.
+        // Names with a special meaning in JavaScript or elsewhere are ordinary names here.
         let odd = r#"{"kept":null,"__proto__":{"a":1},"constructor":"</script><script>alert(1)</script>","":"'; DROP TABLE svc_users; --","💥":"é"}"#;
         let stored = send(&who, "application/json", odd).await;
         assert_eq!(stored.text, format!(r#"{{"data":{}}}"#, odd.replace(r#""kept":null,"#, "")));

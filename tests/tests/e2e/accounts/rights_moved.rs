@@ -60,7 +60,7 @@ fn everything() -> Value {
     json!([{ "resource": "*", "actions": ["manage"] }])
 }
 
-/// Requests that an attacker would begin before they are found out, each with the effect that it must not have.
+/// Requests that an attacker would begin before somebody notices the attack, each with the effect that it must not have.
 async fn begun(who: &Admin<'_>, name: &str, own_id: &str, accomplice: &str) -> Vec<(&'static str, Waiting)> {
     let task = json!({ "title": name });
     let mutation = format!("mutation {{ create_task(input: {{ title: \"{name}\" }}) {{ id }} }}");
@@ -161,7 +161,7 @@ on_both_engines! {
         member(&admin, "ben", json!([])).await;
         let (status, answer) = request.end().await;
         assert_eq!(status, 201, "{answer}");
-        // Her grants stay as they are, and mean something else.
+        // Her grants do not change, but their meaning does.
         let request = begin().await;
         assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/{lead}")).await.status, 204);
         let (status, answer) = request.end().await;
@@ -305,7 +305,7 @@ async fn a_read_shows_nothing_to_somebody_who_lost_their_rights_while_it_ran_or_
         admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
         admin.make("doc", json!({ "t": "x" })).await;
         let (eve, id, role) = member(&admin, &format!("eve_{loss}"), everything()).await;
-        // The scans wait as long as the test wants: two run, and the third waits for its permit.
+        // The scans wait until the test lets them continue: two run, and the third waits for its permit.
         let lock = server.hold_reads("doc").await;
         let list = || eve.get("/api/v1/data/doc?t[ilike]=x");
         let released = async {

@@ -246,7 +246,7 @@ on_both_engines! {
         let me = by_key.get("/api/v1/me").await.json();
         assert_eq!((&me["authenticated"], &me["userId"], &me["apiKeyId"], &me["suspended"]), (&json!(true), &json!(ann_id), &row["id"], &json!(true)));
         by_by_key.get(TASKS).await.expect_error(403, "key_suspended");
-        // A key that acts as the banned user is not valid any more.
+        // A key that acts as the banned user is no longer valid.
         own.get(TASKS).await.expect_error(401, "unauthorized");
         // An open stream ends.
         let end = async { while stream.chunk().await.unwrap().is_some() {} };
@@ -378,7 +378,7 @@ on_both_engines! {
         let session = server.call("POST", "/api/auth/sign-in/email", Some(sign_in)).await.json();
         let heir = server.with_token(session["token"].as_str().unwrap().to_owned());
 
-        // A key of their own counts as well, and is deleted with them.
+        // A key that a user made for themselves counts as well, and is deleted with the user.
         give(&admin, &heir_id, "maker").await;
         let (own, own_row) = key(&heir, json!({ "name": "own", "roleId": "writer" })).await;
         assert_eq!(own.get(TASKS).await.status, 200);

@@ -87,7 +87,7 @@ on_both_engines! {
         assert!(refused["message"].as_str().unwrap().contains("suspended"), "{refused}");
         admin.post(&format!("{path}/test"), json!({})).await.expect_error(409, "conflict");
 
-        // The webhook continues by itself when the right is back. A caller without the right cannot adopt it.
+        // The webhook continues by itself when its maker has the right again. A caller without the right cannot adopt it.
         editor.post(&format!("{path}/adopt"), json!({})).await.expect_error(403, "forbidden");
         assert_eq!(reason(&admin.get(&path).await), "rights_lost");
         grant(&admin, "editor", strong).await;
@@ -102,7 +102,7 @@ on_both_engines! {
         assert_eq!(admin.patch(&format!("/api/v1/users/{editor_id}"), json!({ "banned": false })).await.status, 200);
         assert_eq!(admin.get(&path).await.data()["suspended"], Value::Null);
 
-        // Once adopted, the webhook is the admin's. It stays so when the editor is deleted.
+        // After the adoption, the admin is the webhook's maker, also after the editor is deleted.
         assert_eq!(admin.post(&format!("{path}/adopt"), json!({})).await.data()["id"], json!(id));
         assert_eq!(admin.delete(&format!("/api/v1/users/{editor_id}")).await.status, 204);
         assert_eq!(admin.post("/api/v1/events/deliveries/retry", retry).await.data()["status"], "pending");
@@ -136,7 +136,7 @@ on_both_engines! {
             assert_eq!((copies().await, suspended().await["reason"].clone()), (1, json!("rights_lost")));
             keeper.post("/api/v1/events/subscriptions/copies/adopt", json!({})).await.expect_error(403, "forbidden");
             keeper.delete("/api/v1/events/subscriptions/copies").await.expect_error(403, "forbidden");
-            // When the rights are back, the subscription continues.
+            // When the maker has the rights again, the subscription continues.
             grant(&admin, "keeper", whole.clone()).await;
             assert_eq!(suspended().await, Value::Null);
         }
@@ -244,7 +244,7 @@ on_both_engines! {
         });
         let installed = installer.install("", pack(example_block("echo").await, manifest).await.unwrap()).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
-        // The header is sent, but neither shown nor stored in plain text.
+        // The server sends the header, but never shows it, and does not store it in plain text.
         assert_eq!(installed.data()["webhooks"][0]["headers"], json!({ "Authorization": "***" }));
         admin.make("task", json!({ "title": "a" })).await;
         assert_eq!(receiver.wait_for(1).await[0].header("authorization"), "Bearer of-the-manifest");
@@ -282,7 +282,8 @@ on_both_engines! {
             });
             pack(example_block("echo").await, manifest).await.unwrap()
         };
-        // The number of stored files, and how many of them contain a value unsealed. Below, the server's files that contain it.
+        // The number of stored files, and the number of those that contain an unsealed value. Then the server's files that
+        // contain the value.
         let counts = async |server: &Server| match engine {
             Engine::Sqlite => server.sql("SELECT count(*), coalesce(sum(instr(component, CAST('hush-hush' AS BLOB)) > 0), 0) FROM svc_block_versions").await,
             Engine::Postgres => server.sql("SELECT count(*)::text, (count(*) FILTER (WHERE position('hush-hush'::bytea IN component) > 0))::text FROM svc_block_versions").await,
@@ -370,7 +371,7 @@ on_both_engines! {
             weak.patch(&path, json!({ "url": elsewhere.url })).await.expect_error(403, "forbidden");
         }
 
-        // With fewer topics, the webhook is within Bob's rights, and so is its queue.
+        // With fewer topics, Bob has the rights for the webhook and for its waiting events.
         assert_eq!(admin.patch(&path, json!({ "topics": ["data.post.#"] })).await.status, 200);
         assert_eq!(bob.patch(&path, json!({ "url": elsewhere.url })).await.status, 200);
         let entries = ledger_until(&admin, &group, |entries| entries.iter().all(|entry| entry["status"] == "delivered")).await;
@@ -729,7 +730,7 @@ on_both_engines! {
     }
 }
 
-/// How soon the server has to notice a change of rights, if nobody makes a request.
+/// The longest time until the server notices a change of rights if nobody makes a request.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 on_both_engines! {

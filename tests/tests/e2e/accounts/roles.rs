@@ -158,7 +158,7 @@ on_both_engines! {
             helper.post("/api/v1/api-keys", json!({ "name": "k", "roleId": role })).await.expect_error(403, "forbidden");
             helper.patch(&format!("/api/v1/roles/{role}"), json!({ "name": "renamed" })).await;
         }
-        // Sign-ups may get a role by its name in the configuration. So a strong role keeps its name.
+        // The configuration can give sign-ups a role by name, so the helper must not rename a role that is stronger than its own.
         assert_eq!(admin.get("/api/v1/roles/strong").await.status, 200);
 
         // They may give the rights that they have. They may not weaken a role with more rights.
@@ -172,7 +172,7 @@ on_both_engines! {
         let of_other = json!({ "name": "k", "roleId": "owner", "userId": other_id });
         helper.post("/api/v1/api-keys", of_other).await.expect_error(403, "forbidden");
 
-        // A key has no more rights than its role, whatever rights its user has.
+        // A key has no more rights than its role, even if its user has more rights.
         role(&admin, "keymaker", json!([{ "resource": "api_keys", "actions": ["create"] }, { "resource": "roles", "actions": ["manage"] }])).await;
         let (by_key, _) = key(&admin, json!({ "name": "weak", "roleId": "keymaker" })).await;
         by_key.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "admin" })).await.expect_error(403, "forbidden");
@@ -205,7 +205,7 @@ on_both_engines! {
             let (one, other) = tokio::join!(admin.delete(&third_path), third.delete(&own_path));
             let mut statuses = [one.status, other.status];
             statuses.sort_unstable();
-            // The second one is not admin any more, or was about to remove the last admin.
+            // The second request fails, because its caller is no longer admin, or because it would remove the last admin.
             assert!(statuses[0] == 204 && [403, 409].contains(&statuses[1]), "{statuses:?}");
             let left = server.sql("SELECT ur.user_id FROM svc_user_roles ur JOIN svc_roles r ON r.id = ur.role_id WHERE r.name = 'admin'").await;
             assert_eq!(left.len(), 1);

@@ -70,7 +70,7 @@ on_both_engines! {
         let ends = server.sql(&format!("SELECT expires_at - updated_at FROM svc_sessions WHERE id = '{}'", session["id"].as_str().unwrap())).await;
         assert_eq!(ends[0][0], (7 * DAY_MS).to_string());
         assert!(!get(&cookie).await.headers.contains_key("set-cookie"));
-        // The short one has ended.
+        // The short session has ended.
         assert!(!is_in(&server, &token_of(&short)).await);
         // Any request extends the session. A client with a bearer token gets the token in a header, without a cookie.
         server.sql(&age(2 * DAY_MS)).await;
@@ -215,7 +215,7 @@ on_both_engines! {
             let body = json!({ "currentPassword": PASSWORD, "newPassword": "another one, long", "name": "x" });
             let request = server.request(method, path).bearer_auth(&key).json(&body);
             expect_code(&server.send(request).await, 401, "UNAUTHORIZED");
-            // With a session beside it, the key still decides.
+            // If the request also has a session, the key still decides.
             let request = server.request(method, path).header("x-api-key", &key).header("cookie", &cookie);
             expect_code(&server.send(request.header("origin", &server.base).json(&body)).await, 401, "UNAUTHORIZED");
         }
@@ -250,7 +250,7 @@ on_both_engines! {
         }
         assert!(is_known(me().header("cookie", format!("a=b; {cookie}; c=d"))).await);
 
-        // Sign-in never keeps an earlier session. It makes another token, whatever the request has.
+        // Sign-in never reuses an earlier session. It always makes another token, even if the request has one.
         let request = server.request("POST", "/api/auth/sign-in/email").header("cookie", &cookie).header("origin", &server.base);
         let again = server.send(request.json(&json!({ "email": "ann@example.com", "password": PASSWORD, "token": ann_token, "id": "x" }))).await;
         assert!(![ann_token.as_str()].contains(&token_of(&again).as_str()) && cookie_of(&again) != cookie);
@@ -448,7 +448,7 @@ async fn cross_origin(engine: Engine) {
     assert!(!server.send(preflight("https://evil.example")).await.headers.contains_key("access-control-allow-origin"));
     assert!(!server.send(preflight("null")).await.headers.contains_key("access-control-allow-origin"));
 
-    // With https, the cookie is Secure, and its name shows it. Scripts can read errors too.
+    // With https, the cookie is Secure, and its name shows this. Scripts of trusted origins can read errors too.
     let body = json!({ "name": "x", "email": "x@example.com", "password": PASSWORD });
     let sign_up = server.request("POST", "/api/auth/sign-up/email").header("origin", "https://app.example.com").json(&body);
     let answer = server.send(sign_up).await;
@@ -486,7 +486,8 @@ async fn cross_origin(engine: Engine) {
             assert_ne!(send(&[("referer", "https://other.example.com/page")]).await.status, 403);
         }
     }
-    // Sign-in from a foreign origin is refused even without a cookie. Servers and curl send no origin.
+    // Sign-in from a foreign origin is refused even without a cookie. A sign-in without an origin is allowed, because clients
+    // outside browsers (servers, curl) send none.
     let sign_in =
         || server.request("POST", "/api/auth/sign-in/email").json(&json!({ "email": "x@example.com", "password": PASSWORD }));
     expect_code(&server.send(sign_in().header("origin", "https://evil.example")).await, 403, "INVALID_ORIGIN");
@@ -514,7 +515,7 @@ async fn forwarding_headers_are_believed_of_proxies_alone() {
         }
         statuses
     };
-    // Nobody is a trusted proxy, so the socket's address counts, whatever the header says.
+    // The server trusts no proxy, so it uses the socket's address and ignores the header.
     let server = limited("").start().await;
     assert!(statuses(&server).await.ends_with(&[429; 10]));
     // The test is a trusted proxy, so each address has its own limit.

@@ -1,4 +1,4 @@
-//! How fast passwords may be tried. Nobody can lock another user out.
+//! Limits on how fast a client can try passwords. Nobody can lock another user out.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ fn behind_proxy(engine: Engine) -> ServerBuilder {
     ServerBuilder::new(engine).env("SVC_TRUSTED_PROXIES", "127.0.0.1")
 }
 
-/// Sets when a network's last try was, and how many failed, so that a test does not depend on the time of hashing.
+/// Sets the time of a network's last try and its number of failures, so that a test does not depend on the time of hashing.
 async fn set_tries(server: &Server, network: &str, failures: u32, ago: Duration) {
     let last_at = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - ago).as_millis();
     let sql = format!("UPDATE svc_sign_in_tries SET failures = {failures}, last_at = {last_at} WHERE network = '{network}'");
@@ -90,14 +90,14 @@ on_both_engines! {
     async fn correct_sign_ins_at_once_are_all_let_in(engine: Engine) {
         let server = behind_proxy(engine).start().await;
         let admin = server.admin().await;
-        // Some real failures do not change it.
+        // A few failed sign-ins before that make no difference.
         for _ in 0..5 {
             assert_eq!(sign_in(&server, "admin@example.com", "a wrong password", "192.0.2.1").await.status, 401);
         }
         let answers = futures_util::future::join_all((0..24).map(|_| sign_in(&server, "admin@example.com", PASSWORD, "192.0.2.1"))).await;
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
         assert_eq!(statuses, [200; 24]);
-        // The same through another route: several clients of one session change the password.
+        // The same applies to another route: several clients of one session change the password.
         let change = || async {
             let body = json!({ "currentPassword": PASSWORD, "newPassword": "another correct horse" });
             let request = admin.request("POST", "/api/auth/change-password").header("x-forwarded-for", "192.0.2.1");

@@ -132,7 +132,7 @@ on_both_engines! {
         let weak = key(&admin, "weak", json!([roles, { "resource": "task", "actions": ["read", "create"], "rowPolicy": "own" }])).await;
         weak.make("task", json!({ "title": "of the key" })).await;
         let own = titles(&weak.get("/api/v1/data/task").await);
-        // The strongest role gives no access that the caller does not have.
+        // Even the strongest role does not give callers access that they do not have.
         let (admin_role, weak_role) = (id_of(&admin, "admin").await, id_of(&admin, "weak").await);
         for role in [&admin_role, &weak_role] {
             assert_eq!(titles(&get_as(&weak, role, "/api/v1/data/task").await), own);
@@ -233,7 +233,7 @@ on_both_engines! {
         assert_eq!(admin.delete(&format!("/api/v1/roles/{id}")).await.status, 204);
         admin.make("task", json!({ "title": "after the end" })).await;
         assert_eq!(next(&mut stream).await, None);
-        // A caller who may not read roles any more cannot view the service as one.
+        // A caller who may no longer read roles cannot view the service as a role.
         let roles = json!({ "resource": "roles", "actions": ["read"] });
         let other = key(&admin, "keeper", json!([roles, read("task")])).await;
         let admin_role = id_of(&admin, "admin").await;

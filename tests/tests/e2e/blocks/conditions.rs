@@ -114,17 +114,18 @@ on_both_engines! {
             let dependents = admin.get(&path.replace("/fields/", "/dependents?field=")).await;
             assert!(dependents.text.contains("of its grant on `task`"), "{}", dependents.text);
         }
-        // The same file does not ask again by the old names.
+        // Another upload of the same file, which has the old names, asks for nothing new.
         let same = admin.install("?upgrade=true", version("1.0.0", ask.clone()).await).await;
         assert_eq!((same.status, &same.data()["permissions"]["data"]), (200, &asked(&admin).await), "{}", same.text);
         admin.patch("/api/v1/objects/team/fields/label", json!({ "type": "integer" })).await.expect_error(409, "object_in_use");
-        // Somebody who may not read blocks does not learn its name.
+        // The error does not show the block's name to callers who may not read blocks.
         role(&admin, "designer", json!([{ "resource": "objects", "actions": ["manage"] }])).await;
         let (designer, _) = user(&admin, "designer", Some("designer")).await;
         let refused = designer.delete("/api/v1/objects/task/fields/doer").await.expect_error(409, "object_in_use");
         assert!(!refused["message"].as_str().unwrap().contains("reach"), "{refused}");
 
-        // An upgrade whose manifest knows the new names asks for nothing new. An earlier version comes back with them.
+        // An upgrade whose manifest has the new names asks for nothing new. After a rollback, the earlier version has the new
+        // names too.
         let renamed = json!([{ "resource": "task", "actions": ["read"], "where": { "team.label": { "eq": "one" }, "doer": "$user.id" }, "fields": { "read": ["title"] } }]);
         let upgraded = admin.install("?upgrade=true", version("1.1.0", renamed.clone()).await).await;
         assert_eq!(upgraded.status, 200, "{}", upgraded.text);
@@ -133,7 +134,8 @@ on_both_engines! {
         assert_eq!((&back["version"], &back["permissions"]["data"][0]["where"]), (&json!("1.0.0"), &json!({ "doer": "$user.id", "team": { "label": "one" } })));
         assert_eq!(titles(&ann).await, ["a"]);
 
-        // A version that asks for no fields of it lets the field go. The earlier one cannot come back then.
+        // If a version does not use the field, the field can be dropped. After that, a rollback to the earlier version is not
+        // possible.
         let fewer = json!([{ "resource": "task", "actions": ["read"], "where": { "team.label": "one" }, "fields": { "read": ["title"] } }]);
         let asks_more = admin.install("?upgrade=true", version("2.0.0", fewer.clone()).await).await.expect_error(409, "new_permissions");
         assert_eq!(asks_more["newPermissions"]["data"], fewer);
@@ -160,7 +162,7 @@ on_both_engines! {
             json!([grant])
         };
         for refused in [
-            // For itself, the block would reach the teams of every caller.
+            // Without `as`, the block would reach the teams of every caller.
             json!({ "as": null }),
             json!({ "where": { "state": "open" } }),
             json!({ "where": null }),
@@ -173,7 +175,7 @@ on_both_engines! {
             let refusal = installed(&lead, "", data.clone()).await.expect_error(403, "forbidden");
             assert!(refusal["message"].as_str().unwrap().contains("The block asks for"), "{refusal}");
         }
-        // Whoever has no right on an object learns nothing of it by asking for it.
+        // A caller without a right on an object cannot use a manifest to find out anything about the object.
         let stranger = |condition: Value| json!({ "resource": "secret", "actions": ["read"], "where": condition });
         admin.define("secret", json!([{ "name": "code", "type": "integer" }])).await;
         for condition in [json!({ "code": 1 }), json!({ "code": "x" }), json!({ "nothing": 1 })] {
@@ -186,7 +188,7 @@ on_both_engines! {
         let answer = installed(&lead, "", grant(json!({}))).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
 
-        // The block reaches what its maker and its caller both reach, each by their own teams.
+        // The block reaches the rows that both its maker and its caller reach. For each, `$user` stands for their own teams.
         let (one, two) = (admin.make("team", json!({ "name": "one" })).await, admin.make("team", json!({ "name": "two" })).await);
         for (title, team) in [("a", &one), ("b", &two)] {
             admin.make("task", json!({ "title": title, "team_id": team })).await;
@@ -201,7 +203,7 @@ on_both_engines! {
             admin.make("member", json!({ "user_id": user, "team_id": team })).await;
         }
         assert_eq!((titles(&lead).await, titles(&both).await, titles(&other).await), (vec!["a".to_owned()], vec!["a".to_owned()], vec![]));
-        // What the maker loses, the block loses.
+        // If the maker loses a right, the block loses it too.
         assert_eq!(admin.patch("/api/v1/roles/lead", json!({ "permissions": [{ "resource": "blocks", "actions": ["manage"] }] })).await.status, 200);
         assert_eq!(refusal(&both, json!({ "op": "query", "object": "task", "json": "{}" })).await, "forbidden");
     }
@@ -247,13 +249,13 @@ on_both_engines! {
             assert_eq!(dry.status, status, "{data}");
         }
         admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
-        // A manifest does not say of itself that it gives nothing.
+        // A manifest cannot mark its own permission as broken.
         for more in [json!({ "broken": true }), json!({ "fields": { "read": ["title", "title"] } })] {
             let mut manifest = json!({ "name": "reach", "version": "1.0.0", "permissions": { "data": [{ "resource": "task", "actions": ["read"] }] } });
             manifest["permissions"]["data"][0].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             assert!(pack(test_block("parity").await, manifest).await.is_err(), "{more}");
         }
-        // An object that a block asks for whole may come later.
+        // If a block asks for a whole object, the object need not exist yet.
         assert_eq!(installed(&admin, "", json!([{ "resource": "nowhere", "actions": ["read"] }])).await.status, 201);
     }
 }

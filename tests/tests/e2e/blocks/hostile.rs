@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, inspect, pack, test_block, within};
 use serde_json::{Value, json};
 
-/// Longest time until the server answers that it is ready, whatever blocks do.
+/// Longest time until the server answers that it is ready, regardless of the blocks.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 /// Memory that the process may keep afterwards, for caches and the allocator.
 const KEPT_KILOBYTES_MAX: u64 = 150 * 1024;
@@ -90,7 +90,7 @@ fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) -> 
     }
 }
 
-/// Kilobytes of memory that the process holds.
+/// Kilobytes of memory that the process uses.
 fn resident_kilobytes(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

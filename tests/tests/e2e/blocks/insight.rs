@@ -122,7 +122,7 @@ on_both_engines! {
         let refused = upload(&admin, "/api/v1/blocks", file.clone()).await;
         assert_eq!(codes(&inspected(&admin, file).await), [refused.json()["error"].as_str().unwrap()]);
 
-        // A caller who may install may inspect a file, and sees what they cannot grant.
+        // A caller who may install a block may inspect a file, and sees the permissions that they cannot grant.
         role(&admin, "installer", json!([{ "resource": "blocks", "actions": ["create"] }])).await;
         let (installer, _) = user(&admin, "installer", Some("installer")).await;
         let file = listener(json!({})).await;
@@ -365,7 +365,8 @@ on_both_engines! {
         assert_eq!(messages(&ended["logs"]), ["heard a"]);
         assert_eq!(ended["logs"][0]["fields"], json!({ "tag": "first", "attempt": 1 }));
         assert!(ended["durationMs"].as_f64().unwrap() > 0.0);
-        // The replay has effects: a third record, with its event one level deeper. Nobody is its author, as after any delivery.
+        // The replay has effects: a third record, with its event one level deeper. Like after any delivery, the record has no
+        // author.
         let all = heard(&admin).await;
         assert_eq!(all.len(), 3);
         assert_eq!((&all[2]["event"], &all[2]["tag"], &all[2]["actor"], &all[2]["created_by"]), (&json!(event), &json!("first"), &Value::Null, &Value::Null));
@@ -436,7 +437,7 @@ on_both_engines! {
             admin.post(&path, json!({ "eventId": event })).await.expect_error(404, "not_found");
         }
 
-        // A replay needs the right to run what the block does, and the right to see the event.
+        // A replay needs the rights to run the block and to see the event.
         for (name, grants, status) in [
             ("a", json!([{ "resource": "blocks", "actions": ["update"] }, { "resource": "note", "actions": ["read"] }]), 403),
             ("b", json!([{ "resource": "events", "actions": ["read"] }, { "resource": "note", "actions": ["read"] }]), 403),
@@ -455,16 +456,16 @@ on_both_engines! {
             let answer = replay(&who, &event, json!({})).await;
             assert_eq!(answer.status, status, "{name}: {}", answer.text);
             if status == 200 {
-                // Only callers who may read blocks see what a block logs. A record that the block writes has no author, whoever the caller
-                // is.
+                // Only callers who may read blocks see the log of a block. A record that the block writes has no author, for any
+                // caller.
                 assert_eq!((&answer.data()["ok"], &answer.data()["logs"]), (&json!(true), &Value::Null));
                 assert_eq!(heard(&admin).await.last().unwrap()["created_by"], Value::Null);
             }
         }
         server.call("POST", "/api/v1/blocks/listener/handlers/hear/replay", Some(json!({ "eventId": event }))).await.expect_error(401, "unauthorized");
 
-        // A replay is refused for the same reasons as a delivery: the causation depth, a disabled block, or a maker who has lost their
-        // rights or is gone.
+        // A replay is refused for the same reasons as a delivery: the causation depth, a disabled block, or a maker who has lost
+        // their rights or was deleted.
         server.sql(&format!("UPDATE svc_events SET depth = 9 WHERE id = '{event}'")).await;
         replay(&admin, &event, json!({})).await.expect_error(409, "conflict");
         server.sql(&format!("UPDATE svc_events SET depth = 0 WHERE id = '{event}'")).await;

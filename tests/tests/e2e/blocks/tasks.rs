@@ -131,7 +131,7 @@ on_both_engines! {
         let under_way = |lease: &str| format!(
             "INSERT INTO svc_task_runs (id, task_id, trigger_kind, status, lease_until, started_at) VALUES ('dead', '{id}', 'schedule', 'running', {lease}, 1)"
         );
-        // While the lease is valid nobody else runs the task, and a due run waits.
+        // While the lease is valid, no other process runs the task, and a due run waits.
         server.sql(&under_way("9999999999999")).await;
         admin.post(&format!("{CLEANUP}/run"), json!({})).await.expect_error(409, "conflict");
         assert_eq!(admin.patch(CLEANUP, json!({ "enabled": true })).await.status, 200);
@@ -213,7 +213,7 @@ on_both_engines! {
         let told = server.sql("SELECT payload FROM svc_events WHERE topic = 'task.run.failed'").await;
         assert!(!told[0][0].contains(again["error"].as_str().unwrap()), "{told:?}");
 
-        // With the right, the planner may do it, until they lose the right.
+        // With the right to call the action, the planner may run the task, until they lose this right.
         let may_call = [json!({ "resource": "blocks", "actions": ["update"] })];
         assert_eq!(admin.patch("/api/v1/roles/planner", grants(&may_call)).await.status, 200);
         assert_eq!(planner.post("/api/v1/tasks", new("mine")).await.status, 201);

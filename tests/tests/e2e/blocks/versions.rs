@@ -1,4 +1,4 @@
-//! Versions of blocks: upgrades, their consent, and rollbacks. One complete version is always there.
+//! Versions of blocks: upgrades, their consent, and rollbacks. At every moment one complete version works.
 
 use std::time::{Duration, Instant};
 
@@ -90,7 +90,7 @@ on_both_engines! {
         server.sql(&format!("INSERT INTO svc_roles VALUES ('r-op', 'op', NULL, '{rights}', 0, 0)")).await;
         server.sql("INSERT INTO svc_user_roles SELECT id, 'r-op' FROM svc_users WHERE name = 'operator'").await;
         let operator = server.with_token(token);
-        // They lack the rights of the installed version, so they cannot give these to other code.
+        // These callers lack the rights of the installed version, so they cannot give these rights to other code.
         operator.install("?upgrade=true&allowNewPermissions=true", version("1.1.0", wide).await).await.expect_error(403, "forbidden");
         upgraded(&operator, version("2.0.0", json!({})).await).await;
         operator.post("/api/v1/blocks/shift/rollback", json!({})).await.expect_error(403, "forbidden");
@@ -197,7 +197,7 @@ on_both_engines! {
         let set = json!({ "size": 7, "gone": "soon" });
         assert_eq!(admin.patch("/api/v1/blocks/shift", json!({ "config": set })).await.data()["config"], json!({ "size": 7, "gone": "soon", "colour": "red" }));
 
-        // `size` is now text, `gone` does not exist any more, and `colour`, which nobody set, has another default.
+        // `size` is now text, `gone` no longer exists, and `colour`, which nobody set, has another default.
         let second = config(json!({ "size": { "type": "string", "default": "m" }, "colour": { "type": "string", "default": "blue" } }));
         let file = version("2.0.0", keys(second.clone(), "https://two.example.com/", "shift:a")).await;
         let answer = admin.install("?upgrade=true&allowNewPermissions=true", file).await;
@@ -226,7 +226,7 @@ on_both_engines! {
         let admin = server.admin().await;
         let first = version("1.0.0", json!({ "actions": [{ "name": "spin", "timeoutMs": 2500 }, { "name": "echo" }] })).await;
         assert_eq!(admin.install("", first).await.status, 201);
-        // The new version is another program, which has neither action.
+        // The new version is another program, which has neither `spin` nor `echo`.
         let manifest = json!({
             "name": "shift", "version": "2.0.0", "actions": [{ "name": "complete" }], "requires": { "plugins": ["data", "log", "config"] },
         });

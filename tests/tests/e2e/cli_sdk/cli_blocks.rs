@@ -75,7 +75,7 @@ impl Shell {
         self.input("", arguments).await
     }
 
-    /// The same at a terminal. `typed` is typed once `prompt` is shown. All output comes on one stream.
+    /// The same at a terminal. Types `typed` when `prompt` appears. The terminal mixes standard output and standard error.
     async fn at_terminal(&self, prompt: &str, typed: &str, arguments: &str) -> Ran {
         let is_secret = arguments.starts_with("secret ");
         let mut command = self.command("/usr/bin/script");
@@ -112,7 +112,7 @@ fn hides_what_is_typed(script: u32) {
     let children = |id: &str| std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
     loop {
-        // `script` runs the command in a shell, or instead of one.
+        // Some versions of `script` run the command in a shell, others run it directly.
         let mut processes = vec![script.to_string()];
         let mut next = 0;
         while next < processes.len() {
@@ -162,7 +162,7 @@ on_sqlite_first! {
             "complete, for whoever has update on `blocks`",
         ];
 
-        // There is neither a yes at a terminal nor `--yes`.
+        // Nobody consents, because there is neither a terminal nor `--yes`.
         let refused = shell.run(&["install", &file]).await;
         refused.expect_error(2, &parts);
         refused.expect_error(2, &["--yes"]);
@@ -336,7 +336,7 @@ on_sqlite_first! {
         assert_eq!(installed(&server, &shell).await[0]["digest"], of_tag);
         shell.run(&["uninstall", "tasks", "--yes"]).await.out();
 
-        // A file that is not the named one is refused, and nothing is installed.
+        // The command refuses a file that does not have the named digest, and installs nothing.
         let other = format!("{repository}@sha256:{}", "0".repeat(64));
         shell.run(&["install", &other, "--yes"]).await.expect_error(1, &["There is no oci://"]);
         shell.run(&["install", &format!("{repository}:0.2.0"), "--yes"]).await.expect_error(1, &["There is no oci://"]);
@@ -418,7 +418,7 @@ struct Dev {
 impl Dev {
     async fn start(shell: &Shell, directory: &Path) -> Dev {
         let mut command = Command::new(blockbase());
-        // The compiler needs more environment variables than commands do.
+        // The compiler needs more environment variables than other commands.
         command
             .args(["block", "dev", "--yes"])
             .arg(directory)

@@ -33,14 +33,14 @@ pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     .await;
 }
 
-/// The handler of a template's block accepts events of any record that an object `task` may have. `events` is the number of events that it
-/// gets here.
+/// The handler of a template's block accepts the event of any record of an object `task`. `events` is the number of events that
+/// it gets in this test.
 pub(crate) async fn any_record(server: &Server, consumer: &str, file: Vec<u8>, events: usize) {
     let admin = server.admin().await;
     admin.define("task", json!([{ "name": "name", "type": "text" }])).await;
     let installed = admin.install("", file).await;
     assert_eq!(installed.status, 201, "{}", installed.text);
-    // A record without the field `title`, then a title that is a number, then one that has to keep its space.
+    // First a record without the field `title`, then a title that is a number, then a title whose space must stay.
     let id = admin.make("task", json!({ "name": "a" })).await;
     admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "name": "b" })).await.data();
     assert_eq!(admin.delete(&format!("/api/v1/data/task/{id}")).await.status, 204);
@@ -73,7 +73,7 @@ pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
     let server = &ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
     let receiver = Receiver::start().await;
     receiver.answer(|_, _| Reply::Text(418, "short and stout".to_owned()));
-    // The receiver's address is known only now.
+    // The manifest has to name the receiver, whose address was not known before.
     let mut manifest = inspect(file.clone()).await;
     manifest["permissions"]["http"] = json!([receiver.url.trim_end_matches("/hook")]);
     let file = pack(file, manifest).await.expect("a packed block");

@@ -219,7 +219,7 @@ async fn types_and_records(admin: &Admin<'_>) {
     let mut paths: Vec<&str> = issues.as_array().unwrap().iter().map(|issue| issue["path"].as_str().unwrap()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["/kind", "/lines/0/amount"]);
-    // An error of the class's own check is reported as the caller's error too.
+    // An error that the input's dataclass raises itself is also reported as the caller's error.
     let empty = call(admin, "convert", json!({ "lines": [], "note": "" })).await.expect_error(400, "invalid_request");
     assert_eq!(empty["message"], "/: a note says something");
 

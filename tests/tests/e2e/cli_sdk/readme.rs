@@ -54,7 +54,7 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     (text, all)
 }
 
-/// The answers that a tour shows, from the first list on. What it sets up comes before that.
+/// The answers that a tour shows, from the first list on. The answers before that belong to its setup.
 fn shown(text: &str) -> Vec<Value> {
     let answers = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let answers = answers.collect::<Result<Vec<Value>, _>>().unwrap_or_else(|error| panic!("{error} in\n{text}"));
@@ -122,7 +122,7 @@ on_sqlite_first! {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{all}");
         }
-        // One refusal is part of the tour, and Cleo's list has only her own note.
+        // The tour shows one refusal, and Cleo's list has only her own note.
         assert_eq!(text.matches(r#"{"error""#).count(), 1, "{all}");
         assert_eq!(text.matches(r#""text":"of the admin""#).count(), 1, "{all}");
     }
@@ -193,7 +193,7 @@ on_sqlite_first! {
         assert_eq!(refusal(given_away), ("forbidden", "assignee_id"), "{all}");
         assert_eq!(refusal(margin), ("forbidden", "margin"), "{all}");
 
-        // The manager has the deals of the organization, and nothing of another one.
+        // The manager sees the deals of the organization, and none of another one.
         assert_eq!(field_of_each(managers, "title"), json!(["ours", "theirs"]), "{all}");
         assert_eq!(field_of_each(managers, "margin"), json!([0.2, 0.3]), "{all}");
         assert_eq!(closed_by_manager["data"]["stage"], "closed", "{all}");
@@ -217,7 +217,7 @@ on_sqlite_first! {
         };
         let [everybodys, readers, of_another, editors, closed, late_change, late_comment] = rest else { panic!("{all}") };
 
-        // Drafts are the author's own, and what is published is everybody's.
+        // Only the author sees drafts, and everybody sees published articles.
         assert_eq!(field_of_each(drafts, "title"), json!(["Spring", "Summer"]), "{all}");
         assert_eq!(nothing["data"], json!([]), "{all}");
         assert_eq!(published["data"]["state"], "published", "{all}");
@@ -225,7 +225,7 @@ on_sqlite_first! {
         assert_eq!(refusal(changed), HIDDEN, "{all}");
         assert_eq!(refusal(closed_by_author), ("forbidden", "closed"), "{all}");
 
-        // Comments are public, and addresses are not.
+        // Comments are public, but email addresses are not.
         assert_eq!(corrected["data"]["text"], "Nice!", "{all}");
         assert_eq!(refusal(on_draft), ("foreign_key_violation", "article_id"), "{all}");
         let comments = &everybodys["data"][0]["comment_by_article"];
@@ -252,13 +252,13 @@ on_sqlite_first! {
         };
         let [staffs, by_staff, suppliers_lines, suppliers_products, packers, canceled, done, left] = rest else { panic!("{all}") };
 
-        // Everybody sees what is for sale.
+        // Everybody sees the products that are for sale.
         assert_eq!(field_of_each(products, "name"), json!(["bread", "jam"]), "{all}");
         assert_eq!(field_of_each(products, "price"), json!([4, 5]), "{all}");
         assert!(!products.to_string().contains("purchase_price") && !products.to_string().contains("supplier"), "{all}");
         assert_eq!(refusal(by_purchase_price), ("unknown_field", "purchase_price"), "{all}");
 
-        // A customer orders for herself, and changes an open order only.
+        // A customer can order only for herself, and change only an open order.
         assert_eq!(jam["data"]["quantity"], 2, "{all}");
         assert_eq!(refusal(for_another), FAILS_CHECK, "{all}");
         assert_eq!(refusal(price), ("forbidden", "price"), "{all}");
@@ -275,11 +275,11 @@ on_sqlite_first! {
         assert_eq!(field_of_each(&lines, "quantity"), json!([2, 3]), "{all}");
         assert_eq!(field_of_each(&lines, "price"), json!([null, 4]), "{all}");
 
-        // The staff reads everything and changes nothing.
+        // The staff reads everything but changes nothing.
         assert_eq!(field_of_each(staffs, "state"), json!(["placed", "open"]), "{all}");
         assert_eq!(refusal(by_staff), ("forbidden", ""), "{all}");
 
-        // A supplier sees the lines of her product, and what is paid for it.
+        // A supplier sees the lines of her product, and its purchase price.
         assert_eq!(field_of_each(suppliers_lines, "quantity"), json!([3]), "{all}");
         assert_eq!(suppliers_lines["data"][0]["product"]["name"], "bread", "{all}");
         assert!(!suppliers_lines.to_string().contains("order_id"), "{all}");
@@ -316,7 +316,7 @@ on_sqlite_first! {
     }
 }
 
-/// Every page that has commands, in an order in which somebody may read them.
+/// Every page that has commands, in a possible reading order.
 const PAGES: [(&str, &str); 14] = [
     ("README", include_str!("../../../../README.md")),
     ("auth", include_str!("../../../../docs/auth.md")),

@@ -70,7 +70,7 @@ async fn raw(server: &Server, target: &str) -> (u16, String) {
 async fn the_page_has_its_policy_and_a_nonce_of_its_own_each_time() {
     let server = server().await;
     let mut nonces = BTreeSet::new();
-    // Every path below this one belongs to the console.
+    // Every path below `/admin` belongs to the console.
     for path in ["/admin", "/admin/", "/admin/records/task?page=2", "/admin/index.html", "/admin/assets", "/admin/a%2Fb/%00"] {
         let page = fetch(&server, "GET", path, &[("accept", BROWSER)]).await;
         assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"), "{path}");

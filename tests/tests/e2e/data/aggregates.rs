@@ -1,4 +1,4 @@
-//! Aggregates: exact values over the rows that the list counts.
+//! Aggregates: exact values over the same rows that a list counts.
 
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};

@@ -83,7 +83,7 @@ on_both_engines! {
         let long = json!({ "title": "x".repeat(201), "priority": -1, "done": null });
         let refused = admin.post(all, long).await.expect_error(400, "CONSTRAINT_VIOLATION");
         assert_eq!(listed(&refused), [("title", "CONSTRAINT_VIOLATION"), ("priority", "CONSTRAINT_VIOLATION")]);
-        // As many issues as the body has keys. Each key is cut to an excerpt.
+        // There is an issue for each key of the body. Each key is cut to an excerpt.
         let keys: serde_json::Map<String, Value> = (0..900).map(|number| (format!("{number}{}", "k".repeat(1000)), json!(1))).collect();
         let refused = admin.post(all, Value::Object(keys)).await;
         assert_eq!(listed(&refused.expect_error(400, "unknown_field")).len(), 901);
@@ -152,7 +152,7 @@ on_both_engines! {
         };
         let create = "mutation($input: TaskCreateInput!) { create_task(input: $input) { id } }";
         let update = "mutation($id: ID!, $input: TaskUpdateInput) { update_task(id: $id, input: $input) { id } }";
-        // As a variable and as a literal. The types of the schema are checked first.
+        // The values are sent as a variable and as a literal. GraphQL checks the types of the schema first.
         let misfits = json!({ "priority": "much", "colour": 1, "done": "maybe" });
         let literal = "mutation { create_task(input: { priority: \"much\", colour: 1, done: \"maybe\" }) { id } }";
         for error in [refused(create, json!({ "input": misfits })).await, refused(literal, Value::Null).await] {

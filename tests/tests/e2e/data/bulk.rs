@@ -186,7 +186,7 @@ on_both_engines! {
             assert_eq!(words(&many), words(&one), "{values}");
             assert_eq!(state().await, untouched, "{values}");
         }
-        // Only one record may have such a value.
+        // The value is unique, so only one record may have it.
         admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "code": "twin" } })).await.expect_error(409, "unique_violation");
         admin.patch(path, json!({ "ids": ids, "values": { "part": 1 } })).await.expect_error(409, "unique_violation");
         assert_eq!(state().await, untouched);
@@ -279,7 +279,7 @@ on_both_engines! {
                 done
             };
             let kill = async {
-                // On any machine, something has been changed before the kill.
+                // Even on a slow machine, something has been changed before the kill.
                 first_answer.await.expect("a first answer");
                 tokio::time::sleep(std::time::Duration::from_millis(300 + 137 * round)).await;
                 server.signal("KILL");
@@ -369,7 +369,7 @@ on_both_engines! {
         assert_eq!(weak.patch(bulk, json!({ "ids": all, "values": { "size": 1 } })).await.json(), json!({ "count": 1, "ids": [own] }));
         assert_eq!(weak.delete_with(bulk, json!({ "ids": all })).await.json(), json!({ "count": 1, "ids": [own] }));
 
-        // In several parts, they can be deleted.
+        // In several calls, they can be deleted.
         assert_eq!(admin.delete_with(bulk, json!({ "ids": ids[..3] })).await.json()["count"], 3);
         assert_eq!(admin.delete(&format!("/api/v1/data/shelf/{shelf}")).await.status, 204);
         assert_eq!(admin.delete(&format!("/api/v1/data/folder/{folder}")).await.status, 204);

@@ -119,7 +119,7 @@ on_both_engines! {
         assert_eq!(ann.patch(&format!("{BULK}?dryRun=true"), change.clone()).await.json()["count"], 1);
         assert_eq!(ann.patch(BULK, change.clone()).await.json()["count"], 1);
         assert_eq!(titles(&admin, "state=free").await, ["of the admin"]);
-        // She may not read the object that the relation leads to.
+        // The user may not read the object that the relation leads to.
         ann.patch(BULK, json!({ "where": { "desk.name": "front" }, "values": {} })).await.expect_error(403, "forbidden");
 
         let writer = json!([{ "resource": "ticket", "actions": ["create", "update", "delete"] }]);

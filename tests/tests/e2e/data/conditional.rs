@@ -51,7 +51,7 @@ on_both_engines! {
         let path = format!("/api/v1/data/task/{}", created.data()["id"].as_str().unwrap());
         let first = etag(&created);
         seen.insert(first.clone());
-        // A read, or a change of nothing, keeps the ETag. So do other spellings of the id.
+        // A read, or a write that changes nothing, keeps the ETag. Other spellings of the id give the same ETag.
         assert_eq!(etag(&admin.get(&path).await), first);
         assert_eq!(etag(&admin.get(&path.to_uppercase().replace("/API/V1/DATA/TASK", "/api/v1/data/task")).await), first);
         assert_eq!(etag(&admin.get(&format!("{path}?select=title&expand=nothing")).await), first);
@@ -122,7 +122,8 @@ on_both_engines! {
         let now = admin.get(&path).await;
         assert_eq!((etag(&now), &now.data()["text"]), (second.clone(), &json!("b")));
         assert_eq!(admin.outbox("note").await.len(), events + 1);
-        // Values are checked before the record is read. Conflicts of the write itself come after the condition.
+        // The server checks values before it reads the record. It reports conflicts of the write itself only after it has checked
+        // `If-Match`.
         patched(&admin, &path, &first, json!({ "text": 5 })).await.expect_error(400, "invalid_value");
         patched(&admin, &path, &second, json!({ "code": "taken" })).await.expect_error(409, "unique_violation");
         // `*` matches any version. A condition that is met changes nothing by itself.
@@ -134,7 +135,7 @@ on_both_engines! {
             sent(&admin, "DELETE", &path, condition, None).await.expect_error(404, "not_found");
             sent(&admin, "DELETE", "/api/v1/data/note/x", condition, None).await.expect_error(404, "not_found");
         }
-        // A conditional deletion has the same effects as any deletion.
+        // A deletion with a condition has the same effects as any other deletion.
         admin.define("line", json!([])).await;
         admin.relate(json!({ "name": "note", "kind": "many_to_one", "source": "line", "target": "note", "onDelete": "cascade" })).await;
         let created = admin.post("/api/v1/data/note", json!({})).await;
@@ -158,7 +159,7 @@ on_both_engines! {
         for condition in [current.as_str(), "\"x\"", "*"] {
             for method in ["PATCH", "DELETE"] {
                 let body = || (method == "PATCH").then(|| json!({ "title": "b" }));
-                // A hidden record counts as missing, whatever the condition is.
+                // A hidden record counts as missing, with any condition.
                 sent(&own, method, &path, condition, body()).await.expect_error(404, "not_found");
                 sent(&reader, method, &path, condition, body()).await.expect_error(403, "forbidden");
                 let request = server.request(method, &path).header("if-match", condition).json(&json!({}));
@@ -222,7 +223,7 @@ on_both_engines! {
         ];
         for (method, path, body) in others {
             let answer = sent(&admin, method, path, &current, Some(body.clone())).await;
-            // An unknown relation and a missing right are reported first.
+            // The server reports an unknown relation or a missing right before it looks at `If-Match`.
             let is_missing = path.ends_with("none");
             answer.expect_error(if is_missing { 404 } else { 400 }, if is_missing { "not_found" } else { "invalid_request" });
             if path != "/api/v1/data" {

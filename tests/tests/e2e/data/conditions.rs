@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use blockbase_tests::{Admin, Answer, on_both_engines};
 use serde_json::{Value, json};
 
-/// Percent-encodes a text for a query string.
+/// Encodes a text for a query string, with `%` and two digits for special characters.
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
@@ -68,7 +68,7 @@ async fn fill(admin: &Admin<'_>) {
     }
 }
 
-/// Sends a condition, given as text, to all routes of REST that take one.
+/// Sends a condition, which is JSON text, to all routes of REST that take one.
 async fn ask(who: &Admin<'_>, object: &str, condition: &str) -> [Answer; 4] {
     let path = format!("/api/v1/data/{object}");
     let encoded = encoded(condition);
@@ -138,7 +138,7 @@ on_both_engines! {
         fill(&admin).await;
         let mut wrong = Vec::new();
         for (condition, expected) in [
-            // Lists of conditions, including empty ones.
+            // Lists of conditions, including empty lists.
             (r#"{}"#, "abc"),
             (r#"{ "_and": [] }"#, "abc"),
             (r#"{ "_or": [] }"#, ""),
@@ -213,7 +213,7 @@ on_both_engines! {
             (r#"{ "project.owner.card_by_holder.name": { "neq": "blue" } }"#, "bc"),
             (r#"{ "project.task_by_project": { "none": {} } }"#, "c"),
             (r#"{ "project.task_by_project": { "every": { "title": "b" } } }"#, "bc"),
-            // Without rows, `some` is false, and `none` and `every` are true.
+            // Without related rows, `some` is false, and `none` and `every` are true.
             (r#"{ "tags": { "some": {} } }"#, "ab"),
             (r#"{ "tags": { "none": {} } }"#, "c"),
             (r#"{ "tags": { "every": { "_or": [] } } }"#, "c"),

@@ -93,7 +93,7 @@ on_both_engines! {
             }
         }
 
-        // An alteration keeps what it does not name. It can raise a bound by one unit of the last digit.
+        // A change of a field keeps the settings that it does not name. It can raise a bound by one unit of the last digit.
         let field = "/api/v1/objects/exact/fields/d";
         holds(&send(&admin, "PATCH", field, r#"{"max":123456789012.123457}"#).await, "\"default\":123456789012.123455");
         holds(&send(&admin, "PATCH", &one, r#"{"d":123456789012.123457}"#).await, "\"d\":123456789012.123457");

@@ -275,7 +275,7 @@ on_both_engines! {
             )
         );
         assert!(of(&admin, "format=csv&names=company.share&limit=1").await.ends_with(",a,0.5,\r\n"));
-        // With filters, a search and a sort order of the list. Their columns exist in the related object too.
+        // With the filters, the search and the sort order of a list. The related object has columns of the same names.
         assert!(of(&admin, "format=csv&names=parent.title&search=b&title[in]=b").await.ends_with(&format!("{second},b,{nameless},a\r\n")));
         // A relation can show several names. It shows them even if `select` leaves out its column.
         let several = export_of(&admin, "deal", "format=csv&select=title&sort=title&names=company.name,company.number,company.name&limit=1").await;
@@ -362,7 +362,7 @@ on_both_engines! {
         let path = "/api/v1/data/item/export?format=csv&limit=1";
         let first = open(&admin, "format=ndjson").await;
         assert!(first.1.starts_with("HTTP/1.1 200"), "{}", first.1);
-        // The second waits a few seconds until the first has read its rows. That may take longer.
+        // The second export waits a few seconds until the first has read its rows. If that takes too long, it is refused.
         let mut second = open(&admin, "format=csv").await;
         until("the second has its turn", async || {
             if second.1.starts_with("HTTP/1.1 503") {
@@ -375,7 +375,7 @@ on_both_engines! {
         let refused = admin.get(path).await;
         refused.expect_error(429, "rate_limited");
         assert!(refused.headers.contains_key("retry-after"));
-        // Lists work. A search has its turn once the exports have read their rows, even if their clients do not read.
+        // Lists work. A search gets its turn when the exports have read their rows, even if their clients do not read.
         assert_eq!(admin.get("/api/v1/data/item?limit=1").await.status, 200);
         until("a search has its turn", async || admin.get("/api/v1/data/item?search=0000001").await.status == 200).await;
         other.get(path).await.expect_error(403, "forbidden");
@@ -460,7 +460,7 @@ on_both_engines! {
         let text = export(&admin, "format=ndjson&sort=number&number[lt]=1000000").await;
         assert!(text.lines().count() == 3000 && text.len() > 1_000_000);
         assert_eq!(export(&admin, "format=ndjson&sort=-number&select=number").await.lines().count(), 3001);
-        // Every permit was given back.
+        // All permits are free again.
         for _ in 0..5 {
             admin.get("/api/v1/data/item/export?format=csv&sort=-number").await.expect_error(400, "answer_too_large");
         }

@@ -1,5 +1,5 @@
-//! The cost of reads: whatever one caller reads, others are served, and memory is bounded. A client that has disconnected costs nothing any
-//! more.
+//! The cost of reads: reads of one caller do not block others, and memory is bounded. After a client has disconnected, its reads
+//! cost nothing.
 
 mod answers;
 mod cost;

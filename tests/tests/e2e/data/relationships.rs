@@ -311,7 +311,7 @@ on_both_engines! {
         let event = admin.outbox("tag").await.into_iter().find(|(topic, _)| topic == "data.tag.unlinked").unwrap().1;
         assert_eq!((&event["object"], &event["op"], &event["actor"]["via"]), (&json!("tag"), &json!("unlinked"), &json!("session")));
 
-        // Several in one call have one event each. An id that does not exist has no event.
+        // Several records in one call have one event each. An id that does not exist has no event.
         let nobody = "01890000-0000-7000-8000-000000000000";
         let gone = admin.delete_with("/api/v1/data/tag/bulk", json!({ "ids": [tags[2], nobody, tags[1]] })).await;
         assert_eq!(gone.json()["count"], 2);
@@ -366,7 +366,7 @@ on_both_engines! {
         let root = admin.make("node", json!({ "name": "root" })).await;
         let children: Vec<Value> = (0..1000).map(|_| json!({ "name": "x".repeat(200), "parent_id": root })).collect();
         assert_eq!(admin.post("/api/v1/data/node/bulk", json!({ "data": children })).await.status, 201);
-        // Each child, with its parent, with all the parent's children: a thousand times a thousand.
+        // Each of the thousand children with its parent, and each of these parents with all thousand children.
         let much = admin.get(&format!("/api/v1/data/node/{root}?expand=node_by_parent.parent.node_by_parent")).await;
         assert!(much.expect_error(400, "answer_too_large")["message"].as_str().unwrap().contains("limit"));
         let some = admin.get(&format!("/api/v1/data/node/{root}?expand=node_by_parent.parent")).await.data();
@@ -374,7 +374,7 @@ on_both_engines! {
         assert_eq!(admin.delete(&format!("/api/v1/data/node/{root}")).await.status, 204);
         assert_eq!(admin.get("/api/v1/data/node").await.json()["pagination"]["totalCount"], 0);
 
-        // A chain that is longer than any engine follows by itself.
+        // A chain that is longer than any database follows by itself.
         let chain: Vec<Value> = (0..1000).map(|number| json!({ "name": format!("link {number}") })).collect();
         let more: Vec<Value> = (1000..1300).map(|number| json!({ "name": format!("link {number}") })).collect();
         let mut ids: Vec<String> = Vec::new();

@@ -99,7 +99,7 @@ on_both_engines! {
                 assert!(!plan.contains("TEMP B-TREE") && !plan.contains("Sort Key"), "{query:?}:\n{plan}");
             }
         }
-        // A field without an index is scanned and sorted. So the assertions above prove something.
+        // A query on a field without an index scans and sorts, and its plan shows this. So the assertions above prove something.
         let plan = explained(&server, &row, &[("sort", "free")]).await;
         assert!(plan.contains("TEMP B-TREE") || plan.contains("Sort Key"), "{plan}");
 

@@ -1,4 +1,4 @@
-//! The cost of a request before and after its admission: bodies and their memory, shares, streams.
+//! The resources that a request uses before and after its admission: bodies and their memory, shares, streams.
 
 mod bodies;
 mod documents;

@@ -188,7 +188,7 @@ on_sqlite_first! {
         }
         for condition in ["*", "\"other\"", "malformed"] {
             for (method, body) in [("PATCH", json!({ "priority": 1 })), ("DELETE", Value::Null)] {
-                // A deletion whose condition is met comes last.
+                // A deletion whose `If-Match` matches comes last.
                 if (method, condition) != ("DELETE", "*") {
                     let request = admin.request(method, &one).header("if-match", condition);
                     let request = if body.is_null() { request } else { request.json(&body) };

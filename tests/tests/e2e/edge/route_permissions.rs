@@ -33,14 +33,14 @@ enum Guard {
     Known,
     /// A caller with a session. An API key has none. The number is the status with a session.
     Session(u16),
-    /// The same, but a key is recognized and gets 403.
+    /// The same, but an API key gets 403 instead of 401.
     Person(u16),
     /// A caller with all of these grants. The number is the status if the grants are for own rows only: 403 if there are no own rows, 404
     /// if the row belongs to somebody else.
     Grants(Vec<(&'static str, &'static str)>, u16),
 }
 
-/// One operation, and a call of it. `<name>` stands for something that [`Fixtures`] makes.
+/// One operation, and a call of it. [`Fixtures`] replaces `<name>` with the id of something that it makes.
 struct Route {
     /// `method path` as in the document.
     operation: String,
@@ -54,7 +54,7 @@ fn route(operation: &str, path: &str, body: Value, guard: Guard) -> Route {
     Route { operation: operation.to_owned(), path: path.to_owned(), body, guard }
 }
 
-/// The table. It has every operation at least once, and again for each way to call it that needs other grants.
+/// The table of operations. It has every operation at least once, and again for each way to call it that needs other grants.
 fn routes() -> Vec<Route> {
     let mut routes = vec![
         route("get /healthz", "", Value::Null, Guard::Anyone(200)),
@@ -115,7 +115,7 @@ fn routes() -> Vec<Route> {
             Guard::Session(400),
         ),
         route("post /api/auth/update-user", "", json!({ "name": "renamed" }), Guard::Session(200)),
-        // The session is not a guest's.
+        // The session does not belong to a guest.
         route("post /api/auth/delete-anonymous-user", "", json!({}), Guard::Session(403)),
         // No account is waiting for its claim.
         route(
@@ -333,7 +333,7 @@ fn job() -> Value {
     json!({ "name": "<word>", "type": "block_action", "schedule": "0 0 1 1 *", "config": config })
 }
 
-/// Things that calls use. The admin makes them when they are needed, and they are kept until a call succeeds.
+/// Things that calls need. The admin makes a thing when a call needs it. It is used again until a call succeeds.
 struct Fixtures<'a> {
     admin: Admin<'a>,
     kept: HashMap<String, String>,
@@ -395,7 +395,7 @@ impl Fixtures<'_> {
                 assert_eq!(installed.status, 201, "{}", installed.text);
                 word
             }
-            // Any reader of events may see this one.
+            // Every caller who may read events may see this one.
             "installed_event" => {
                 let events = self.admin.get("/api/v1/events?topic=block.installed&limit=1").await.data();
                 events[0]["id"].as_str().unwrap().to_owned()
@@ -531,7 +531,7 @@ async fn make_callers(admin: &Admin<'_>) -> Callers {
     let stranger = server.sign_up("stranger").await;
     let guest = server.call("POST", "/api/auth/sign-in/anonymous", Some(json!({}))).await.json();
     let guest = guest["token"].as_str().unwrap().to_owned();
-    // A user whose sessions come and go.
+    // A user whose sessions the test starts and ends.
     server.sign_up("visitor").await;
     let limited = server.sign_up("limited").await;
     let user = server.with_token(limited.clone()).get("/api/v1/me").await.json()["userId"].clone();
@@ -590,7 +590,7 @@ async fn check_grants(
         findings.expect(answer.status < 300, route, &format!("with exactly {needs:?}, to be let in"), &answer);
     }
 
-    // If own rows are not enough, then no single grant may be limited to them.
+    // If grants for own rows are not enough, then none of the grants may be limited to own rows.
     let narrowed: Vec<Vec<(&str, &str)>> = match own {
         403 => needs.iter().map(|need| vec![*need]).collect(),
         _ => vec![needs.to_vec()],
@@ -618,7 +618,7 @@ async fn check_grants(
     set_role(&admin, "public", json!([])).await;
 }
 
-/// Operations for sessions accept no key: neither one that may do everything, nor one beside a session.
+/// Operations for sessions accept no key: not a key that may do everything, and not a key together with a session.
 async fn check_session(
     fixtures: &mut Fixtures<'_>,
     findings: &mut Findings,
@@ -685,7 +685,7 @@ impl Fixtures<'_> {
 async fn check_order(fixtures: &mut Fixtures<'_>, callers: &Callers, key: &str, findings: &mut Findings, route: &Route) {
     let huge = format!("[{}[]]", "[],".repeat(3_300_000));
     let refused: Vec<(Option<&str>, u16)> = match &route.guard {
-        // By its path this operation is open to everybody.
+        // Anybody may call these operations, but without a credential they answer 401.
         Guard::Anyone(401) | Guard::Known => vec![(None, 401)],
         Guard::Anyone(_) => return,
         Guard::Session(_) => vec![(None, 401), (Some(key), 401)],

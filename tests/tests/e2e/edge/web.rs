@@ -1,4 +1,4 @@
-//! What browsers and the network may do with the server: hosts, origins, response headers, metrics, the log, the first sign-up.
+//! Protection against browsers and the network: hosts, origins, response headers, metrics, the log, the first sign-up.
 
 use blockbase_tests::{Answer, Engine, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -127,13 +127,14 @@ async fn a_host_is_a_known_name_or_an_address() {
         let answer = raw(&server, &format!("{head}Connection: close\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.") && answer.contains(" 400 Bad Request"), "{head}: {answer}");
     }
-    // For a server with a public name, a loopback page is foreign. A page from the address of the request is its own.
+    // For a server with a public name, a page from a loopback address is foreign. A page from the address of the request is not
+    // foreign.
     let answer = ask(&server, me, &[("origin", &format!("http://localhost:{port}"))]).await;
     assert_eq!(answer.json()["error"], "INVALID_ORIGIN");
     let own = [("host", "192.0.2.7:8080"), ("origin", "http://192.0.2.7:8080")];
     assert_eq!(ask(&server, me, &own).await.status, 200);
     assert_eq!(ask(&server, me, &[own[0], ("origin", "http://192.0.2.7:8081")]).await.status, 403);
-    // Third parties call hooks at the public host, and their pages may do so.
+    // Third parties call hooks at the public host. Pages of other origins may call them too.
     let hook = ("POST", "/api/v1/hooks/none/none");
     ask(&server, hook, &[("origin", "https://evil.example")]).await.expect_error(404, "not_found");
     ask(&server, hook, &[("host", "evil.example")]).await.expect_error(403, "forbidden");

@@ -174,7 +174,8 @@ on_both_engines! {
             assert_eq!(admin.get(&format!("/api/v1/events?{bad}")).await.status, 400, "{bad}");
         }
         assert_eq!(topics(&admin, "?limit=100000").await.len(), topics(&admin, "?limit=500").await.len());
-        // Read on `events` gives access to the list. Payloads of an object's records need read on that object.
+        // To get the list, a caller needs read on `events`. To see the payloads of an object's records, they need read on that
+        // object.
         let key = async |name: &str, permissions: Value| {
             assert_eq!(admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.status, 201);
             let key = admin.post("/api/v1/api-keys", json!({ "name": name, "roleId": name })).await.json()["key"].clone();
@@ -249,7 +250,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let mut stuck = Stream::open(&admin, "").await;
         let mut quick_reader = Stream::open(&admin, "").await;
-        // More than the buffers of a connection hold, and far more than 1,024 events.
+        // More than the buffers of a connection can hold, and far more than 1,024 events.
         let records: Vec<Value> = (0..500).map(|number| json!({ "title": format!("{number} {}", "x".repeat(150)) })).collect();
         for _ in 0..30 {
             assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
@@ -440,7 +441,7 @@ on_both_engines! {
         assert_eq!(admin.delete("/api/v1/blocks/echo").await.status, 204);
         admin.get(&path).await.expect_error(404, "not_found");
 
-        // Installers consent for themselves: they cannot pass on rights that they do not have.
+        // Installers can only consent to rights that they have themselves.
         assert_eq!(admin.post("/api/v1/roles", json!({ "name": "installer", "permissions": [{ "resource": "blocks", "actions": ["manage"] }] })).await.status, 201);
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "installer" })).await.json()["key"].as_str().unwrap().to_owned();
         let installer = server.with_token(key);

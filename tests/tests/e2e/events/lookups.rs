@@ -106,7 +106,7 @@ on_both_engines! {
             let message = refused["message"].as_str().unwrap();
             assert!(message.ends_with(" Leave out `before` to begin with the newest one."), "{message}");
         }
-        // For callers who may not see an event, it does not exist.
+        // Callers who may not see an event get 404.
         let weak = key(&admin, "notes", json!([
             { "resource": "events", "actions": ["read"] }, { "resource": "note", "actions": ["read"] },
         ])).await;
@@ -117,7 +117,7 @@ on_both_engines! {
         let seen = &events(&weak, "object=note").await[0];
         assert_eq!(events(&weak, &format!("object=note&before={}", seen["id"].as_str().unwrap())).await.len(), 0);
 
-        // A single event, for callers who may see it.
+        // A single event is shown only to callers who may see it.
         let id = changes[0]["id"].as_str().unwrap();
         assert_eq!(admin.get(&format!("/api/v1/events/{id}")).await.data(), changes[0]);
         assert_eq!(admin.get(&format!("/api/v1/events/{}", id.to_uppercase())).await.data(), changes[0]);
@@ -241,7 +241,7 @@ on_both_engines! {
         let seen = counts(&notes, "").await;
         assert!(seen.len() == 2 && seen.iter().all(|group| group["delivered"] == 2 && group["failed"] == 0), "{seen:?}");
 
-        // A group with waiting deliveries shows since when they wait.
+        // A group with waiting deliveries shows the time of the oldest one.
         assert_eq!(admin.patch(&format!("/api/v1/webhooks/{good_id}"), json!({ "enabled": false })).await.status, 200);
         insert_events(&server, 500_000, 20_000, "'late-' || n, 'data.task.created', 'task', NULL, NULL").await;
         insert_deliveries(&server, "webhook:old", 500_000, 15_000, DELIVERED).await;

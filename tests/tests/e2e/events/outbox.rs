@@ -96,7 +96,7 @@ on_both_engines! {
         assert_eq!(left.last(), seqs.last(), "the newest go last");
         assert!(left.len() > 20 && left.len() < 60, "{} are left", left.len());
         assert_eq!(left[1..], seqs[seqs.len() - (left.len() - 1)..], "a hole among those that are left");
-        // The kept count is the actual size.
+        // The stored size is the actual size.
         assert_eq!(number(&server, "SELECT bytes FROM svc_outbox").await, number(&server, STORED).await);
         // The task counts all events again and ignores the stored count.
         server.sql("UPDATE svc_outbox SET bytes = 0").await;

@@ -90,7 +90,7 @@ on_both_engines! {
         }
         ledger_until(&admin, "consumer=audit&status=delivered", |entries| entries.len() == 4).await;
         assert_eq!(admin.get("/api/v1/data/audit").await.json()["pagination"]["totalCount"], 4);
-        // If its object is gone, every delivery fails and says why.
+        // If its object was deleted, every delivery fails and says why.
         assert_eq!(admin.delete("/api/v1/objects/audit").await.status, 204);
         admin.make("task", json!({ "title": "c" })).await;
         let entry = ledger_until(&admin, "consumer=audit", |entries| entries[0]["status"] == "failed").await.remove(0);
@@ -188,7 +188,7 @@ async fn a_group_gets_an_event_once_and_a_per_instance_subscription_on_each_inst
     assert_eq!(once(), 40);
     assert!(servers.iter().all(has_all));
     assert_eq!(first.sql("SELECT count(*) FROM svc_deliveries WHERE consumer = 'everywhere'").await, [["0"]]);
-    // After the deletion of the subscription, no instance logs its events any more.
+    // After the deletion of the subscription, no instance logs its events.
     assert_eq!(admin.delete(&format!("{PATH}/everywhere")).await.status, 204);
     let everywhere = || servers.iter().map(|server| logged(server, "everywhere")).sum::<usize>();
     until("nobody follows any more", async || {

@@ -198,7 +198,7 @@ on_both_engines! {
             ledger_until(&admin, "dead=true", |entries| entries.len() == 1).await;
         }
         assert_eq!(numbers(&admin.get(&path).await.data()), (1..=20).rev().collect::<Vec<_>>());
-        // One call retries all dead entries: three attempts fail, and one succeeds.
+        // One call retries all dead entries. After it, three attempts fail, and one succeeds.
         assert_eq!(admin.post("/api/v1/events/deliveries/retry", json!({ "dead": true })).await.data()["count"], 1);
         ledger_until(&admin, "status=delivered", |entries| entries.len() == 1).await;
         let last = admin.get(&path).await.data();
@@ -208,7 +208,7 @@ on_both_engines! {
         assert!(newest["durationMs"].as_u64().unwrap() >= 100, "{newest}");
         assert_eq!(server.sql("SELECT number FROM svc_delivery_attempts").await.len(), 20);
 
-        // A success at the first attempt stores no attempts, but is shown nevertheless.
+        // If the first attempt succeeds, the server stores no attempts, but the history still shows one.
         admin.post("/api/v1/data/task", json!({ "title": "quick" })).await.data();
         let quick = ledger_until(&admin, "status=delivered", |entries| entries.len() == 2).await.remove(0);
         let of_quick = format!("/api/v1/events/deliveries/{}/{consumer}", quick["eventId"].as_str().unwrap());
@@ -286,7 +286,7 @@ on_both_engines! {
         assert_eq!(second.count(), 1);
         admin.patch(&path, json!({ "enabled": true })).await.data();
 
-        // A test delivery uses the whole pipeline, whatever the webhook subscribes to. Its actor is the caller.
+        // A test delivery works like any delivery, and does not depend on the webhook's topics. Its actor is the caller.
         admin.patch(&path, json!({ "topics": ["data.nothing.#"] })).await.data();
         let answer = admin.post(&format!("{path}/test"), json!({})).await;
         assert_eq!(answer.status, 202, "{}", answer.text);
@@ -338,7 +338,7 @@ on_both_engines! {
         };
         let request = test().await;
         check_signature(request.header("x-svc-signature"), &[&new, &old], &request.body);
-        // A day later, the old secret does not sign any more.
+        // A day later, the server no longer signs with the old secret.
         let day = 24 * 3600 * 1000;
         let until = server.sql("SELECT previous_until FROM svc_webhooks").await[0][0].parse::<i64>().unwrap();
         let now = i64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis()).unwrap();

@@ -52,7 +52,8 @@ async fn every_must_and_should_of_graphql_over_http_holds() {
     assert!(verdicts.lines().filter(|line| line.starts_with("ok ")).count() >= 40, "{verdicts}");
 }
 
-/// The schema as clients depend on it. The reference implementation has to accept it. `UPDATE_SNAPSHOTS=1` writes it again.
+/// The schema that clients depend on. The reference implementation has to accept it. `UPDATE_SNAPSHOTS=1` writes the stored
+/// schema again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schema_is_valid_and_as_it_was() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;

@@ -27,7 +27,7 @@ async fn ask(caller: &Admin<'_>, query: &str, variables: Value) -> Value {
     caller.post("/api/v1/graphql", json!({ "query": query, "variables": variables })).await.json()
 }
 
-/// The titles that a condition finds. The condition stands in the document.
+/// The titles that a condition finds. The condition is a literal in the document.
 async fn titles(caller: &Admin<'_>, condition: &str) -> String {
     let query = format!("{{ ticket(where: {condition}, sort: [{{ field: \"title\" }}]) {{ data {{ title }} }} }}");
     let answer = ask(caller, &query, json!({})).await;
@@ -52,7 +52,7 @@ on_both_engines! {
             ("{ title: { eq: \"a\" } }", "a"),
             ("{ points: { gte: 1, lt: 2 } }", "a"),
             ("{ _or: [{ points: { eq: 2 } }, { done: { is_null: true } }] }", "bc"),
-            // A single value stands for a list of one item.
+            // A single value counts as a list of one item.
             ("{ _or: { points: { eq: 2 } } }", "b"),
             ("{ _not: { points: { gt: 1 } } }", "ac"),
             ("{ done: { eq: null } }", "bc"),

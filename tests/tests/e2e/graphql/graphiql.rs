@@ -8,7 +8,7 @@ use blockbase_tests::{Engine, Server, ServerBuilder};
 const ENDPOINT: &str = "/api/v1/graphql";
 /// The `Accept` header of a browser that opens a URL.
 pub(crate) const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
-/// Hosts that serve scripts, styles and fonts to others.
+/// Hosts from which pages often load scripts, styles and fonts.
 pub(crate) const ELSEWHERE: [&str; 8] =
     ["unpkg.com", "jsdelivr", "cdnjs", "esm.sh", "skypack.dev", "googleapis.com", "gstatic.com", "typekit.net"];
 

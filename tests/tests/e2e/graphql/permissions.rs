@@ -1,4 +1,4 @@
-//! What callers see, and what they may do.
+//! The parts of the schema that callers see, and the operations that they may run.
 
 use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ on_both_engines! {
         }
         let inside = somebody(&admin, "inside", json!([{ "resource": "task", "actions": ["read"] }, { "resource": "data", "actions": ["read"] }])).await;
         assert_eq!(data(&inside, "{ task { data { title } } svc_objects }", Value::Null).await, json!({ "task": { "data": [{ "title": "one" }] }, "svc_objects": ["task"] }));
-        // The right to the platform includes no object.
+        // The right to use the platform does not include any object.
         let only = somebody(&admin, "only", json!([{ "resource": "data", "actions": ["read"] }])).await;
         assert_eq!(data(&only, "{ svc_objects }", Value::Null).await, json!({ "svc_objects": [] }));
         assert_eq!(codes(&server, Some(&only.token), "{ task { data { title } } }", Value::Null).await, ["forbidden"]);

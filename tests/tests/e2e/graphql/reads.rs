@@ -1,4 +1,4 @@
-//! Lists, records, aggregates, relations: the results of REST, in the selected shape.
+//! Lists, records, aggregates, relations: the same results as REST, with the selected fields.
 
 use blockbase_tests::{ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ on_both_engines! {
             until("the query is in the log", async || answered("/api/v1/graphql") == asked).await;
             let ran = statements().split_off(before);
             assert_eq!(ran.len(), expected, "{query}\n{}", ran.join("\n"));
-            // Only what is selected is read.
+            // The server reads only selected fields.
             assert!(!ran.iter().any(|statement| statement.contains("priority")), "{}", ran.join("\n"));
         }
     }

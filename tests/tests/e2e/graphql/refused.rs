@@ -121,7 +121,7 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
         }
-        // A variable needs the type that is due at its place.
+        // A variable needs the type of the place where it is used.
         for (query, variables) in [
             ("query($b: Boolean) { task(search: $b) { data { id } } }", json!({ "b": true })),
             ("query($b: String) { task(page: $b) { data { id } } }", json!({ "b": "1" })),
@@ -141,7 +141,7 @@ on_both_engines! {
         let filters: Vec<Value> = (0..101).map(|_| json!({ "field": "title", "value": 1 })).collect();
         let query = "query($f: [FilterInput!]) { task(filter: $f) { data { id } } }";
         assert_eq!(codes(&server, Some(&admin.token), query, json!({ "f": filters })).await, ["invalid_request"]);
-        // A literal is refused with the code that the operation would give.
+        // The error for a literal has the same code as an error of the operation.
         for (input, code) in [("title: \"x\", nope: 1", "unknown_field"), ("title: 5", "invalid_value"), ("title: \"x\", status: gone", "CONSTRAINT_VIOLATION"), ("title: \"x\", priority: 4000000000", "invalid_value")] {
             let query = format!("mutation {{ create_task(input: {{ {input} }}) {{ id }} }}");
             assert_eq!(codes(&server, Some(&admin.token), &query, Value::Null).await, [code], "{input}");
@@ -177,7 +177,7 @@ on_both_engines! {
             assert_eq!(answer.status, status, "{query}: {}", answer.text);
             assert!(answer.json()["errors"].is_array());
         }
-        // A mutation or a subscription by GET is not run, whatever the client accepts.
+        // The server does not run a mutation or a subscription by GET, with any `Accept` header.
         for (query, accept) in [
             ("mutation { create_task(input: { title: \"x\" }) { id } }", "application/json"),
             ("mutation { create_task(input: { title: \"x\" }) { id } }", "text/event-stream"),

@@ -61,7 +61,7 @@ on_both_engines! {
         assert_eq!(tasks["task"]["data"], json!([task("new", 2, json!("open")), task("new", 3, json!("open")), task("t", 2, Value::Null)]));
         let topics = admin.outbox("task").await.into_iter().filter(|(topic, _)| topic == "data.task.updated").count();
         assert_eq!(topics, 2);
-        // A single id stands for a list of one. An empty change changes nothing.
+        // A single id counts as a list of one. An empty change changes nothing.
         let one = data(&admin, many, json!({ "ids": ids[2] })).await;
         assert_eq!(one, json!({ "update_task_many": { "ids": [ids[2]], "count": 1, "again": 1 } }));
         for (variables, code) in [
@@ -88,7 +88,7 @@ on_both_engines! {
     async fn values_are_coerced_as_the_specification_says(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
-        // A variable that was left out takes the default of the field. A single value stands for a list, and a pair of escapes for one
+        // If a variable is left out, the field gets its default. A single value counts as a list, and a pair of escapes is one
         // character.
         admin.make("task", json!({ "title": "😀 x", "kinds": ["a"], "priority": 1 })).await;
         let query = r#"query($op: FilterOperator, $d: SortDirection, $n: Int = 1, $f: [FilterInput!]) {
@@ -140,7 +140,7 @@ on_both_engines! {
         let link = "mutation($id: ID!, $ids: [ID!]!) { link_task_tags(id: $id, ids: $ids) }";
         assert_eq!(data(&admin, link, json!({ "id": task, "ids": tags })).await, json!({ "link_task_tags": 2 }));
         assert_eq!(data(&admin, link, json!({ "id": task, "ids": tags })).await, json!({ "link_task_tags": 0 }));
-        // The other side has the same key. A single id stands for a list of one.
+        // The other side has the same key. A single id counts as a list of one.
         let unlink = "mutation($id: ID!, $ids: [ID!]!) { unlink_tag_tags(id: $id, ids: $ids) }";
         assert_eq!(data(&admin, unlink, json!({ "id": tags[0], "ids": task })).await, json!({ "unlink_tag_tags": 1 }));
         let topics: Vec<String> = admin.outbox("task").await.into_iter().map(|(topic, _)| topic).collect();

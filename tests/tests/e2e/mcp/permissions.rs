@@ -27,10 +27,10 @@ on_both_engines! {
         admin.patch("/api/v1/roles/gated", json!({ "permissions": own_rows_alone })).await.data();
         expect_refusal(&client.ask("tools/list", json!({})).await, 403, "forbidden");
         admin.patch("/api/v1/roles/gated", json!({ "permissions": [{ "resource": "data", "actions": ["read"] }] })).await.data();
-        // The platform right includes no object.
+        // The right to use the platform does not include any object.
         assert_eq!(client.tool_names().await.len(), 0);
         client.call("query_data", json!({ "object_name": "task" })).await.expect_error("forbidden");
-        // A key is admitted by its own role.
+        // The role of a key decides whether it is admitted, not the roles of its user.
         let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "gated" })).await.json()["key"].as_str().unwrap().to_owned();
         let request = server.request("POST", PATH).header("accept", BOTH).header("x-api-key", &key);
         let listed = server.send(request.json(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))).await;

@@ -1,4 +1,4 @@
-//! Sessions and their streams: their owners, their ends, and what is cancelled with them.
+//! Sessions and their streams: their owners, their ends, and the calls that end with them.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Documents in the platform's own tables that cannot be read. A decision that depends on one demands every right or fails. A response
-//! leaves it out. The log reports each one once.
+//! Documents in the platform's own tables that cannot be read. If a decision depends on one of them, the caller needs every
+//! right, or the operation fails. A response leaves the document out. The log reports each one once.
 
 use blockbase_tests::{Server, on_both_engines};
 use serde_json::{Value, json};

@@ -49,7 +49,7 @@ on_both_engines! {
             };
             let process = server.process_id();
             let kill = async {
-                // On any machine, something has been written before the kill.
+                // Even on a slow machine, something has been written before the kill.
                 first_answer.await.expect("a first answer");
                 tokio::time::sleep(Duration::from_millis(150 + 170 * round)).await;
                 std::process::Command::new("kill").args(["-KILL", &process.to_string()]).status().unwrap();
@@ -136,7 +136,8 @@ on_both_engines! {
             assert_eq!(admin.get(&format!("/api/v1/data/task/{id}")).await.status, 200, "{id} is gone");
             assert_eq!(events.get(id), Some(&1), "{id}");
         }
-        // Writes without an acknowledgement may be stored too, then with their events. The kept count agrees with the rows.
+        // A write without an acknowledgement may be stored too, but only together with its event. The stored count equals the
+        // number of rows.
         let total = admin.get("/api/v1/data/task?limit=1").await.json()["pagination"]["totalCount"].as_u64().unwrap();
         assert_eq!(total, events.len() as u64);
         assert_eq!(server.sql("SELECT count(*) FROM task").await[0][0], total.to_string());

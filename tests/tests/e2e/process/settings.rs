@@ -45,7 +45,7 @@ on_both_engines! {
         for credential in ["nonsense", "svc_nonsense"] {
             assert_eq!(server.call_as(Some(credential), "GET", INSTANCE, None).await.json(), known);
         }
-        // The accounts decide whether there is an admin.
+        // The server looks at the accounts to find out whether there is an admin.
         server.sql("DELETE FROM svc_credentials").await;
         until("a wiped table is fresh", async || instance(&server).await == fresh).await;
     }
@@ -67,7 +67,7 @@ on_both_engines! {
         let after = instance(&closed).await;
         assert_eq!((&after["needsAdmin"], &after["setupToken"], &after["signUp"]), (&json!(false), &json!(false), &json!(false)));
 
-        // An account from the boot is an admin, even before its claim. The API does not change.
+        // The account that the boot makes is an admin, even before somebody claims it. So the API's answer does not change.
         let made = ServerBuilder::new(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "of the boot, long")
             .start().await;
         let known = instance(&made).await;
@@ -82,7 +82,7 @@ on_both_engines! {
     async fn an_anonymous_question_costs_the_database_nothing(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_LOG", "info,blockbase_store::sql=trace").start().await;
         let admin = server.admin().await;
-        // The log is read by another thread: what was written before the mark is there once the mark is.
+        // Another thread reads the log. When it has read the mark, it has also read everything before the mark.
         admin.define("zebra", json!([])).await;
         assert_eq!(admin.get("/api/v1/data/zebra").await.status, 200);
         server.log_with("zebra").await;
@@ -92,7 +92,7 @@ on_both_engines! {
         for _ in 0..200 {
             instance(&server).await;
         }
-        // One statement, and one more for each three seconds of the test.
+        // One statement, and one more for every three seconds of the test.
         let most = 2 + usize::try_from(began.elapsed().as_secs()).unwrap() / 3;
         let statements = asked() - before;
         assert!((1..=most).contains(&statements), "{statements} statements for 200 requests");

@@ -163,7 +163,7 @@ on_sqlite_first! {
         for name in ["svc.action.invocations", "svc.action.duration", "http.server.request.duration", "bakery"] {
             collector.expect("/v1/metrics", name.as_bytes()).await;
         }
-        // The token of a link is in no span.
+        // No span contains the token of a link.
         assert_eq!(server.call("GET", "/api/auth/reset-password/s3cr3tt0ken?callbackURL=/", None).await.status, 302);
         collector.expect("/v1/traces", b"/api/auth/reset-password/").await;
         assert_eq!(collector.count("/v1/traces", b"s3cr3tt0ken"), 0);

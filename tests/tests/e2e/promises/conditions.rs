@@ -69,7 +69,7 @@ impl Beside {
     }
 }
 
-/// A question: the caller, the object, and the condition with its other parameters.
+/// One case of the test: the caller, the object, and the condition with its other parameters.
 #[derive(Clone)]
 struct Question<'a> {
     caller: &'a Caller,
@@ -109,7 +109,7 @@ impl Surface {
         matches!(self, Surface::Aggregate | Surface::McpAggregate)
     }
 
-    /// The response; `None` if the question does not fit the surface.
+    /// The response; `None` if the surface cannot express the question.
     async fn ask(self, run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
         match self {
             Surface::McpQuery | Surface::McpAggregate => self.ask_mcp(run, object, question).await,
@@ -207,7 +207,8 @@ impl Surface {
     }
 }
 
-/// A list by GraphQL. The schema of a caller has no relations to objects that they may not read, so such questions do not fit it.
+/// A list by GraphQL. The schema of a caller has no relations to objects that they may not read, so GraphQL cannot express
+/// questions about these.
 async fn ask_graphql(run: &Run<'_>, object: &str, question: &Question<'_>) -> Option<Got> {
     let Question { caller, condition, beside, .. } = question;
     if !matches!(run.expected(question, &caller.reader), Ok(Verdict::Found(_))) {
@@ -255,7 +256,7 @@ struct Problem {
     unexpected: BTreeSet<String>,
 }
 
-/// Percent-encodes a text for a query string.
+/// Encodes a text for a query string, with `%` and two digits for special characters.
 pub(in crate::promises) fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -278,7 +279,7 @@ struct Tally {
 
 struct Run<'a> {
     server: &'a Server,
-    /// Two sessions of MCP for each caller: for lists and for aggregates, which are asked at the same time.
+    /// Two sessions of MCP for each caller: one for lists and one for aggregates, because both run at the same time.
     mcp: &'a [[Client<'a>; 2]],
     world: &'a World,
     callers: &'a [Caller],
@@ -303,7 +304,7 @@ impl Run<'_> {
         surface.problem(&answer, &expected)
     }
 
-    /// Fails with the condition, with a smaller one that is wrong too, and with the rows that differ.
+    /// Fails, and shows the condition, a smaller condition that fails too, and the rows that differ.
     async fn fail(&self, case: usize, surface: Surface, question: &Question<'_>) {
         let alone = Question { beside: Beside::default(), ..question.clone() };
         let question = if self.problem(surface, &alone).await.is_some() { &alone } else { question };
@@ -336,7 +337,7 @@ impl Run<'_> {
     }
 
     async fn case(&self, case: usize, generator: &mut Generator<'_>, tally: &mut Tally) {
-        // The admin's conditions prove most, so the admin is chosen more often.
+        // The admin sees all rows, so conditions of the admin prove most, and the admin is chosen more often.
         let caller = &self.callers[[0, 0, 1, 1, 2][generator.random.usize(..5)]];
         let object = generator.random.usize(..self.world.objects.len());
         let condition = generator.condition(object, &caller.reader);

@@ -39,7 +39,7 @@ const CASES_BETWEEN_LOOKS: usize = 25;
 /// Two steps begin in different milliseconds, because instants have that precision.
 const BETWEEN_STEPS: Duration = Duration::from_millis(2);
 
-/// The outcomes of operations on REST, so that a run which proves little fails.
+/// Counts the outcomes of operations on REST, so that a run which proves little fails.
 #[derive(Debug, Default)]
 struct Tally {
     done: usize,

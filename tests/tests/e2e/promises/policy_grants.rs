@@ -1,7 +1,8 @@
-//! Random grants with conditions, checks and fields. Each response and each event is compared with a reference for them.
+//! Random grants with conditions, checks and fields. A reference computes each response and each event, and the test compares
+//! them.
 //!
-//! Comments that begin with "A known difference" mark what the server does otherwise than the specification says. Then the reference follows
-//! the server.
+//! Comments that begin with "A known difference" mark places where the server does not do what the specification says. There the
+//! reference does the same as the server.
 //!
 //! A failure prints the caller's grants and a request that was made as small as possible. `BLOCKBASE_GRANTS_SEED` runs a single seed, and
 //! `BLOCKBASE_GRANTS_CASES` sets how many requests each seed makes.
@@ -48,7 +49,7 @@ const STREAM_WAIT_MAX: Duration = blockbase_tests::WAIT_MAX;
 struct State {
     world: World,
     rules: Vec<Rules>,
-    /// Who created the rows that are gone, by id.
+    /// The creators of deleted rows, by id.
     owners: BTreeMap<String, Option<String>>,
 }
 
@@ -77,7 +78,7 @@ impl Caller {
     }
 }
 
-/// What the reference expects of a response.
+/// The response that the reference expects.
 #[derive(Clone, Debug)]
 enum Expected {
     Fine {
@@ -139,7 +140,7 @@ impl From<Answer> for Got {
 }
 
 impl Got {
-    /// The difference from what is expected.
+    /// The difference from the expectation.
     fn problem(&self, expected: &Expected) -> Option<String> {
         let is_right = match expected {
             Expected::Fine { status, body, warns } => {
@@ -169,7 +170,7 @@ async fn shown_to_admin(server: &Server, token: &str) -> Vec<Vec<Value>> {
     join_all(lists).await
 }
 
-/// Takes over the values that the server gives.
+/// Copies the values that the server gives.
 fn adopt(world: &mut World, shown: &[Vec<Value>]) {
     for (rows, records) in world.rows.iter_mut().zip(shown) {
         for row in rows {
@@ -220,7 +221,7 @@ struct Tally {
     /// Requests that the server refused.
     refused_reads: usize,
     refused_writes: usize,
-    /// Reads that had a record with a cell that is hidden.
+    /// Reads that had a record with a hidden cell.
     masked: usize,
     /// Events that a caller other than the admin saw, and those of which they saw only a part.
     events: usize,
@@ -322,7 +323,7 @@ impl Run<'_> {
         };
         let data = &got.json["data"][&name];
         match expected {
-            // Such a relation key is not in the schema.
+            // The caller's schema does not contain these relation keys.
             _ if !self.state.knows_paths(caller, read) => None,
             Expected::Fine { body: expected, .. } => {
                 let shown = if read.kind == Kind::List { data.clone() } else { json!({ "data": data }) };
@@ -410,7 +411,7 @@ impl Run<'_> {
                 let problem = got.problem(&Expected::Refused(refusals));
                 self.tally.refused_writes += 1;
                 let Some(mut problem) = problem else { return };
-                // As long as the server refuses a smaller one too, nothing has changed.
+                // If the server refuses the smaller request too, nothing has changed.
                 let mut is_refused = got.status >= 300;
                 'again: while is_refused {
                     for smaller in write.smaller() {
@@ -470,7 +471,7 @@ impl Run<'_> {
         rows.map(|row| format!("\n  row {}", json!(row.values))).collect()
     }
 
-    /// Compares what a write answered, left and emitted.
+    /// Compares the response, the rows and the events of a write.
     async fn check_write(&mut self, case: usize, caller: &Caller, write: &Write, left: Left, got: &Got) {
         let place =
             format!("{}\n  {:?}{}", self.place(case, caller, write.object), write.rest(NAMES[write.object]), self.rows(write));
@@ -511,7 +512,7 @@ impl Run<'_> {
         self.check_events(&place, emitted).await;
     }
 
-    /// Takes over the state of the server after a difference, so that the run can go on.
+    /// Copies the state of the server after a difference, so that the run can continue.
     async fn synchronize(&mut self) {
         let admin = self.callers[0].credential.clone().expect("a token");
         let shown = shown_to_admin(self.server, &admin).await;
@@ -616,7 +617,7 @@ impl Run<'_> {
     }
 
     async fn case(&mut self, case: usize, random: &mut Rng) {
-        // The admin's requests prove least.
+        // The admin's requests prove least, because nothing is hidden from the admin.
         let number = if one_in(random, 20) { 0 } else { random.usize(1..self.callers.len()) };
         let caller = self.callers[number].clone();
         let mut requests = Requests { random, state: &self.state, caller: &caller, holders: &self.holders };

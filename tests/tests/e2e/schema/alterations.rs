@@ -171,7 +171,7 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "count": 5 })).await.expect_error(400, "not_null_violation")["field"], "name");
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "name": "a", "count": 51 })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "count");
         assert_eq!(admin.post("/api/v1/data/stuff", json!({ "name": "c" })).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "name");
-        // A rule that was removed does not apply any more.
+        // A rule that was removed no longer applies.
         alter(&admin, "count", json!({ "max": null })).await.data();
         admin.make("stuff", json!({ "name": "a", "count": 51 })).await;
     }
@@ -310,7 +310,7 @@ on_both_engines! {
             match answer.status {
                 200 => {
                     changed += 1;
-                    // Values from after the change have the new type. No value from before it is left.
+                    // Values that were written after the change have the new type. No older value exists.
                     assert!(listed.iter().all(|record| record["code"] == new), "{listed:?}");
                     admin.make("race", json!({ "code": new })).await;
                 }
@@ -324,7 +324,7 @@ on_both_engines! {
             for record in admin.get("/api/v1/data/race?pageSize=100").await.data().as_array().unwrap() {
                 assert_eq!(admin.delete(&format!("/api/v1/data/race/{}", record["id"].as_str().unwrap())).await.status, 204);
             }
-            // Back to text, for the next round.
+            // The next round needs the type text again.
             admin.patch(path, json!({ "type": "text" })).await.data();
         }
         assert!(changed + refused == 12 && changed > 0, "{changed} changed, {refused} refused");
@@ -384,7 +384,8 @@ on_both_engines! {
     }
 }
 
-/// Requests of every kind run while fields are added, removed, and get other types. Each succeeds or is refused properly.
+/// Requests of every kind run while fields are added, removed, and get other types. Each request succeeds or gets the right
+/// error.
 async fn a_change_under_traffic_is_never_an_inner_error(engine: Engine) {
     let server = ServerBuilder::new(engine).start().await;
     let admin = server.admin().await;
@@ -451,7 +452,7 @@ async fn a_change_under_traffic_is_never_an_inner_error_on_postgres() {
     a_change_under_traffic_is_never_an_inner_error(Engine::Postgres).await;
 }
 
-/// One instance changes the schema. The other one follows within a second, and never returns an internal error.
+/// One instance changes the schema. The other one has the change within a second, and never returns an internal error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_instance_follows_an_alteration() {
     let one = ServerBuilder::new(Engine::Postgres).start().await;
@@ -465,7 +466,7 @@ async fn another_instance_follows_an_alteration() {
     blockbase_tests::until("the other instance knows the object", follows).await;
     assert_eq!(there.get(&path).await.data()["count"], 5);
     admin.patch(&format!("{FIELDS}/count"), json!({ "type": "text" })).await.data();
-    // The other instance has an old schema now, and notices that at its first request.
+    // The other instance has an old schema now, and notices this at its first request.
     let stale = there.get(&path).await.data();
     assert_eq!(stale["count"], "5");
     assert_eq!(there.patch(&path, json!({ "count": "six" })).await.data()["count"], "six");

@@ -125,7 +125,7 @@ on_both_engines! {
     async fn long_values_are_all_looked_at(server: Server) {
         let admin = server.admin().await;
         admin.define("page", json!([{ "name": "text", "type": "text" }, { "name": "tags", "type": "multi_enum", "options": ["a", "b", "c"] }])).await;
-        // More than one step looks at, with short values and nulls in between.
+        // More text than one step reads, with short values and nulls in between.
         for number in 0..24 {
             let text = match number % 4 {
                 0 => json!(format!("n{}", "é".repeat(480_000))),
@@ -188,7 +188,7 @@ on_both_engines! {
         assert_eq!(state(&admin).await, before);
         assert!(!gone.to_string().contains("hush"));
 
-        // The plan was right.
+        // The change does what the plan showed.
         assert_eq!(admin.delete(&format!("{STUFF}?cascade=true")).await.status, 204);
         let left = admin.get("/api/v1/schema").await.data();
         assert_eq!(left["relationships"], json!([]));
@@ -223,7 +223,7 @@ on_both_engines! {
             }
         }
         assert_eq!(admin.get("/api/v1/schema/migrations").await.data().as_array().unwrap().len(), 1);
-        // A plan can be made again, and then the change.
+        // The same plan can be made again, and the change still works after it.
         let made = json!({ "name": "fresh", "fields": [{ "name": "a", "type": "text" }] });
         for _ in 0..2 {
             let plan = plan(&admin, "POST", "/api/v1/objects", &made).await;
@@ -273,7 +273,7 @@ on_both_engines! {
             assert_eq!(plan(&blind, method, &path, &body).await["breaking"], json!([]));
         }
         assert_eq!(plan(&seeing, "DELETE", &format!("{FIELDS}/count"), &Value::Null).await["rows"], 2);
-        // Links reveal both sides.
+        // Links show data of both objects.
         let kin = admin.get("/api/v1/relationships").await.data()[0]["id"].to_string();
         seeing.delete(&format!("/api/v1/relationships/{kin}?dryRun=true")).await.expect_error(403, "forbidden");
         // The right to the change is also the right to its plan.
@@ -334,7 +334,7 @@ on_both_engines! {
         let dropped = plan(&admin, "DELETE", "/api/v1/objects/heard/fields/event", &Value::Null).await;
         assert_eq!(names(&dropped["dependents"]), ["subscription keeper", "block listener", "task nightly"]);
 
-        // Each kind is shown to callers who may read it. For others, only the number is shown.
+        // Callers see the dependents of each kind that they may read. Of the others, they see only the number.
         for (resource, kinds, count) in [
             ("roles", "role", 1), ("webhooks", "webhook", 1), ("events", "subscription", 4), ("blocks", "block", 1), ("tasks", "task", 1),
         ] {
@@ -426,7 +426,7 @@ async fn a_third_plan_of_one_caller_waits_for_its_turn() {
     let server = ServerBuilder::new(Engine::Postgres).start().await;
     let admin = server.admin().await;
     stuff(&admin).await;
-    // The scans wait as long as the test wants.
+    // The scans wait until the test lets them continue.
     let lock = server.hold_reads("stuff").await;
     let begun = Instant::now();
     let path = format!("{FIELDS}/count?dryRun=true");

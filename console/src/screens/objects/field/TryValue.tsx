@@ -36,7 +36,7 @@ export function TryValue({ field }: { field: Field }) {
       />
       <div className={classes.verdict} role="status">
         {verdict === null ? (
-          <span className="dim">{isBlank ? "Nothing is saved. The rules above are asked as you type." : query.error === null ? "…" : `Not tried: ${query.error.message}`}</span>
+          <span className="dim">{isBlank ? "Nothing is saved. The value is checked against the rules above as you type." : query.error === null ? "…" : `Not tried: ${query.error.message}`}</span>
         ) : (
           <>
             <StatusBadge tone={verdict.ok ? "ok" : "bad"} plain>

@@ -1,4 +1,4 @@
-//! Deliveries under the conditions of grants: a webhook gets what its maker may read.
+//! Deliveries under the conditions of grants: a webhook gets only events that its maker may read.
 
 use blockbase_tests::{Engine, Receiver, on_both_engines};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn a_webhook_gets_what_its_maker_may_read(engine: Engine) {
     let entries =
         ledger_until(&admin, &group, |entries| entries.len() == 4 && entries.iter().all(|entry| entry["status"] == "delivered"))
             .await;
-    // The ledger shows the entries of what she may see: the change of a task out of her sight has none.
+    // The ledger shows the entries of events that she may see. She sees no entry for the change of a task that she may not read.
     let own = ann.get(&format!("/api/v1/events/deliveries?{group}")).await.json();
     let ids = |entries: &[Value]| entries.iter().map(|entry| entry["eventId"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
     let shown = ids(own["data"].as_array().unwrap());

@@ -1,4 +1,4 @@
-//! Events under the conditions of grants: every way to an event shows the same of it.
+//! Events under the conditions of grants: every way to read an event shows the same parts of it.
 
 use blockbase_tests::{Admin, Answer, on_both_engines};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{World, path, world};
 use crate::accounts::roles::{role, user};
 use crate::events::Stream;
 
-/// What an event shows of its record: the operation, the titles before and after, and whether there is a difference.
+/// A summary of an event: the operation, the titles before and after, and whether there is a difference.
 fn gist(event: &Value) -> (String, Value, Value, bool) {
     let payload = &event["payload"];
     let title = |image: &str| payload[image]["title"].clone();
@@ -32,7 +32,7 @@ on_both_engines! {
 
         admin.patch(&path(&c), json!({ "title": "hidden" })).await.data();
         admin.patch(&path(&b), json!({ "title": "seen" })).await.data();
-        // Into her view, and out of it.
+        // One task enters her view, and one leaves it.
         admin.patch(&path(&c), json!({ "team_id": one, "title": "came" })).await.data();
         admin.patch(&path(&a), json!({ "team_id": two, "title": "left" })).await.data();
         admin.make("task", json!({ "title": "none", "team_id": two })).await;
@@ -54,12 +54,12 @@ on_both_engines! {
         let shown = recent(&ann).await;
         let after_start: Vec<_> = shown.iter().map(gist).collect();
         assert_eq!(after_start[after_start.len() - 5..], expected);
-        // Once more, from the past alone.
+        // A stream that begins in the past shows the same events.
         let mut replayed = Stream::open(&ann, &format!("?topics=data.task.%23&since={start}")).await;
         for event in &expected {
             assert_eq!(gist(&replayed.event().await), *event);
         }
-        // An event by its id, with the images that are hers.
+        // A single event shows only the images that she may see.
         for event in &shown {
             let id = event["id"].as_str().unwrap();
             assert_eq!(ann.get(&format!("/api/v1/events/{id}")).await.data(), *event);
@@ -71,7 +71,7 @@ on_both_engines! {
             ann.get(&format!("/api/v1/events/{id}")).await.expect_error(404, "not_found");
             ann.get(&format!("/api/v1/events?before={id}")).await.expect_error(404, "not_found");
         }
-        // Related rows are those of now: who leaves the team sees nothing of it any more.
+        // Conditions use the current related rows: a user who leaves the team no longer sees its events.
         let member = admin.get("/api/v1/data/member").await.data()[0]["id"].as_str().unwrap().to_owned();
         assert_eq!(admin.delete(&format!("/api/v1/data/member/{member}")).await.status, 204);
         admin.patch(&path(&b), json!({ "title": "b" })).await.data();
@@ -80,7 +80,7 @@ on_both_engines! {
         let last = admin.make("task", json!({ "title": "last", "team_id": one })).await;
         loop {
             let shown = stream.event().await;
-            // The change in between may be decided after the new membership.
+            // The server may check the change in between only after the new membership.
             if shown["payload"]["id"] == json!(last) {
                 break;
             }
@@ -200,7 +200,8 @@ on_both_engines! {
             created.map(|event| event["payload"]["id"].clone()).collect::<Vec<Value>>()
         };
         assert_eq!(created().await, expected.each_ref().map(|id| json!(id)));
-        // The images have no column of the new name, so `state` decides none of them. The other parts still do.
+        // The images have no column with the new name, so the test of this field counts as failed. The other parts of the
+        // condition still work.
         let renamed = admin.patch("/api/v1/objects/task/fields/state", json!({ "name": "phase" })).await;
         assert_eq!(renamed.status, 200, "{}", renamed.text);
         assert_eq!(created().await, [json!(expected[0]), json!(expected[2])]);
@@ -213,7 +214,8 @@ on_both_engines! {
         role(&admin, "events", json!([{ "resource": "events", "actions": ["read"] }, { "resource": "task", "actions": ["read"], "where": { "_not": { "state": "secret" } } }])).await;
         let (ann, _) = user(&admin, "ann", Some("events")).await;
         assert_eq!(recent(&ann).await.len(), 1);
-        // The images before the rename have no such column, and a missing value must not pass for one that is not secret.
+        // The images from before the rename have no column with the new name. A missing value must not count as a value that is
+        // not secret.
         let renamed = admin.patch("/api/v1/objects/task/fields/state", json!({ "name": "phase" })).await;
         assert_eq!(renamed.status, 200, "{}", renamed.text);
         assert_eq!(ann.get(&path(&task)).await.status, 200);

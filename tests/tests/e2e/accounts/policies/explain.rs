@@ -1,4 +1,4 @@
-//! `POST /api/v1/roles/:id/explain`: why somebody reaches a record, or does not.
+//! `POST /api/v1/roles/:id/explain`: why a user reaches a record, or does not reach it.
 
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
@@ -20,15 +20,15 @@ on_both_engines! {
         for (action, id, passes) in [("read", &b, true), ("read", &c, false), ("update", &a, true), ("update", &b, false), ("update", &c, true)] {
             assert_eq!(explain(of(action, id)).await.data()["passes"], passes, "{action} {id}");
         }
-        // The condition can be asked for as it is.
+        // The shown condition works unchanged in a query.
         let condition = json!({ "where": shown["condition"] });
         assert_eq!(admin.post("/api/v1/data/task/query", condition).await.data().as_array().unwrap().len(), 2);
-        // A new record has to be of one of her teams, as `a` and `b` are. Nothing allows `manage`.
+        // A new record has to belong to one of her teams, like `a` and `b`. No grant allows `manage`.
         assert_eq!(explain(of("create", &a)).await.data()["passes"], true);
         assert_eq!(explain(of("create", &c)).await.data()["passes"], false);
         let none = explain(of("manage", &a)).await.data();
         assert_eq!(none, json!({ "grants": [], "condition": { "_or": [] }, "passes": false }));
-        // Nobody in particular has no team.
+        // Without a user, the variables have no values, so no row is reached.
         let nobody = explain(json!({ "object": "task", "action": "read" })).await.data();
         assert_eq!((&nobody["condition"], &nobody["passes"]), (&json!({ "_or": [] }), &Value::Null), "{nobody}");
         let all = admin.post("/api/v1/roles/admin/explain", of("read", &c)).await.data();

@@ -1,4 +1,5 @@
-//! Grants that list fields: what their callers know of an object, which cells they read, and what they may write.
+//! Grants that list fields: the fields of an object that callers know, the cells that they read, and the fields that they may
+//! write.
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ async fn tool(caller: &Admin<'_>, name: &str, arguments: Value) -> String {
 struct World<'a> {
     admin: Admin<'a>,
     departments: [String; 2],
-    /// `ada` earns 300, `bob` 100, `cleo` 200. Ada and Bob are of the first department.
+    /// `ada` earns 300, `bob` 100, `cleo` 200. Ada and Bob belong to the first department.
     people: [String; 3],
 }
 
@@ -102,7 +103,7 @@ on_both_engines! {
 
         let rows = list(&clerk, "").await;
         assert_eq!(keys(&rows[0]), ["id", "name", "state", "department_id"]);
-        // Without `created_at` the order is by id, so the eldest comes first.
+        // If the caller may not read `created_at`, the order is by id, so the oldest record comes first.
         assert_eq!(names(&clerk, "").await, ["ada", "bob", "cleo"]);
         assert_eq!(keys(&clerk.get(&path(&ada)).await.data()), ["id", "name", "state", "department_id"]);
         assert_eq!(admin.get(&path(&ada)).await.data()["salary"], 300);
@@ -113,7 +114,7 @@ on_both_engines! {
             clerk.post("/api/v1/data/person/query", json!({ "where": condition })).await.expect_error(400, "unknown_field");
             admin.post("/api/v1/data/person/query", json!({ "where": condition })).await.data();
         }
-        // A search looks into what is known alone.
+        // A search uses only the fields that the caller knows.
         assert_eq!(names(&clerk, "search=company.example").await, Vec::<String>::new());
         assert_eq!(names(&clerk, "search=cle").await, ["cleo"]);
         assert_eq!(names(&admin, "search=company.example&sort=name").await, ["ada", "bob", "cleo"]);
@@ -126,7 +127,7 @@ on_both_engines! {
         let with_department = list(&clerk, "expand=department&sort=name").await;
         assert_eq!(keys(&with_department[0]["department"]), ["id", "name", "created_at", "updated_at", "created_by", "updated_by"]);
 
-        // Descriptions have nothing of it either.
+        // The descriptions of the object do not contain the hidden fields either.
         let ty = graphql(&clerk, "{ __type(name: \"Person\") { fields { name type { kind } } } }").await;
         let described: Vec<(&str, &str)> = ty["data"]["__type"]["fields"].as_array().unwrap().iter()
             .map(|field| (field["name"].as_str().unwrap(), field["type"]["kind"].as_str().unwrap())).collect();
@@ -147,13 +148,13 @@ on_both_engines! {
         assert!(whole["components"]["schemas"]["Person"]["properties"]["salary"].is_object());
         let described = tool(&clerk, "get_object", json!({ "object_name": "person" })).await;
         assert!(described.contains("department_id") && !described.contains("salary") && !described.contains("created_at"), "{described}");
-        // The schema itself is for those who may read objects, who see all of it.
+        // Callers who may read `objects` see the whole schema.
         assert!(admin.get("/api/v1/objects/person").await.text.contains("salary"));
     }
 
     async fn a_cell_is_null_where_no_grant_reaches_its_row_and_lists_its_field(server: Server) {
         let World { admin, departments: [one, _], people: [ada, bob, cleo] } = world(&server).await;
-        // Everybody's name and state; all fields in the first department.
+        // The name and state of everybody, and all fields except `email` in the first department.
         role(&admin, "lead", json!([
             { "resource": "person", "actions": ["read"], "fields": { "read": ["name", "state", "department_id"] } },
             { "resource": "person", "actions": ["read"], "where": { "department.name": "one" }, "fields": { "read": { "except": ["email"] } } },
@@ -169,7 +170,7 @@ on_both_engines! {
         assert_eq!(rows[2]["created_at"], Value::Null);
         assert_eq!(lead.get(&path(&cleo)).await.data()["salary"], Value::Null);
         assert_eq!(lead.get(&path(&bob)).await.data()["salary"], 100);
-        // Everything that is asked of the field is asked of what can be read.
+        // Every query on the field uses only the values that the caller can read.
         for (query, expected) in [
             ("salary=200", vec![]),
             ("salary%5Bgt%5D=50", vec!["ada", "bob"]),
@@ -183,7 +184,7 @@ on_both_engines! {
             assert_eq!(found, expected, "{query}");
         }
         assert_eq!(names(&lead, "sort=-salary,name&salary%5Bis_not_null%5D=true").await, ["ada", "bob"]);
-        // A null stands where nulls stand, whatever is behind it.
+        // A hidden value sorts like null, regardless of its real value.
         let by_salary = names(&lead, "sort=salary,name").await;
         admin.patch(&path(&cleo), json!({ "salary": 5000 })).await.data();
         assert_eq!(names(&lead, "sort=salary,name").await, by_salary);
@@ -198,7 +199,7 @@ on_both_engines! {
         let exported = lead.get("/api/v1/data/person/export?format=ndjson&sort=name").await.text;
         let last: Value = serde_json::from_str(exported.lines().last().unwrap()).unwrap();
         assert_eq!((&last["name"], &last["salary"]), (&json!("cleo"), &Value::Null));
-        // Through relations, too.
+        // The same applies to conditions on related rows.
         let departments = lead.post("/api/v1/data/department/query", json!({ "where": { "person_by_department": { "some": { "salary": { "gt": 1000 } } } } })).await;
         assert_eq!(departments.data(), json!([]), "{}", departments.text);
         let departments = lead.post("/api/v1/data/department/query", json!({ "where": { "person_by_department": { "some": { "salary": 300 } } } })).await;
@@ -208,7 +209,7 @@ on_both_engines! {
         let shown = graphql(&lead, "{ person(sort: [{ field: \"name\" }]) { data { name salary } } }").await;
         assert_eq!(shown["data"]["person"]["data"][2], json!({ "name": "cleo", "salary": null }), "{shown}");
         assert_eq!(shown["data"]["person"]["data"][0], json!({ "name": "ada", "salary": 300 }));
-        // Who leaves the department takes their salary along.
+        // If a person leaves the department, their salary is hidden.
         admin.patch(&path(&ada), json!({ "department_id": null })).await.data();
         assert_eq!(lead.get(&path(&ada)).await.data()["salary"], Value::Null);
     }
@@ -219,7 +220,7 @@ on_both_engines! {
             { "resource": "person", "actions": ["read"], "fields": { "read": { "except": ["salary"] } } },
             { "resource": "department", "actions": ["read"] },
             { "resource": "skill", "actions": ["read"] },
-            // The name of everybody, the state in the first department, and what the second one pays, but not too much.
+            // The name of everybody, the state in the first department, and salaries up to a limit in the second one.
             { "resource": "person", "actions": ["update"], "fields": { "write": ["name"] } },
             { "resource": "person", "actions": ["update"], "where": { "department.name": "one" }, "check": {}, "fields": { "write": ["state", "department_id"] } },
             { "resource": "person", "actions": ["update"], "where": { "department.name": "two" }, "check": { "salary": { "lte": 500 } }, "fields": { "write": ["name", "salary"] } },
@@ -234,17 +235,17 @@ on_both_engines! {
         let renamed = editor.patch(&path(&ada), json!({ "name": "Ada" })).await.data();
         assert_eq!((&renamed["name"], renamed.get("salary")), (&json!("Ada"), None), "{renamed}");
         assert_eq!(editor.patch(&path(&bob), json!({ "state": "gone" })).await.status, 200);
-        // Each of the fields by one grant, not by parts of two.
+        // One grant has to allow all fields of a write, not two grants together.
         refused(&bob, json!({ "name": "Bob", "state": "active" }), "state").await;
         refused(&cleo, json!({ "state": "gone" }), "state").await;
         refused(&ada, json!({ "salary": 1 }), "salary").await;
         refused(&ada, json!({ "email": "x@company.example" }), "email").await;
         assert_eq!(editor.patch(&path(&cleo), json!({ "salary": 400, "name": "Cleo" })).await.status, 200);
         editor.patch(&path(&cleo), json!({ "salary": 501 })).await.expect_error(403, "forbidden");
-        // By the state before the call: the grant for the first department lets its people go.
+        // The row before the call decides: the grant for the first department allows its people to move to another one.
         assert_eq!(editor.patch(&path(&bob), json!({ "department_id": two })).await.status, 200);
         assert_eq!(editor.patch(&path(&bob), json!({ "salary": 7 })).await.status, 200);
-        // What adds to a value reads it.
+        // To add to a value, the caller also needs to read it.
         refused(&bob, json!({ "salary": { "$inc": 1 } }), "salary").await;
         assert_eq!(admin.get(&path(&bob)).await.data()["salary"], 7);
         editor.patch(&path(&bob), json!({ "nothing": 1 })).await.expect_error(400, "unknown_field");
@@ -260,7 +261,7 @@ on_both_engines! {
         assert_eq!(many(json!({ "ids": [bob, cleo], "values": { "salary": 3 } })).await.json()["count"], 2);
         assert_eq!(many(json!({ "where": { "name": "Ada" }, "values": { "state": "active" } })).await.json()["count"], 1);
         many(json!({ "where": { "salary": 3 }, "values": { "name": "x" } })).await.expect_error(400, "unknown_field");
-        // `on_conflict` tells whether a value is there.
+        // `on_conflict` reveals whether a value exists, so the caller needs to read its field.
         let upsert = async |target: &str, body: Value| editor.post(&format!("/api/v1/data/person?on_conflict={target}"), body).await;
         assert_eq!(upsert("email", json!({ "email": "ada@company.example", "name": "A" })).await.expect_error(403, "forbidden")["field"], "email");
         let links = format!("{}/links/skills", path(&ada));
@@ -349,7 +350,7 @@ on_both_engines! {
         ] {
             outsider.post(&format!("/api/v1/data/{object}/query"), json!({ "where": condition })).await.expect_error(400, "unknown_field");
         }
-        // The other side's key is a field of the other object.
+        // The key on the other side is a field of the other object.
         assert_eq!(outsider.get(&format!("/api/v1/data/skill/{skill}?expand=skills")).await.data()["skills"][0], json!({ "id": ada, "name": "ada" }));
         assert_eq!(outsider.patch(&path(&ada), json!({ "department_id": null })).await.expect_error(403, "forbidden")["field"], "department_id");
         outsider.get("/api/v1/data/person/export?format=csv&names=department.name").await.expect_error(400, "invalid_request");
@@ -411,7 +412,7 @@ on_both_engines! {
             assert!(error["message"].as_str().unwrap().contains("clerk"), "{error}");
             assert_eq!(admin.patch(&path, json!({ "type": "text", "options": null, "default": null })).await.status, 409);
         }
-        // A field that comes later is not among those of a list, and is among all but some.
+        // A list of names does not include a field that is added later, but `except` does.
         let added = admin.post("/api/v1/objects/person/fields", json!({ "name": "nick", "type": "text" })).await;
         assert_eq!(added.status, 201, "{}", added.text);
         assert_eq!(keys(&clerk.get(&path(&ada)).await.data()), ["id", "name", "wage"]);
@@ -450,7 +451,7 @@ on_both_engines! {
         ])).await;
         let (client, _) = key(&maker, json!({ "name": "key", "roleId": reader })).await;
         assert_eq!(keys(&client.get(&path(&ada)).await.data()), ["id", "name", "email"]);
-        // The maker loses a field, and so does the key.
+        // If the maker loses a field, the key loses it too.
         let less = json!([
             { "resource": "api_keys", "actions": ["create", "read"] },
             { "resource": "person", "actions": ["read", "update"], "fields": { "read": { "except": ["salary", "email"] }, "write": ["state"] } },
@@ -458,7 +459,7 @@ on_both_engines! {
         assert_eq!(admin.patch("/api/v1/roles/maker", json!({ "permissions": less })).await.status, 200);
         assert_eq!(keys(&client.get(&path(&ada)).await.data()), ["id", "name"]);
         assert_eq!(client.patch(&path(&ada), json!({ "name": "x" })).await.expect_error(403, "forbidden")["field"], "name");
-        // Somebody who views the service as a role has what both have.
+        // Somebody who views the service as a role has only the rights that both they and the role have.
         let viewer = json!([
             { "resource": "roles", "actions": ["read"] },
             { "resource": "person", "actions": ["read"], "fields": { "read": ["name", "salary"] } },
@@ -479,14 +480,14 @@ on_both_engines! {
         ])).await;
         let (clerk, _) = user(&admin, "clerk", Some("clerk")).await;
         assert!(clerk.get(&path(&ada)).await.data().get("email").is_some());
-        // The relation goes with its other side, and another one of its name comes.
+        // The relation is deleted with the object on its other side, and another relation with the same name is made.
         assert_eq!(admin.delete("/api/v1/objects/skill?cascade=true").await.status, 204);
         admin.define("skill", json!([{ "name": "name", "type": "text" }])).await;
         admin.relate(json!({ "name": "skills", "kind": "many_to_many", "source": "person", "target": "skill" })).await;
         assert_eq!(admin.get(&format!("/api/v1/roles/{id}")).await.data()["permissions"][0]["broken"], true);
         clerk.get(&path(&ada)).await.expect_error(404, "not_found");
         assert_eq!(list(&clerk, "").await, Vec::<Value>::new());
-        // The same for an object that is made again.
+        // The same for an object that is deleted and made again.
         let id = role(&admin, "reader", json!([{ "resource": "department", "actions": ["read"], "fields": { "read": { "except": ["budget"] } } }])).await;
         let (reader, _) = user(&admin, "reader", Some("reader")).await;
         assert_eq!(admin.delete("/api/v1/objects/department?cascade=true").await.status, 204);
@@ -609,7 +610,7 @@ on_both_engines! {
         hides(&target);
         let upserted = writer.post("/api/v1/data/lead?on_conflict=id", json!({ "id": id, "name": "eve", "grade": 2 })).await;
         assert_eq!((upserted.status, upserted.data()), (200, json!({ "id": id, "name": "eve" })), "{}", upserted.text);
-        // Without any read, a new record is answered with what was sent.
+        // If the caller may read nothing, the response to a create has only the values that were sent.
         let made = blind.post("/api/v1/data/lead", lead("fay")).await;
         assert_eq!((made.status, keys(&made.data())), (201, vec!["id", "name", "grade"]), "{}", made.text);
         let missing = half.post("/api/v1/data/lead", json!({ "name": "gil" })).await;
@@ -621,10 +622,10 @@ on_both_engines! {
         let removed = writer.delete(&format!("/api/v1/data/lead/{id}")).await;
         removed.expect_error(409, "foreign_key_violation");
         hides(&removed);
-        // Someone who may only delete records knows their ids and nothing else.
+        // A caller who may only delete records knows only their ids.
         let ty = graphql(&remover, "{ __type(name: \"Lead\") { fields { name } } }").await;
         assert_eq!(ty["data"]["__type"]["fields"], json!([{ "name": "id" }]), "{ty}");
-        // What the caller may do is shown without the names of exceptions.
+        // The list of the caller's permissions does not contain the names of excepted fields.
         role(&admin, "most", json!([{ "resource": "lead", "actions": ["read"], "fields": { "read": { "except": ["ssn", "score", "email"] } } }])).await;
         let (most, _) = user(&admin, "most", Some("most")).await;
         let own = most.get("/api/v1/me/permissions").await;
@@ -658,7 +659,7 @@ on_both_engines! {
         };
         change(&ada, json!({ "salary": 1 })).await.expect_error(412, "precondition_failed");
         assert_eq!(change(&cleo, json!({ "salary": 1 })).await.expect_error(403, "forbidden")["field"], "salary");
-        // A rehearsal is refused like the call itself.
+        // A dry run is refused like the call itself.
         for query in ["", "?dryRun=true"] {
             let answer = editor.patch(&format!("/api/v1/data/person/bulk{query}"), json!({ "ids": [ada, cleo], "values": { "salary": 1 } })).await;
             assert_eq!(answer.expect_error(403, "forbidden")["field"], "salary", "{query}");

@@ -1,4 +1,4 @@
-//! Who may give a grant with conditions, and what is refused as malformed.
+//! The rights that a caller needs to give a grant with conditions, and malformed conditions.
 
 use blockbase_tests::{Admin, on_both_engines};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ on_both_engines! {
             give(&lead, &format!("given{number}"), grant).await.status
         };
         let read = json!(["read"]);
-        // The same, however it is written, and narrower ones.
+        // The same conditions in other forms, and narrower ones.
         for conditions in [
             json!({ "where": { "team": { "name": { "eq": "one" } }, "state": "open" } }),
             json!({ "where": { "_and": [{ "state": { "eq": "open" } }, { "team.name": "one" }, { "points": 1 }] } }),
@@ -58,10 +58,10 @@ on_both_engines! {
         assert_eq!(given(json!(["create"]), json!({ "check": { "points": { "lte": 11 } } })).await, 403);
         assert_eq!(given(json!(["delete"]), json!({ "where": { "state": "done" } })).await, 403);
         assert_eq!(given(json!(["delete"]), json!({ "rowPolicy": "own", "where": { "state": "done" } })).await, 201);
-        // Each action by one grant, not by parts of several.
+        // One grant has to cover each action, not several grants together.
         assert_eq!(given(json!(["read", "create"]), json!({ "where": { "state": "open", "team.name": "one" } })).await, 403);
 
-        // An existing role is widened by what is held only, and nobody acts on a role that is stronger.
+        // Callers can add only their own rights to an existing role, and cannot change a stronger role.
         let path = "/api/v1/roles/given1";
         let wider = json!({ "permissions": [{ "resource": "task", "actions": ["read"], "where": { "state": "open" } }] });
         lead.patch(path, wider).await.expect_error(403, "forbidden");
@@ -87,7 +87,7 @@ on_both_engines! {
             keeper.delete(&path).await.expect_error(403, "forbidden");
             keeper.patch(&path, json!({ "permissions": [] })).await.expect_error(403, "forbidden");
         }
-        // What no row meets is no reason to give what every row meets.
+        // A caller whose condition no row meets cannot give a condition that every row meets.
         let nothing = json!({ "resource": "task", "actions": ["read"], "where": { "_or": [] } });
         role(&admin, "off", json!([nothing, { "resource": "roles", "actions": ["create"] }])).await;
         let (off, _) = user(&admin, "off", Some("off")).await;
@@ -118,10 +118,10 @@ on_both_engines! {
         role(&admin, "keys", json!([{ "resource": "api_keys", "actions": ["create"] }, mine])).await;
         let (ann, _) = user(&admin, "ann", Some("keys")).await;
         let (_, bob_id) = user(&admin, "bob", None).await;
-        // For herself it means her own rows; a key of Bob's would read his.
+        // For her own key it means her own rows. A key of Bob's would read Bob's rows.
         key(&ann, json!({ "name": "own", "roleId": "mine" })).await;
         ann.post("/api/v1/api-keys", json!({ "name": "of bob", "roleId": "mine", "userId": bob_id })).await.expect_error(403, "forbidden");
-        // Written with an escape, it is the same variable.
+        // With a JSON escape it is still the same variable.
         let body = r#"{"name":"sly","permissions":[{"resource":"task","actions":["read"],"where":{"assignee":"\u0024user.id"}}]}"#;
         let made = server.send(admin.request("POST", "/api/v1/roles").header("content-type", "application/json").body(body)).await;
         assert_eq!(made.status, 201, "{}", made.text);
@@ -185,7 +185,7 @@ on_both_engines! {
         let answer = server.send(admin.request("POST", "/api/v1/roles").header("content-type", "application/json").body(repeated)).await;
         answer.expect_error(400, "invalid_request");
         assert_eq!(admin.get("/api/v1/roles").await.data().as_array().unwrap().len(), 3);
-        // Numbers keep their digits, and an empty condition is one that every row meets.
+        // Numbers keep their form, and every row meets an empty condition.
         let exact = r#"{"name":"exact","permissions":[{"resource":"task","actions":["read"],"where":{"points":{"in":[1,20]}},"check":{}}]}"#;
         let made = server.send(admin.request("POST", "/api/v1/roles").header("content-type", "application/json").body(exact)).await;
         assert_eq!(made.status, 201, "{}", made.text);

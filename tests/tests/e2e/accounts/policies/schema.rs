@@ -23,7 +23,7 @@ on_both_engines! {
         assert_eq!(titles(&ann, "").await, ["a"]);
         let shown = admin.get("/api/v1/roles/reader").await.data();
         assert_eq!(shown["permissions"][0]["where"], json!({ "phase": "open", "team.title": "one" }));
-        // What is shown can be sent again.
+        // The shown permissions can be sent back unchanged.
         let again = admin.patch("/api/v1/roles/reader", json!({ "permissions": shown["permissions"] })).await;
         assert_eq!((again.status, &again.data()["permissions"]), (200, &shown["permissions"]), "{}", again.text);
     }
@@ -49,13 +49,13 @@ on_both_engines! {
             let refused = admin.delete(path).await;
             let error = refused.expect_error(409, "object_in_use");
             assert!(error["message"].as_str().unwrap().contains("`amounts`"), "{error}");
-            // Which role it is, only readers of roles learn.
+            // Only callers who may read roles get the name of the role.
             let error = builder.delete(path).await.expect_error(409, "object_in_use");
             assert!(!error["message"].as_str().unwrap().contains("amounts"), "{error}");
             let planned = admin.delete(&format!("{path}?dryRun=true")).await;
             planned.expect_error(409, "object_in_use");
         }
-        // A tested field keeps its type.
+        // A field that a condition tests cannot get another type.
         for kind in ["text", "big_integer"] {
             admin.patch("/api/v1/objects/task/fields/points", json!({ "type": kind })).await.expect_error(409, "object_in_use");
         }
@@ -81,7 +81,7 @@ on_both_engines! {
         assert_eq!(titles(&ann, "").await, Vec::<String>::new());
         let role = admin.get("/api/v1/roles/worker").await.data();
         assert_eq!(role["permissions"][0]["broken"], true, "{role}");
-        // Another object of this name is another object.
+        // A new object with the same name is a different object, so the condition stays broken.
         admin.define("member", json!([{ "name": "user_id", "type": "text" }])).await;
         admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "member", "target": "team" })).await;
         admin.make("member", json!({ "user_id": id, "team_id": team })).await;

@@ -1,11 +1,11 @@
-//! Users as records: what relationships lead to, what is shown of a user, and what becomes of references when a user goes.
+//! Users as records: relationships with users, the visible parts of a user, and references to a user who is deleted.
 
 use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use crate::accounts::roles::{role, user};
 
-/// Tasks with an assignee, a helper of their own, and watchers.
+/// Tasks with an assignee and watchers, both users.
 async fn define(admin: &Admin<'_>) {
     admin.define("task", json!([{ "name": "title", "type": "text" }, { "name": "state", "type": "text" }])).await;
     admin.relate(json!({ "name": "assignee", "kind": "many_to_one", "source": "task", "target": "users" })).await;
@@ -50,7 +50,7 @@ async fn graphql(caller: &Admin<'_>, query: &str) -> Value {
     caller.post("/api/v1/graphql", json!({ "query": query })).await.json()
 }
 
-/// The events of a task, the oldest first: what happened, and the assignee before and after.
+/// The events of a task, the oldest first: the operation, and the assignee before and after.
 async fn history(admin: &Admin<'_>, id: &str) -> Vec<(String, Value, Value)> {
     let events = admin.get(&format!("/api/v1/events?object=task&record={id}&limit=100")).await.data();
     let gist = |event: &Value| {
@@ -78,7 +78,7 @@ on_both_engines! {
         let (shown, total) = all(&ann, "").await;
         assert_eq!((&shown[0], total), (&json!({ "id": ben_id, "name": "ben" }), json!(3)));
         assert_eq!(ann.get(&format!("/api/v1/users/{ben_id}")).await.data(), json!({ "id": ben_id, "name": "ben" }));
-        // An address that is not shown is not found by either.
+        // A search does not find users by a hidden email address.
         assert_eq!(all(&ann, "?search=example.com").await, (json!([]), json!(0)));
         assert_eq!(all(&ann, "?search=BE").await.1, 1);
         assert_eq!(ann.get("/api/v1/users?role=admin").await.expect_error(403, "forbidden")["field"], "role");
@@ -99,7 +99,7 @@ on_both_engines! {
         dan.get("/api/v1/users/nobody").await.expect_error(404, "not_found");
         assert_eq!(all(&dan, "?search=ben").await.1, 0);
         assert_eq!(all(&dan, "?search=$user.email").await, (json!([]), json!(0)));
-        // Further grants take nothing away: one's own account, and the names of everybody.
+        // Further grants never remove rights: here for one's own account, and for the names of everybody.
         give(&admin, &dan_id, "self", json!([{ "resource": "users", "actions": ["read"], "rowPolicy": "own" }])).await;
         assert_eq!(all(&dan, "").await.1, 2);
         admin.post(&format!("/api/v1/users/{dan_id}/roles"), json!({ "roleId": "names" })).await.data();
@@ -142,11 +142,11 @@ on_both_engines! {
         assert_eq!(busy.data()[0]["id"], json!(ann_id), "{}", busy.text);
         let exported = admin.get("/api/v1/data/task/export?format=csv&names=assignee.email&select=title&sort=title").await.text;
         assert!(exported.contains("ann@example.com") && exported.lines().next().unwrap().contains("assignee.email"), "{exported}");
-        // A user's name is the name of now.
+        // Records show the current name of a user.
         assert_eq!(admin.patch(&format!("/api/v1/users/{ann_id}"), json!({ "name": "Anna" })).await.status, 200);
         assert_eq!(admin.get(&format!("{}?expand=assignee", path(&ours))).await.data()["assignee"]["name"], "Anna");
 
-        // They are written under /api/v1/users alone.
+        // Users can be changed only under /api/v1/users.
         for (method, path, body) in [
             ("POST", "/api/v1/data/users".to_owned(), json!({ "name": "x" })),
             ("POST", "/api/v1/data/users/bulk".to_owned(), json!({ "data": [{ "name": "x" }] })),
@@ -166,7 +166,7 @@ on_both_engines! {
     async fn a_relationship_with_users_says_what_their_deletion_does(server: Server) {
         let admin = server.admin().await;
         admin.define("task", json!([{ "name": "title", "type": "text" }])).await;
-        // Nothing leads to users yet, so that nothing describes them as an object.
+        // No relationship leads to users yet, so no document describes them as an object.
         assert!(!admin.get("/api/v1/openapi.json").await.text.contains("/api/v1/data/users"));
         for definition in [
             json!({ "name": "a", "kind": "many_to_one", "source": "task", "target": "users", "onDelete": "restrict" }),
@@ -186,14 +186,15 @@ on_both_engines! {
         admin.delete("/api/v1/objects/users").await.expect_error(404, "not_found");
         let names: Vec<Value> = admin.get("/api/v1/objects").await.data().as_array().unwrap().iter().map(|object| object["name"].clone()).collect();
         assert_eq!(names, [json!("task")]);
-        // Nothing may keep the tasks that go with a user, or what goes with them in turn.
+        // Nothing may prevent the deletion of tasks that are deleted along with a user, or of records that are deleted along with
+        // these tasks.
         admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
         let note = |on_delete: &str| json!({ "name": "task", "kind": "many_to_one", "source": "note", "target": "task", "onDelete": on_delete });
         admin.post("/api/v1/relationships", note("restrict")).await.expect_error(400, "invalid_schema");
         admin.relate(note("cascade")).await;
         let seal = json!({ "name": "seals", "kind": "many_to_many", "source": "note", "target": "task", "onDelete": "restrict" });
         admin.post("/api/v1/relationships", seal).await.expect_error(400, "invalid_schema");
-        // The handler of the service writes no users either.
+        // The built-in handler cannot write users either.
         let writes = json!({ "consumer": "writes", "event": "data.task.created", "handler": "persist_event", "config": { "object": "users", "map": { "name": "topic" } } });
         let refused = admin.post("/api/v1/events/subscriptions", writes).await;
         assert_eq!(refused.status, 400, "{}", refused.text);
@@ -213,13 +214,13 @@ on_both_engines! {
         let tasks = json!({ "resource": "task", "actions": ["read", "create"] });
         give(&admin, &ann_id, "worker", json!([tasks, { "resource": "data", "actions": ["read"] }])).await;
         let task = admin.make("task", json!({ "title": "theirs", "assignee_id": ben_id })).await;
-        // Without read on users: the id alone.
+        // Without read on users, the caller sees only the id.
         assert_eq!(ann.get(&path(&task)).await.data()["assignee_id"], json!(ben_id));
         ann.get(&format!("{}?expand=assignee", path(&task))).await.expect_error(403, "forbidden");
         ann.post("/api/v1/data/task/query", json!({ "where": { "assignee": { "name": "ben" } } })).await.expect_error(403, "forbidden");
         ann.get("/api/v1/data/users").await.expect_error(403, "forbidden");
         ann.post("/api/v1/data/task", json!({ "assignee_id": ben_id })).await.expect_error(409, "foreign_key_violation");
-        // One's own account.
+        // With a grant for the caller's own account.
         let own = |resource: &str| json!([{ "resource": resource, "actions": ["read"], "rowPolicy": "own" }]);
         give(&admin, &ann_id, "own", own("users")).await;
         assert_eq!(ann.get("/api/v1/data/users").await.data().as_array().unwrap().len(), 1);
@@ -228,9 +229,9 @@ on_both_engines! {
         assert_eq!(ann.get(&format!("{}?expand=assignee", path(&task))).await.data()["assignee"], Value::Null);
         assert_eq!(ann.post("/api/v1/data/task", json!({ "title": "mine", "assignee_id": ann_id })).await.status, 201);
         ann.post("/api/v1/data/task", json!({ "assignee_id": ben_id })).await.expect_error(409, "foreign_key_violation");
-        // A further role takes nothing away.
+        // A further role never removes rights.
         assert_eq!(ann.get(&format!("/api/v1/users/{ann_id}")).await.status, 200);
-        // Everybody's name.
+        // With a grant for the name of everybody.
         give(&admin, &ann_id, "names", json!([{ "resource": "users", "actions": ["read"], "fields": { "read": ["name"] } }])).await;
         assert_eq!(ann.get(&format!("/api/v1/users/{ann_id}")).await.status, 200);
         let shown = ann.get(&format!("{}?expand=assignee", path(&task))).await.data();
@@ -242,7 +243,7 @@ on_both_engines! {
         ann.get("/api/v1/data/users?email%5Bilike%5D=ben").await.expect_error(400, "unknown_field");
         let ty = graphql(&ann, "{ __type(name: \"Users\") { fields { name } } }").await;
         assert!(!ty.to_string().contains("email") && ty.to_string().contains("task_by_assignee"), "{ty}");
-        // Some users.
+        // With a grant for some users.
         let company = json!([{ "resource": "users", "actions": ["read"], "where": { "email": { "ilike": "ben@" } } }]);
         assert_eq!(admin.patch("/api/v1/roles/names", json!({ "permissions": company })).await.status, 200);
         let listed = ann.get("/api/v1/data/users").await.data();
@@ -282,7 +283,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/data/users").await.json()["pagination"]["totalCount"], 2);
         let watchers = admin.get(&format!("{}?expand=watchers", path(&other))).await.data()["watchers"].clone();
         assert_eq!((watchers.as_array().unwrap().len(), &watchers[0]["id"]), (1, &json!(ben_id)));
-        // Each of these changes has its event.
+        // Each of these changes has an event.
         assert_eq!(history(&admin, &task).await[1..], [("updated".to_owned(), json!(ann_id), Value::Null)]);
         let unlinked = history(&admin, &other).await;
         assert_eq!(unlinked.last().unwrap().0, "unlinked");
@@ -322,7 +323,7 @@ on_both_engines! {
         assert_eq!(admin.get(&badge_path).await.data()["holder_id"], json!(eve_id));
         assert_eq!(history(&admin, &task).await.len(), before, "a move has no event");
 
-        // A second guest has a badge as well. Eve has one, so that the other is nobody's.
+        // The second guest has a badge as well. Eve already has one, so this badge has no holder afterwards.
         let (second, second_id) = guest().await;
         let other = admin.make("badge", json!({ "text": "second", "holder_id": second_id })).await;
         admin.patch(&path(&task), json!({ "assignee_id": second_id })).await.data();

@@ -74,7 +74,7 @@ impl HandMade {
         packed(self.module(), name, changes).await
     }
 
-    /// The packed file of a component whose names stand for other types.
+    /// The packed file of a component that defines names of the interface with other types.
     pub(crate) async fn packed_with_wit(&self, name: &str, change: impl FnOnce(&str) -> String) -> Vec<u8> {
         let wit = std::fs::read_to_string(checkout().join("wit/blockbase-block-0.1.0/block.wit")).unwrap();
         let changed = change(&wit);

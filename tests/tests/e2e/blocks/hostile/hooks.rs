@@ -128,7 +128,7 @@ on_both_engines! {
         let trap = ("svc_block_trap", "wasm `unreachable` instruction executed");
         assert_eq!(shown.value("svc_block_traps_total", &[block, trap]), Some(1.0));
         assert_eq!(shown.value("svc_block_limits_total", &[block, ("svc_block_limit", "deadline")]), Some(1.0));
-        // Every call counts, whatever its outcome. So does the call at the install that listed the handlers.
+        // Every call counts, with any outcome. The call at the install that listed the handlers counts too.
         for family in ["svc_block_cpu_time_milliseconds_count", "svc_block_memory_peak_bytes_count"] {
             assert_eq!(shown.value(family, &[block]), Some(6.0), "{family}");
         }

@@ -50,7 +50,7 @@ async fn what_a_file_says_of_itself_is_checked() {
         ("other-function", "registry", packed(with_registry(r#"(export "handle" (func $run))"#), "a", json!({})).await),
         ("other-type", "handlers", packed(with_registry(r#"(export "handlers" (func $run))"#), "a", json!({})).await),
     ];
-    // The same number of core parameters and results, but with another meaning.
+    // A type with the same number of core parameters and results, but with another meaning.
     let block = HandMade::default();
     let other_type = block.packed_with_wit("a", |wit| {
         let handler = "call: func(context: context, name: string, input: json)";

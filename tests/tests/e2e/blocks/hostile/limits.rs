@@ -18,7 +18,7 @@ async fn memory_is_counted_over_all_memories_and_comes_back() {
     let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
-    // Three further memories. All four grow in turns until one cannot.
+    // Three further memories. All four grow in turns until one of them cannot grow.
     let memories = HandMade {
         fields: "(memory $second 1) (memory $third 1) (memory $fourth 1)".to_owned(),
         call: "(loop $again
@@ -140,7 +140,8 @@ on_both_engines! {
             let empty = call(&admin, "log", line("", 1, 100_000, stdout)).await;
             expect_limit(&empty, "host calls");
         }
-        // If lines come faster than they can be stored, some are dropped. Soon afterwards lines are kept again.
+        // If a block writes lines faster than the server can store them, the server drops some. Soon afterwards it stores lines
+        // again.
         until("lines are kept again", async || {
             assert_eq!(call(&admin, "log", line("kept again", 1, 1, false)).await.data(), 1);
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -1,4 +1,4 @@
-//! Loops: whichever code of a guest runs, it is stopped at the call's deadline, and nothing else waits for it.
+//! Loops: the server stops any code of a guest at the call's deadline, and nothing else waits for it.
 //!
 //! These tests run only on SQLite, because the blocks use no data.
 

@@ -16,7 +16,7 @@ async fn all_calls_share_a_bounded_memory() {
     install(&admin, "", json!({})).await;
     good(&admin).await;
     let before = resident_kilobytes(&server);
-    // Each call is within its own limit. There is memory for two of the five.
+    // Each of the five calls stays within its own limit, but there is memory for only two of them.
     let fill = || call(&admin, "fill", json!({ "megabytes": 60, "ms": 1000 }));
     let (answers, ()) = staying_ready(&server, async {
         tokio::join!(join_all((0..5).map(|_| fill())), async {

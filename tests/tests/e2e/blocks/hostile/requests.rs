@@ -99,7 +99,8 @@ async fn what_is_not_public_is_not_reached_even_if_it_is_granted() {
     let admin = server.admin().await;
     let receiver = Receiver::start().await;
     let port = receiver.url.rsplit([':', '/']).nth(1).unwrap().to_owned();
-    // This machine by number in each spelling, by its own name, and by names that lead to it. Also the metadata service of clouds.
+    // This machine by its addresses in each notation, by its own name, and by names that lead to it. Also the metadata service of
+    // clouds.
     let hosts = [
         "127.0.0.1",
         "127.1",
@@ -254,7 +255,7 @@ async fn a_server_that_never_answers_is_left_at_the_deadline() {
     let count = |which: usize| counts[which].load(Ordering::SeqCst);
     for (turn, way) in WAYS.into_iter().enumerate() {
         let answer = staying_ready(&server, send(&admin, way, &url, json!({}))).await;
-        // The guest's request fails at the moment at which the guest is stopped. Either may come first.
+        // The guest's request fails at the same time as the server stops the guest. Either may happen first.
         assert!([503, 504].contains(&answer.status), "{way}: {} {}", answer.status, answer.text);
         if answer.status == 504 {
             answer.expect_error(504, "action_timeout");

@@ -8,7 +8,7 @@ use super::{call, good, install};
 /// Only the block may ever show this value.
 const VALUE: &str = "sk_live_8f3b0c52e1d94a77";
 
-/// Whether a file below a directory holds the bytes.
+/// Whether a file below a directory contains the bytes.
 fn holds(directory: &std::path::Path, bytes: &[u8]) -> bool {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
         true => holds(&path, bytes),
@@ -77,7 +77,7 @@ on_both_engines! {
         assert_eq!(secret("API_KEY").await.data()["length"], VALUE.len());
         install(&admin, "?upgrade=true", json!({ "version": "0.2.0", "permissions": { "secrets": [] } })).await;
         secret("API_KEY").await.expect_error(403, "forbidden");
-        // It is kept for a version that asks for it again. Callers who manage secrets see that it exists.
+        // The server keeps the secret for a version that asks for it again. Callers who manage secrets see that it exists.
         assert_eq!(admin.get(path).await.data()[0]["name"], "API_KEY");
         let again = "?upgrade=true&allowNewPermissions=true";
         install(&admin, again, json!({ "version": "0.3.0", "permissions": { "secrets": ["API_KEY"] } })).await;

@@ -11,7 +11,7 @@ use super::{call, good, install, staying_ready};
 
 /// Callers at a time. One block has fewer slots.
 const CALLERS: usize = 120;
-/// The least number of calls of each caller.
+/// The minimum number of calls of each caller.
 const CALLS: usize = 9;
 
 on_both_engines! {

@@ -48,7 +48,7 @@ fn refused(answer: &Answer, status: u16, code: &str) -> String {
     answer.expect_error(status, code)["message"].as_str().unwrap().to_owned()
 }
 
-/// Records without what the service stamps on them.
+/// Records without the fields that the service stamps.
 fn plain(records: &[Value]) -> Vec<Value> {
     let mut records = records.to_vec();
     for record in &mut records {
@@ -128,7 +128,7 @@ on_both_engines! {
         let unknown = call(&admin, "export", json!({ "object": "nothing" })).await;
         assert_eq!(unknown.status, 404, "{}", unknown.text);
 
-        // If the rows do not fit into one response, they come in several, each row once.
+        // If the rows do not fit into one response, several responses return them, each row once.
         let long = "\"".repeat(10_000);
         let records: Vec<Value> = (0..250).map(|number| json!({ "sku": format!("l-{number:03}"), "name": long })).collect();
         assert_eq!(admin.post("/api/v1/data/product/bulk", json!({ "data": records })).await.status, 201);
@@ -285,7 +285,7 @@ on_both_engines! {
             let answer = call(&admin, "export", json!({ "object": name })).await;
             assert_eq!(answer.status, 404, "{}", answer.text);
         }
-        // Users are read like records by those who may read users, and written by nobody.
+        // Callers who may read users can export them like records. Nobody can import users.
         let users = call(&admin, "export", json!({ "object": "users" })).await.data();
         assert!(users["csv"].as_str().unwrap().starts_with("id,name,image,email\r\n"), "{users}");
         call(&cat, "export", json!({ "object": "users" })).await.expect_error(403, "forbidden");

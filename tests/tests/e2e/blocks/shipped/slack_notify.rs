@@ -138,7 +138,7 @@ on_both_engines! {
         let refused = send(&admin, "x").await.expect_error(500, "action_failed");
         assert_eq!(refused["message"], "Slack answered with the status 403: invalid_token");
         assert_eq!(receiver.count(), 4);
-        // The block cannot call an address that the manifest does not name, whatever the secret says.
+        // The block cannot call an address that the manifest does not name, even if the secret contains it.
         let elsewhere = Receiver::start().await;
         set_secret(&admin, BLOCK, "SLACK_WEBHOOK_URL", &elsewhere.url).await;
         send(&admin, "x").await.expect_error(403, "forbidden");

@@ -1,4 +1,4 @@
-//! A database from before rows had versions.
+//! A database from a release in which rows had no versions.
 
 use blockbase_tests::{Engine, ServerBuilder, new_database};
 use serde_json::json;
@@ -141,7 +141,7 @@ blockbase_tests::on_both_engines! {
             let rows = server.sql(&format!("SELECT CAST(count(*) AS BIGINT) FROM \"{name}\" WHERE svc_version = 0")).await;
             assert_eq!(rows, [[(ROWS - 3).to_string()]]);
             assert_eq!(admin.get(&format!("/api/v1/data/{name}?search=row+19999")).await.json()["pagination"]["totalCount"], 1);
-            // New fields, and new tables on SQLite, keep the versions.
+            // The versions stay if a field is added, and if SQLite copies the rows into a new table.
             let path = format!("/api/v1/objects/{name}/fields");
             assert_eq!(admin.post(&path, json!({ "name": "size", "type": "integer" })).await.status, 201);
             assert_eq!(admin.patch(&format!("{path}/size"), json!({ "min": 0 })).await.status, 200);

@@ -1,4 +1,4 @@
-//! Conditions on related rows that are so many that the statements for SQLite take another way.
+//! Conditions on so many related rows that the server uses other statements for SQLite.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn kind(project: usize) -> usize {
     project % 10
 }
 
-/// Whether a project has such a task.
+/// Whether a project has a task for which `test` is true.
 fn has_task(project: usize, test: impl Fn(usize) -> bool) -> bool {
     let first = project * TASKS / PROJECTS;
     (first..first + TASKS / PROJECTS).any(|task| project_of(task) == Some(project) && test(task))
@@ -41,7 +41,7 @@ async fn make_all(admin: &Admin<'_>, object: &str, records: Vec<Value>) -> Vec<S
     ids
 }
 
-/// `task` (project, tags) with numbers from 0 on, and so for `project` and `label`.
+/// Makes the objects `task` (project, tags), `project` and `label`, and their rows. Their numbers begin with 0.
 async fn fill(admin: &Admin<'_>) {
     let number = json!({ "name": "number", "type": "integer", "required": true, "indexed": true });
     let code = json!({ "name": "code", "type": "text", "isUnique": true });
@@ -76,7 +76,7 @@ async fn fill(admin: &Admin<'_>) {
     }
 }
 
-/// What is wrong with the answers for a condition that these rows meet: totals, and pages in several orders.
+/// Checks the totals and the pages in several orders for a condition that the `expected` rows meet. Returns the first fault.
 async fn problem(admin: &Admin<'_>, object: &str, condition: &Value, expected: &BTreeSet<usize>) -> Option<String> {
     let path = format!("/api/v1/data/{object}?select=number&where={}", encoded(&condition.to_string()));
     let aggregate = format!("/api/v1/data/{object}/aggregate?fn=count&where={}", encoded(&condition.to_string()));
@@ -115,14 +115,14 @@ fn numbers(list: &Value) -> Vec<usize> {
 
 type Expected = Box<dyn Fn(usize) -> bool>;
 
-/// Conditions on projects, and whether one of a number meets each.
+/// Conditions on projects, each with a function that says whether the project with a number meets it.
 fn of_projects() -> Vec<(Value, Expected)> {
     let tasks = |condition: Value| json!({ "task_by_project": condition });
     let row = |condition: Value, meets: fn(usize) -> bool| (condition, Box::new(meets) as Expected);
     vec![
         row(tasks(json!({ "some": {} })), |project| has_task(project, |_| true)),
         row(tasks(json!({ "none": {} })), |project| !has_task(project, |_| true)),
-        // Rare, frequent, unique; and only of the oldest projects.
+        // Related rows that are rare, frequent or unique, or belong only to the oldest projects.
         row(tasks(json!({ "some": { "number": { "in": [0, 17, 2000, 5999] } } })), |project| {
             has_task(project, |task| [0, 17, 2000, 5999].contains(&task))
         }),
@@ -137,7 +137,7 @@ fn of_projects() -> Vec<(Value, Expected)> {
         row(tasks(json!({ "some": { "number": { "gte": 3000 } } })), |project| has_task(project, |task| task >= 3000)),
         row(tasks(json!({ "none": { "number": { "gte": 3000 } } })), |project| !has_task(project, |task| task >= 3000)),
         row(tasks(json!({ "every": { "text": "0" } })), |project| !has_task(project, |task| task % 2 != 0)),
-        // Beside tests that leave few rows, and many.
+        // Together with tests that few or many rows meet.
         row(json!({ "code": "p7", "task_by_project": { "some": { "text": "0" } } }), |project| project == 7),
         row(json!({ "kind": 3, "task_by_project": { "some": { "kind": 2 } } }), |project| {
             kind(project) == 3 && has_task(project, |task| task % 10 == 2)
@@ -157,7 +157,7 @@ fn of_projects() -> Vec<(Value, Expected)> {
         row(json!({ "_or": [{ "text": "1" }, { "task_by_project": { "none": { "kind": { "lt": 5 } } } }] }), |project| {
             project % 2 == 1 || !has_task(project, |task| task % 10 < 5)
         }),
-        // Through two relations.
+        // Along two relations.
         row(tasks(json!({ "some": { "tags": { "some": { "number": 11 } } } })), |project| {
             has_task(project, |task| is_labeled(task, 11))
         }),
@@ -168,7 +168,7 @@ fn of_projects() -> Vec<(Value, Expected)> {
     ]
 }
 
-/// The same for tasks.
+/// Conditions on tasks.
 fn of_tasks() -> Vec<(Value, Expected)> {
     let row = |condition: Value, meets: fn(usize) -> bool| (condition, Box::new(meets) as Expected);
     let is_in = |task: usize, test: fn(usize) -> bool| project_of(task).is_some_and(test);
@@ -212,7 +212,7 @@ fn of_tasks() -> Vec<(Value, Expected)> {
     ]
 }
 
-/// The same for labels.
+/// Conditions on labels.
 fn of_labels() -> Vec<(Value, Expected)> {
     let row = |condition: Value, meets: fn(usize) -> bool| (condition, Box::new(meets) as Expected);
     vec![

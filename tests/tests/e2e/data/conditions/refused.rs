@@ -4,7 +4,7 @@ use blockbase_tests::on_both_engines;
 
 use crate::data::conditions::{define, encoded, fill, found, unrefused};
 
-/// Either code, because nothing says which of the two applies.
+/// Either code is allowed, because the specification does not say which of them applies.
 const EITHER: &str = "invalid_request or invalid_value";
 
 /// `depth` times `open`, then the middle, then `depth` times `close`.
@@ -21,7 +21,7 @@ on_both_engines! {
         let many = |item: &str, count: usize| vec![item; count].join(",");
         let invalid = "invalid_request";
         for (condition, code, path) in [
-            // Shapes.
+            // Conditions of a wrong form.
             ("[]", invalid, "where`"),
             ("1", invalid, "where`"),
             ("\"title\"", invalid, "where`"),
@@ -41,7 +41,7 @@ on_both_engines! {
             (r#"{ "title": "a", "\u0074itle": "a" }"#, invalid, "where"),
             (r#"{ "_and": [], "_and": [] }"#, invalid, "where"),
             (r#"{ "_or": [{ "tags": { "some": {}, "some": {} } }] }"#, invalid, "where._or[0].tags"),
-            // Fields and relations.
+            // Wrong fields and relations.
             (r#"{ "nothing": 1 }"#, "unknown_field", "where.nothing`"),
             (r#"{ "": 1 }"#, "unknown_field", "where."),
             (r#"{ "project.nothing": 1 }"#, "unknown_field", "where.project.nothing`"),
@@ -64,7 +64,7 @@ on_both_engines! {
             (r#"{ "tags": { "some": [] } }"#, invalid, "where.tags.some`"),
             (r#"{ "tags": { "none": null } }"#, invalid, "where.tags.none`"),
             (r#"{ "tags": { "SOME": {} } }"#, invalid, "where.tags"),
-            // Operators.
+            // Wrong operators.
             (r#"{ "amount": {} }"#, invalid, "where.amount`"),
             (r#"{ "amount": { "near": 1 } }"#, invalid, "where.amount.near`"),
             (r#"{ "amount": { "": 1 } }"#, invalid, "where.amount."),
@@ -86,7 +86,7 @@ on_both_engines! {
             let field = (code == "unknown_field").then_some("");
             wrong.extend(unrefused(&admin, condition, code, path, field).await);
         }
-        // Values.
+        // Wrong values.
         for (condition, path, field) in [
             (r#"{ "title": 1 }"#, "where.title`", "title"),
             (r#"{ "title": { "eq": true } }"#, "where.title.eq`", "title"),
@@ -117,7 +117,7 @@ on_both_engines! {
             wrong.extend(unrefused(&admin, condition, EITHER, "where.", None).await);
         }
 
-        // Bounds, each with the largest condition that it allows.
+        // Limits, each with the largest condition that it allows.
         let or = |count: usize| format!(r#"{{ "_or": [{}] }}"#, many(r#"{ "title": "a" }"#, count));
         assert_eq!(found(&admin, &or(100)).await, "a");
         wrong.extend(unrefused(&admin, &or(101), invalid, "where", None).await);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{kilobytes, processor_ticks, weak_user};
 
-/// How long others may wait. That is far longer than they do, because the machine may be busy.
+/// How long others may wait. The limit is far above the usual time, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long the server may be busy afterwards: half of the time limit of a statement on Postgres.
 const REST_MAX: Duration = Duration::from_secs(30);
@@ -189,7 +189,7 @@ on_both_engines! {
                 tokio::join!(server.sql(LOCK), abandoned);
             }
         }
-        // All permits were given back.
+        // All permits are free again.
         assert_eq!(admin.get("/api/v1/data/doc?select=id&t[ilike]=nothing+like+it").await.status, 200);
     }
 
@@ -241,7 +241,7 @@ async fn a_third_scan_waits_five_seconds_and_is_told_when_to_try_again() {
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
     let user = weak_user(&admin, "eve", "doc").await;
-    // The scans wait as long as the test wants.
+    // The scans wait until the test lets them continue.
     let lock = server.hold_reads("doc").await;
     let begun = Instant::now();
     let mut lists: FuturesUnordered<_> = (0..3).map(|_| user.get("/api/v1/data/doc?t[ilike]=x")).collect();

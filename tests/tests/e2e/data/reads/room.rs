@@ -26,7 +26,7 @@ impl Disk {
         self.0.path()
     }
 
-    /// Makes a file that takes all space but this much.
+    /// Makes a file that takes all free space, except this many bytes.
     fn leave(&self, mebibytes: u64) {
         let ballast = self.path().join("ballast");
         let _ = std::fs::remove_file(&ballast);
@@ -89,7 +89,7 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
     let stranger = json!({ "name": "x", "email": "x@example.com", "password": "correct horse battery" });
     server.call("POST", "/api/auth/sign-up/email", Some(stranger)).await.expect_error(507, "storage_full");
     assert_eq!(admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"], 2);
-    // A read that would store a suspension works, and shows it.
+    // A read that would store a suspension works, and shows the suspension.
     assert_eq!(admin.patch("/api/v1/roles/editor", json!({ "permissions": [] })).await.status, 200);
     for path in ["/api/v1/tasks", "/api/v1/blocks", "/api/v1/events/subscriptions", "/api/v1/webhooks"] {
         assert_eq!(admin.get(path).await.status, 200, "{path}");

@@ -1,9 +1,9 @@
-//! JSON documents: objects are required in their places, and responses repeat little of the request.
+//! JSON documents: where the server expects an object, it accepts nothing else. Errors repeat only a little of the request.
 
 use blockbase_tests::{Answer, on_both_engines};
 use serde_json::{Value, json};
 
-/// Characters of an error that quotes the request: an excerpt or two, and the sentence.
+/// The most characters of an error that quotes the request: one or two excerpts, and the sentence.
 const MESSAGE_CHARS_MAX: usize = 700;
 
 #[track_caller]

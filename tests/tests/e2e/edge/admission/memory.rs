@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::{array, memory, reset_peak};
 
-/// Bytes of a record's value: the largest with enough space for the rest of the body.
+/// Bytes of a record's value: the largest value that leaves enough space for the rest of the body.
 const VALUE_BYTES: usize = 10_480_000;
-/// The most memory that such a record may need, in kilobytes.
+/// The most memory that a record of this size may need, in kilobytes.
 const GROWTH_MAX: i64 = 100_000;
 
 async fn send(admin: &Admin<'_>, path: &str, body: String) -> (u16, String) {
@@ -81,7 +81,8 @@ on_both_engines! {
 
 /// Bytes of a text that a record may have by default.
 const TEXT_BYTES: usize = 950_000;
-/// The most memory in kilobytes: of a call that is refused for its size, and of one that touches as much as allowed.
+/// The most memory in kilobytes: for a call that is refused because of its size, and for a call that changes as many bytes as
+/// allowed.
 const REFUSED_GROWTH_MAX: i64 = 150_000;
 const TOUCHED_GROWTH_MAX: i64 = 350_000;
 

@@ -83,7 +83,7 @@ on_both_engines! {
         let mut all = Numbers::since(&admin, &format!("since={since}")).await;
         all.until(COMMON + 5).await;
         assert_eq!(all.seen.iter().filter(|number| **number != 0).copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-        // From now on the events are live.
+        // From now on the stream sends new events.
         admin.patch(&format!("/api/v1/data/rare/{rare}"), json!({ "number": 6 })).await.data();
         for (mut stream, topics, count) in open {
             stream.until(count + 1).await;
@@ -162,7 +162,7 @@ async fn a_caller_whose_scans_are_used_up_is_refused_and_others_read_on() {
     for path in &paths {
         assert_eq!(eve.get(path).await.status, 200, "{path}");
     }
-    // The scans wait as long as the test wants.
+    // The scans wait until the test lets them continue.
     let lock = server.hold_reads("doc").await;
     let slow = || eve.get("/api/v1/data/doc?text[ilike]=x");
     let released = async {

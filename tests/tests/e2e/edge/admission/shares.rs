@@ -135,7 +135,7 @@ on_both_engines! {
             open.push(stream_from(token, "192.0.2.1").await);
         }
         assert!(open.iter().all(|response| response.status() == 200));
-        // The address of the request counts, also for a known guest.
+        // The share of a guest is that of the request's address, also for a known guest.
         for token in [&guests[3], &guests[0]] {
             let refused = stream_from(token, "192.0.2.1").await;
             assert_eq!(refused.status(), 429);
@@ -163,7 +163,7 @@ on_both_engines! {
             assert_eq!(refused.status(), 429);
             assert!(refused.headers().contains_key("retry-after"));
         }
-        // A key that somebody else made for them has its own share.
+        // A key that somebody else made for this user has its own share.
         let (of_admin, _) = key(&admin, of_ann).await;
         let others = [stream(&of_admin).await, stream(&admin).await];
         assert!(others.iter().all(|response| response.status() == 200));

@@ -74,7 +74,7 @@ impl Open {
     }
 }
 
-/// An act that takes a user's rights away.
+/// An operation that takes a user's rights away.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     SignOut,
@@ -147,7 +147,8 @@ on_both_engines! {
         admin.make_task_object().await;
         let user = user_with(&admin, "ann", json!([{ "resource": "task", "actions": ["read"] }])).await;
         let id = id_of(&user).await;
-        // A busy machine may take longer than the shortest life until the first event. Then a longer life is tried.
+        // On a busy machine, the first event may come only after the stream with the shortest life has ended. Then the test tries
+        // a longer life.
         for life in [4, 15, 60].map(Duration::from_secs) {
             let (expires, deadline) = (SystemTime::now() + life, Instant::now() + life - Duration::from_millis(500));
             let key = json!({ "name": "k", "roleId": "of ann", "userId": id, "expiresAt": datetime(expires) });

@@ -1,4 +1,4 @@
-//! Turns: the requests of one caller never make others wait, whatever they share.
+//! Turns: the requests of one caller never make others wait, for any of the shared resources.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{memory, reset_peak, user_with};
 /// Records of an object whose list is nearly as large as a response may be.
 const RECORDS: usize = 72;
 const TEXT_BYTES: usize = 950_000;
-/// The limit of such a response. A single one exceeds a caller's share of unread bytes.
+/// The largest response. A single one exceeds a caller's share of unread bytes.
 const ANSWER_BYTES_MAX: &str = "80000000";
 
 /// Requests all records over a separate connection, and does not read the response.
@@ -98,7 +98,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_secs(10)).await;
         let grown = memory(&server, "VmHWM") - before;
         eprintln!("{:?}: 30 unread lists of 68 MB: {grown} kB more at the peak", server.engine());
-        // The share, and the responses that were being made when it was used up.
+        // The share, plus the responses that were being made when the share was used up.
         assert!(grown < 450_000, "{grown} kB");
         tokio::time::sleep(Duration::from_secs(40)).await;
         assert_eq!(ann.get("/api/v1/data/doc?limit=1").await.status, 200, "what nobody read is gone");
@@ -141,7 +141,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_secs(10)).await;
         let grown = memory(&server, "VmHWM") - before;
         eprintln!("{engine:?}: {OPERATIONS} unread results of 68 MB: {grown} kB more at the peak");
-        // The share, and the two results that may be made at a time. Each exists as a tree and as a frame.
+        // The share, plus the two results that may be made at a time. Each exists as a tree and as a frame.
         assert!(grown < 450_000, "{grown} kB");
     }
 }

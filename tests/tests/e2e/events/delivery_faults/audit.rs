@@ -1,4 +1,4 @@
-//! Checks what has to be true once everything has settled, whatever failed before.
+//! Checks the conditions that have to be true when everything has settled, regardless of earlier failures.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(super) async fn check(server: &Server, groups: &Groups, storm: &Arc<Storm>, 
     ledger_is_complete(server, groups, &events).await;
     events_are_persisted_once(server, &events).await;
     let repeated = arrivals(&groups.steady, &events, Some(faults));
-    // This receiver answers late or with errors, even without any other fault.
+    // This receiver is sometimes late or answers with errors, even without any other fault.
     arrivals(&groups.flaky, &events, None);
     arrive_in_order(groups.steady.received(), &events);
     repeated
@@ -113,7 +113,7 @@ async fn ledger_is_complete(server: &Server, groups: &Groups, events: &[Event]) 
     }
 }
 
-/// `persist_event` wrote each event once, whenever the process ended.
+/// `persist_event` wrote each event once, even if the process was killed.
 async fn events_are_persisted_once(server: &Server, events: &[Event]) {
     let rows = server.sql("SELECT event_id, about FROM trail").await;
     let mut persisted: HashMap<&str, usize> = HashMap::new();

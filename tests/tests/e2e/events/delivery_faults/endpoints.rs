@@ -1,4 +1,4 @@
-//! Endpoints that hang, and endpoints that disappear and come back.
+//! Endpoints that do not answer, and endpoints that disappear and come back.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

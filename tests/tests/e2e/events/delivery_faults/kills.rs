@@ -48,7 +48,7 @@ async fn kill_again_and_again(engine: Engine, seed: &Seed, round: u64, kills: u6
         if random.bool() {
             tokio::time::sleep(life).await;
         } else {
-            // Around an arrival: before its response, or before its outcome is stored.
+            // At about the time of an arrival: before the response, or before the outcome is stored.
             let wanted = groups.steady.count() + random.usize(1..60);
             let deadline = Instant::now() + life;
             while groups.steady.count() < wanted && Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! A stream while writers write: it misses no event, whenever the outbox is read.
+//! A stream while writers write: it misses no event, regardless of the moments at which the server reads the outbox.
 
 use std::time::Duration;
 

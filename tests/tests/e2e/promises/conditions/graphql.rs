@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::model::{LEVELS_MAX, OPERATORS, Operator, World};
 
-/// The same condition for GraphQL's typed argument. `None` if the form has no room for it: it would have too many levels, a variable
-/// would stand where the type is not text, or a key would be needed twice.
+/// The same condition for GraphQL's typed argument. `None` if the argument cannot express it: it would have too many levels, a
+/// variable would be the value of a type that is not text, or an object would need the same key twice.
 pub(in crate::promises) fn typed(world: &World, object: usize, condition: &Value) -> Option<Value> {
     condition_at(world, object, condition, 1)
 }
@@ -76,7 +76,7 @@ fn tests(kind: &str, value: &Value) -> Option<Value> {
     Some(Value::Object(tests))
 }
 
-/// Whether a value has a place in the type. REST also takes numbers as texts, and variables are texts.
+/// Whether the type accepts a value. REST also takes numbers as texts, and variables are texts.
 fn operand(is_text: bool, value: &Value) -> bool {
     let fits = |value: &Value| value.is_null() || value.is_string() == is_text;
     match value {

@@ -110,7 +110,7 @@ pub(in crate::promises) enum Verdict {
     Found(BTreeSet<String>),
 }
 
-/// The numbers that are bounded.
+/// The sizes of a condition that have limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::promises) struct Size {
     pub(in crate::promises) leaves: usize,
@@ -183,11 +183,11 @@ pub(in crate::promises) enum Condition {
     Every(End, Box<Condition>),
 }
 
-/// A row from which a condition looks at values and at related rows.
+/// The row at which a condition is tested.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::promises) enum Place<'a> {
     Row(&'a Row),
-    /// There is no such row. Its values are null.
+    /// The row does not exist. Its values are null.
     Absent,
     /// The row was deleted, and its values are not known.
     Gone,
@@ -218,7 +218,7 @@ impl Eyes for Reader {
     }
 }
 
-/// What a condition says about a row. `None` if that cannot be decided.
+/// Whether a row meets a condition. `None` if that cannot be decided.
 pub(in crate::promises) type Truth = Option<bool>;
 
 fn all(truths: impl IntoIterator<Item = Truth>) -> Truth {
@@ -244,7 +244,7 @@ fn not(truth: Truth) -> Truth {
 /// A field or a relation that a condition uses: its object, and its name.
 pub(in crate::promises) type Use = (usize, String);
 
-/// Reads conditions, and counts what is bounded.
+/// Reads conditions, and counts the sizes that have limits.
 struct Parser<'a> {
     world: &'a World,
     reader: &'a Reader,
@@ -408,7 +408,7 @@ impl World {
         }
     }
 
-    /// The rows that a relation leads to, as far as they can be seen.
+    /// The rows that a relation leads to and that the reader can see.
     pub(in crate::promises) fn related(&self, eyes: &dyn Eyes, end: &End, object: usize, row: &Row) -> Vec<&Row> {
         let relation = &self.relations[end.relation];
         let column = relation.column();
@@ -463,7 +463,7 @@ impl World {
                 Place::Row(_) | Place::Gone => None,
             }
         };
-        // A condition may hold for every row by its form.
+        // The form of some conditions shows that every row meets them.
         let unknown = |end: &End, inner: &Condition| self.holds(eyes, inner, end.object, Place::Gone);
         match condition {
             Condition::All(inner) => all(inner.iter().map(|inner| self.holds(eyes, inner, object, place))),

@@ -184,7 +184,7 @@ impl Small {
         let link = |source: &str, target: &str| (1, source.to_owned(), target.to_owned());
         let links = BTreeSet::from([link("one", "x"), link("one", "y"), link("two", "y")]);
         let mut world = World { objects, relations, rows: vec![tasks, projects], links };
-        // Here references are compared as texts, so that the ids are readable.
+        // This test compares references as texts, so that it can use readable ids.
         world.objects[0].columns[5].kind = "text";
         Small(world)
     }

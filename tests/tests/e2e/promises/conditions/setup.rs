@@ -36,7 +36,7 @@ fn permissions(world: &World, reads: &[Reach]) -> Value {
         Reach::Own => Some(json!({ "resource": object.name, "actions": ["read"], "rowPolicy": "own" })),
         Reach::All => Some(json!({ "resource": object.name, "actions": ["read"] })),
     });
-    // MCP needs this one beside those of the objects.
+    // MCP needs this grant in addition to those on the objects.
     grants.chain([json!({ "resource": "data", "actions": ["read"] })]).collect()
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> (World, Vec<Caller>) {
         users.push(me["userId"].as_str().expect("an id").to_owned());
     }
     let reads = Generator::new(seed, &world).reaches();
-    // At first she needs the right to make rows.
+    // During the setup she needs the right to make rows.
     let everything = json!([{ "resource": "*", "actions": ["manage"] }]);
     let of_ann = role(&admin, &users[1], "reader_ann", everything).await;
     role(&admin, &users[2], "reader_bob", permissions(&world, &reads[2])).await;

@@ -6,7 +6,7 @@ use super::operation::{Action, Members, Operation, list, quoted};
 use super::outcome::{Refusal, member};
 use super::world::Answer;
 
-/// The action's input. Ids replace their numbers.
+/// The action's input, with ids instead of their numbers.
 pub(super) fn input(operation: &Operation, filled: impl Fn(&str) -> String) -> Value {
     let ids = |ids: &[String]| -> Vec<String> { ids.iter().map(|id| filled(id)).collect() };
     let mut input = match &operation.action {

@@ -207,7 +207,7 @@ impl Draw {
                     record.set(name, json);
                 }
                 _ if self.one_in(2) => {}
-                // Most references are to existing records. Otherwise hardly anything would be written.
+                // Most references are to existing records. Otherwise most writes would fail.
                 _ if matches!(kind, Kind::Reference(_)) && self.one_in(2) => record.set(name, "null"),
                 _ if *name != required(object) && self.one_in(8) => record.set(name, "null"),
                 _ => {
@@ -235,7 +235,7 @@ impl Draw {
                 break operator;
             }
         };
-        // A list is compared with one of its items.
+        // To filter a list, the value is one of its items.
         let kind = if kind == Kind::MultiEnum { Kind::Enum } else { kind };
         let value = match operator.0 {
             "is_null" | "is_not_null" => FilterValue::None,

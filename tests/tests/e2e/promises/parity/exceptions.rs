@@ -12,7 +12,7 @@ pub(super) enum Way {
     Own,
     /// By REST, so that the records stay the same.
     StandIn,
-    /// Not at all. The operation changes nothing in the other worlds.
+    /// It does not run. The operation changes nothing in the other worlds.
     Unsent,
 }
 
@@ -71,11 +71,11 @@ pub(super) fn excuses(surface: Surface, operation: &Operation, rest: &Refusal, o
             of_nobody || (same_code && reads_numbers(operation))
         }
         Surface::Graphql => {
-            // A document is checked before the caller's rights and the record's existence. The caller's schema lacks what they may never
-            // do, and the schema is checked before any value.
+            // GraphQL checks a document before the caller's rights and the record's existence. The caller's schema lacks
+            // operations that they may never run, and the schema is checked before any value.
             let is_of_right = |refusal: &Refusal| matches!(refusal.code.as_str(), "forbidden" | "unauthorized" | "not_found");
             let comes_first = other.is_of_document && (is_of_right(rest) || is_of_right(other));
-            // The messages are about the document.
+            // GraphQL's messages are about the document, so they differ from REST's.
             let is_worded_alike = same_code && (other.is_of_document || reads_numbers(operation));
             comes_first || is_worded_alike || is_no_operator(operation, rest, other)
         }

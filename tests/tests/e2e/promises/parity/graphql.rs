@@ -11,7 +11,7 @@ pub(super) struct Request {
     pub(super) variables: Members,
 }
 
-/// The selection that gives the same as REST.
+/// The selection whose result has the same fields as REST's.
 fn selection(object: &str, select: Option<&[String]>, expand: &[Vec<&str>]) -> String {
     let mut fields: Vec<String> = match select {
         Some(select) => ["id".to_owned()].into_iter().chain(select.iter().cloned()).collect(),

@@ -51,7 +51,7 @@ pub(super) enum FilterValue {
     One(String),
     /// The items of `in` and `nin`.
     List(Vec<String>),
-    /// The same as one text with commas. Every surface accepts that too.
+    /// The same items as one text with commas. Every surface accepts this too.
     Joined(Vec<String>),
 }
 
@@ -189,7 +189,7 @@ impl Increment {
         format!("{{\"{}\":{}}}", self.operator, self.amount)
     }
 
-    /// The number that GraphQL adds.
+    /// The number that GraphQL's `increment` adds.
     pub(super) fn added(&self) -> String {
         match (self.operator, self.amount.strip_prefix('-')) {
             ("$dec", Some(positive)) => positive.to_owned(),

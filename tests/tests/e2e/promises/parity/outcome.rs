@@ -35,7 +35,7 @@ impl Refusal {
         Refusal { code: text(code), field: field.as_str().map(str::to_owned), message: text(message), is_of_document: false }
     }
 
-    /// The refusal for a missing record, as REST words it.
+    /// The error for a missing record, in the words of REST.
     pub(super) fn missing() -> Refusal {
         Refusal { code: "not_found".to_owned(), field: None, message: "No such record.".to_owned(), is_of_document: false }
     }

@@ -49,7 +49,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// The request. In its path, ids replace their numbers.
+/// The request, with ids instead of their numbers in its path.
 pub(super) fn request(operation: &Operation, filled: impl Fn(&str) -> String) -> Request {
     let path = format!("/api/v1/data/{}", operation.object);
     let text = |pairs: &[(String, String)]| -> String {

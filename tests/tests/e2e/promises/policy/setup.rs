@@ -38,7 +38,7 @@ impl World<'_> {
         }
         let objects = self.objects();
         for place in 0..self.random.usize(2..5) {
-            // At least one of each kind.
+            // There is at least one of each kind.
             let is_many_to_many = if place < 2 { place == 1 } else { self.random.bool() };
             let relation = Relation {
                 name: format!("{}{place}", if is_many_to_many { "peers" } else { "up" }),
@@ -81,7 +81,7 @@ impl World<'_> {
     pub(super) async fn give_roles(&mut self) {
         let objects = self.objects();
         let mut roles = Vec::new();
-        // Everybody with a role sees the beacons, so that streams have a beginning and an end.
+        // Everybody with a role sees the beacons, so that the test knows where each stream begins and ends.
         let beacon = Grant { resource: "beacon".to_owned(), actions: vec!["read"], is_own: false };
         for number in 0..6 {
             let mut grants = grants(&mut self.random, objects);

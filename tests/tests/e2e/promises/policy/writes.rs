@@ -164,7 +164,7 @@ impl World<'_> {
         self.tally.done += 1;
     }
 
-    /// Checks the response for a changed row that the caller may not read: it has the id, and the values that they sent.
+    /// Checks the response to the change of a row that the caller may not read: it has the id, and the values that they sent.
     fn check_changed(&self, caller: &Caller, object: usize, record: &Value, id: &str, body: &Map<String, Value>) {
         let row = self.row(object, id).unwrap();
         if self.reaches(caller, object, "read", id) {

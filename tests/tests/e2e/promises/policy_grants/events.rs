@@ -17,7 +17,7 @@ impl State {
         self.owners.get(id)?.as_deref()
     }
 
-    /// What a caller sees of an event. `event` is the whole event, as the admin sees it.
+    /// The parts of an event that a caller sees. `event` is the whole event, as the admin sees it.
     pub(super) fn shown(&self, caller: &Caller, event: &Value) -> Option<Value> {
         let payload = &event["payload"];
         let object = object_named(&payload["object"]);
@@ -37,7 +37,7 @@ impl State {
                 let id = id.as_str().expect("an id");
                 match self.row(target, id) {
                     Some(row) => caller.sees(&self.world, target, row),
-                    // Who created a target is not known any more.
+                    // The creator of a target is no longer known.
                     None => caller.sees_gone(target, None, None),
                 }
             };

@@ -1,4 +1,4 @@
-//! Random requests. Most of them use what the caller may use, and some use what is hidden.
+//! Random requests. Most of them use rows and fields that the caller may use, and some use hidden ones.
 
 use std::collections::BTreeSet;
 
@@ -118,7 +118,7 @@ impl Requests<'_> {
             return (field, *pick(self.random, &["is_null", "is_not_null"]), json!(true));
         };
         let kind = self.state.world.objects[object].columns.iter().find(|column| column.name == field).expect("a column").kind;
-        // In REST, such a text is another value.
+        // In REST, this text would be another value.
         if value == "null" || value.as_str().is_some_and(|text| text.starts_with('$')) {
             return (field, "is_not_null", json!(true));
         }
@@ -134,7 +134,8 @@ impl Requests<'_> {
         let (mut path, mut object) = (Vec::new(), object);
         for _ in 0..self.random.usize(1..3) {
             let mut ends = self.state.world.ends(object);
-            // The specification does not say what a key knows of an object on which its role and its maker have different rights.
+            // The specification does not say which fields of an object a key knows if its role and its maker have different
+            // rights on the object.
             if self.caller.layers.len() > 1 || !self.sometimes(8) {
                 ends.retain(|end| self.state.standing(self.caller, object, end) == Standing::Known);
             }
@@ -245,7 +246,7 @@ impl Requests<'_> {
         let count = if action == "create" { self.random.usize(..=3) } else { self.random.usize(1..4) };
         let mut names: BTreeSet<String> =
             self.random.choose_multiple(fields.iter().cloned(), count.min(fields.len())).into_iter().collect();
-        // A sum may be read in the row that it changes.
+        // A change that names `amount` may add to it. For that, the caller also needs to read it in the row.
         if action == "update" && self.sometimes(4) && (self.caller.may_write(object, action, "amount") || self.sometimes(15)) {
             names.insert("amount".to_owned());
         }
@@ -268,7 +269,7 @@ impl Requests<'_> {
     fn chosen(&mut self, object: usize, action: &str) -> Chosen {
         if self.random.bool() {
             let mut condition = self.condition(object);
-            // A condition that every row meets is refused, and few rows are deleted.
+            // The server refuses a condition that every row meets. The test deletes only few rows.
             if !self.sometimes(30) {
                 let rows = self.state.world.rows[object].iter().map(|row| row.id.clone());
                 let some = self.random.choose_multiple(rows, if action == "delete" { 3 } else { 8 });

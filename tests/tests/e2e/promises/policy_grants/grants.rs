@@ -1,4 +1,4 @@
-//! The reference for grants: which rows and cells a caller reaches, written from the specification alone.
+//! The reference for grants: the rows and cells that a caller reaches. It follows only the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,7 +149,7 @@ impl Layer {
     fn reaches(&self, world: &World, held: &Held, place: Place<'_>) -> bool {
         (!held.grant.is_own || self.is_own(place))
             && held.condition.holds(world, held.grant.object, place)
-            // A grant that names a variable without a value reaches no row, wherever the variable stands.
+            // A grant that names a variable without a value reaches no row, regardless of the variable's place.
             && !matches!(held.check, Part::Valueless)
     }
 
@@ -161,7 +161,7 @@ impl Layer {
     }
 }
 
-/// Somebody who sends requests. What the caller does has to be allowed by each layer.
+/// Somebody who sends requests. Each layer has to allow what the caller does.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) name: String,
@@ -170,12 +170,12 @@ pub(super) struct Caller {
     /// The value of `created_by` of the caller's rows.
     pub(super) user: Option<String>,
     pub(super) layers: Vec<Layer>,
-    /// For the caller's own conditions.
+    /// The variables for the caller's own conditions.
     pub(super) reader: Reader,
     pub(super) reads_events: bool,
 }
 
-/// How a write fails on the grants of a caller.
+/// The ways in which the grants of a caller forbid a write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unfit {
     /// A grant lacks one of these fields.
@@ -184,7 +184,7 @@ pub(super) enum Unfit {
 }
 
 impl Caller {
-    /// The grants for an action, one of each layer. Grants for the own rows of different people have no rows together.
+    /// The grants for an action, one of each layer. Grants for the own rows of different people have no rows in common.
     fn together<'a>(&'a self, object: usize, action: &'a str) -> Vec<Vec<&'a Held>> {
         let mut all: Vec<Vec<&Held>> = vec![Vec::new()];
         for (number, layer) in self.layers.iter().enumerate() {
@@ -248,7 +248,8 @@ impl Caller {
         self.layers.iter().all(|layer| layer.of(object, action).any(|held| layer.reaches(world, held, Place::Row(row))))
     }
 
-    /// Whether the caller sees a row that is gone; with a key, its links. Only who created it is still known.
+    /// Whether the caller sees a row that no longer exists; with a key, whether they see its links. Of the row, only its creator
+    /// is still known.
     pub(super) fn sees_gone(&self, object: usize, key: Option<&str>, owner: Option<&str>) -> bool {
         self.layers.iter().all(|layer| {
             layer.of(object, "read").any(|held| {
@@ -272,7 +273,7 @@ impl Caller {
         self.layers.iter().map(|layer| of(layer).into_iter().map(|number| &layer.held[number].grant).collect()).collect()
     }
 
-    /// What the caller may see of the record of an event. The row may be an image.
+    /// The part of an event's record that the caller may see. The row may be an image.
     pub(super) fn sight(&self, world: &World, object: usize, place: Place<'_>) -> Sight<'_> {
         Sight(self.reading(world, object, place))
     }
@@ -289,8 +290,8 @@ impl Caller {
         View { rows: rows.collect() }
     }
 
-    /// One grant of each layer has to reach the row before the write, to allow all fields, and to accept the row after it. Returns what is
-    /// missing, at most one for each layer.
+    /// In each layer, one grant has to reach the row before the write, allow all fields, and accept the row after it. Returns
+    /// what is missing, at most one fault for each layer.
     pub(super) fn fits(
         &self,
         (before, after): (&World, &World),
@@ -330,7 +331,7 @@ impl Caller {
         self.layers.iter().map(of).collect()
     }
 
-    /// The same caller without one of the grants. For smaller messages of failures.
+    /// The same caller without one of the grants. This makes messages of failures smaller.
     pub(super) fn grants_on(&self, world: &World, object: usize) -> Value {
         let on = |layer: &Layer| -> Value {
             layer.held.iter().filter(|held| held.grant.object == object).map(|held| held.grant.json(world)).collect()
@@ -352,7 +353,7 @@ impl Sight<'_> {
     }
 }
 
-/// What a caller sees of all rows.
+/// The rows and cells that a caller sees.
 pub(super) struct View<'a> {
     /// By object and id.
     rows: Vec<BTreeMap<String, Sight<'a>>>,

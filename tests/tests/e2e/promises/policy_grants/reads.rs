@@ -36,7 +36,7 @@ pub(super) struct Read {
     pub(super) counts: bool,
 }
 
-/// How a caller stands to a relation key.
+/// Whether a caller can use a relation key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Standing {
     Known,
@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// The refusals that a condition of a caller can get.
+    /// The errors that a condition of a caller can get.
     pub(super) fn refusals_of_condition(&self, caller: &Caller, object: usize, condition: &Condition) -> Vec<Refusal> {
         let mut uses = Vec::new();
         self.world.uses(condition, object, &mut uses);

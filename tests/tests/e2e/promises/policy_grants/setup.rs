@@ -199,7 +199,7 @@ pub(super) async fn build(server: &Server, seed: u64) -> Setup {
         giver.role()
     };
     public.retain(|grant| grant.object == 0 && grant.actions == ["read"]);
-    // Nobody has no rows of their own.
+    // The caller without a credential has no own rows.
     public.iter_mut().for_each(|grant| grant.is_own = false);
     let body = json!({ "permissions": permissions(&world, &public, &[]) });
     must(&admin, "PATCH", "/api/v1/roles/public", body).await;

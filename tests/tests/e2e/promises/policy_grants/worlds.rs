@@ -95,11 +95,11 @@ pub(super) fn search_term(random: &mut Rng) -> String {
     (*pick(random, &["abc", "STRASSE", "100%", "a_b", "fox", "c1", "red", "brien", "nothing"])).to_owned()
 }
 
-/// The rows to make of each object: their fields, the number of their maker, and the places of the rows to which they refer.
+/// The rows to make of each object: their fields, the number of their maker, and the indexes of the rows to which they refer.
 pub(super) struct Plan {
     pub(super) maker: usize,
     pub(super) values: Map<String, Value>,
-    /// The relation, and the place of the row in its object.
+    /// The relation, and the index of the row in its object.
     pub(super) references: Vec<(usize, usize)>,
 }
 
@@ -203,7 +203,7 @@ impl Giver<'_> {
         }
     }
 
-    /// A condition that is not the same for all rows by its form.
+    /// A condition whose form does not show that all rows meet it, or none.
     pub(super) fn condition(&mut self, object: usize) -> Value {
         loop {
             let condition = self.any(object);

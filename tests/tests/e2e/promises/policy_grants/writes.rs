@@ -1,4 +1,4 @@
-//! The reference for writes: which are refused and why, what they leave, and which events they emit.
+//! The reference for writes: which writes are refused and why, their rows afterwards, and their events.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ pub(super) struct Emitted {
     pub(super) links: Option<(String, BTreeSet<String>)>,
 }
 
-/// What a write leaves. Ids of new rows are placeholders until the response has them.
+/// The state after a write. Ids of new rows are placeholders until the response has them.
 pub(super) struct Left {
     pub(super) state: State,
     pub(super) emitted: Vec<Emitted>,
@@ -203,12 +203,12 @@ impl Call<'_> {
         for (name, value) in values {
             if !self.caller.may_write(object, action, name) {
                 self.refuse_field(403, "forbidden", name);
-                // A grant that reaches no row may not count, whatever it lists.
+                // A grant that reaches no row may not count, regardless of its fields.
                 if self.caller.has_valueless(object, action) {
                     self.refuse(403, "forbidden");
                 }
             }
-            // Somebody who reads nothing of the object adds without knowing.
+            // A caller who may read nothing of the object may add to a value without reading it.
             if is_sum(value) && self.caller.may(object, "read") && !self.caller.knows(object, name) {
                 self.refuse_field(403, "forbidden", name);
             }
@@ -284,7 +284,8 @@ impl Call<'_> {
         let old = self.before.row(object, id).expect("the row");
         let is_seen = self.view.sees(object, old);
         for (name, _) in values.iter().filter(|(_, value)| is_sum(value)) {
-            // The specification asks for read of the column. Where no grant lists fields, a hidden row does not prevent it.
+            // The specification demands read on the column. But if no grant lists fields, a hidden row does not prevent the
+            // addition.
             let is_hidden = is_seen || (self.caller.may(object, "read") && !self.caller.knows_all(object));
             if is_hidden && !self.view.shows(object, old, name) {
                 self.refuse_field(403, "forbidden", name);
@@ -316,13 +317,13 @@ impl Call<'_> {
         let named = values.remove("id").filter(|_| target == "id");
         let wanted = named.clone().unwrap_or_else(|| values.get(target).cloned().unwrap_or(Value::Null));
         let known = self.before.world.rows[object].iter().find(|row| !wanted.is_null() && row.values[target] == wanted);
-        // The statement would insert a row without them.
+        // Otherwise the statement could insert a row without these values.
         for name in self.before.required(object) {
             if values.get(&name).is_none_or(Value::is_null) {
                 self.refuse_field(400, "not_null_violation", &name);
             }
         }
-        // The server asks for both, whatever the upsert becomes. The specification leaves that open.
+        // The server demands both rights, whether the upsert inserts or updates. The specification leaves that open.
         self.names(object, "create", &values);
         self.names(object, "update", &values);
         let Some(known) = known.cloned() else {
@@ -353,7 +354,7 @@ impl Call<'_> {
                 if size.leaves == 0 {
                     self.refuse(400, "invalid_request");
                 }
-                // The server also refuses conditions that hold for every row by their form, such as `{ "_or": [{}, …] }`.
+                // The server also refuses conditions whose form shows that every row meets them, such as `{ "_or": [{}, …] }`.
                 let is_for_all = self.before.world.holds(&Everything, &condition, object, Place::Gone) == Some(true);
                 if is_for_all {
                     self.refuse(400, "invalid_request");
@@ -409,7 +410,7 @@ impl Call<'_> {
                 }
             }
         }
-        // Rows that are deleted themselves are not changed before that.
+        // A row that is deleted itself is not changed before its deletion.
         self.emitted.retain(|event| !gone.contains(&(event.object, event.id.clone())));
         for (object, id) in &gone {
             for (place, relation) in self.before.world.relations.iter().enumerate().filter(|(_, relation)| relation.is_links()) {
@@ -424,7 +425,7 @@ impl Call<'_> {
                     let sources = links().filter(|(_, source, target)| target == id && !is_gone(relation.source, source));
                     let sources: BTreeSet<String> = sources.map(|(_, source, _)| source.clone()).collect();
                     match relation.source == relation.target {
-                        // The relation shows on the source alone.
+                        // Only the source shows the relation.
                         true => events.extend(sources.into_iter().map(|source| (source, BTreeSet::from([id.clone()])))),
                         false => events.push((id.clone(), sources)),
                     }
@@ -495,7 +496,7 @@ impl Call<'_> {
         Some(Answered::Number(name, count))
     }
 
-    /// At the end of the call, each written row has to fit one grant.
+    /// At the end of the call, one grant has to accept each written row.
     fn check(&mut self) {
         for (object, action, id, fields) in std::mem::take(&mut self.checks) {
             let Some(new) = self.state.row(object, &id) else { continue };
@@ -519,7 +520,7 @@ impl Call<'_> {
 }
 
 impl Answered {
-    /// Puts the ids of new rows in the place of placeholders.
+    /// Replaces placeholders with the ids of new rows.
     pub(super) fn rename(&mut self, names: &[(String, String)]) {
         let new = |id: &mut String| {
             if let Some((_, name)) = names.iter().find(|(old, _)| old == id) {
@@ -550,8 +551,8 @@ impl Answered {
                 let row = state.row(*object, id).expect("the row");
                 let data = match view.sees(*object, row) {
                     true => state.record((caller, &view), *object, row, None, &[]),
-                    // A known difference: a caller without any read on the object is shown the whole of a new record. The specification
-                    // gives them its id and the values that they sent.
+                    // A known difference: a caller without any read on the object sees the whole new record. By the specification
+                    // they see only its id and the values that they sent.
                     false if *status == 201 && !caller.may(*object, "read") => json!(row.values),
                     false => {
                         let is_system = |name: &str| SYSTEM.iter().any(|(system, _)| *system == name);
