@@ -14,13 +14,13 @@ pub async fn ran(mut command: Command, input: &str) -> Ran {
     let output = tokio::task::spawn_blocking(move || {
         use std::io::Write;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
-        let mut stdin = child.stdin.take().unwrap();
+        let mut stdin = child.stdin.take().expect("a pipe");
         // A command that does not read its input may have ended already.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         child.wait_with_output().expect("an end")
     });
-    Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, output).await.expect("the command ends").unwrap())
+    Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, output).await.expect("the command ends").expect("a process"))
 }
 
 /// The outcome of a command.

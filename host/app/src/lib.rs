@@ -52,7 +52,7 @@ pub use blockbase_query::{
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
-pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, Made, SpoolReader};
+pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, Made, MailKind, SpoolReader};
 pub use blocks::{
     BlockAnswer, BlockSecretAnswer, DeclaredActions, Inspection, InstallOptions, InstallReport, Installed, KeptLine, LogPage,
     LogRequest, NewPermissions, ReplayRequest, Replayed, TOOLS,
@@ -97,4 +97,4 @@ pub use state::manifest::{
 pub use state::master_secret::{database_id, secret_opens};
 pub use state::persist_config::PersistConfig;
 pub use state::routing::{Subscription, Subscriptions, Target, Webhook, is_built_in};
-pub use state::{App, Settings};
+pub use state::{App, MailLink, Settings};

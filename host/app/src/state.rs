@@ -31,7 +31,7 @@ use blockbase_outbound::AddressPolicy;
 use blockbase_query::Shapes;
 use blockbase_quota::{ByteQuota, Places};
 use blockbase_schema::{Error, Registry, Result};
-use blockbase_store::{BlockLogRow, Store};
+use blockbase_store::{BlockLogRow, MailKind, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -53,6 +53,9 @@ use crate::state::routing::Subscriptions;
 use crate::state::runs_under_way::RunsUnderWay;
 use crate::state::sign_in_tries::TryLimits;
 
+/// Writes the link of a mail, with its token and the page where the link ends.
+pub type MailLink = Arc<dyn Fn(MailKind, &str, Option<&str>) -> String + Send + Sync>;
+
 /// The settings that the operations need.
 #[derive(Clone)]
 pub struct Settings {
@@ -71,8 +74,8 @@ pub struct Settings {
     /// The address of the page where people set a password. Links to it are made only from this setting, never from data of a
     /// request.
     pub set_password_url: String,
-    /// The address of the authentication routes, for links in mail.
-    pub auth_url: String,
+    /// Writes the links of mail: the surface knows its addresses. They are made of the public URL alone.
+    pub mail_link: MailLink,
     /// The texts of mail; `None` if the server sends no mail.
     pub mail: Option<Arc<MailTexts>>,
     /// Whether an address has to be proved before its user can sign in.

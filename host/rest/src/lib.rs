@@ -23,6 +23,7 @@ pub use edge::host::{KnownHosts, is_loopback_url};
 use edge::middleware::Limits;
 pub use edge::origin::TrustedOrigins;
 use request::extract::Operator;
+pub use routes::auth::mail_links;
 pub use routes::service::metrics::{Metrics, MetricsAccess, metrics_router};
 pub use routes::surfaces::{Pages, Surface, Surfaces};
 

@@ -457,7 +457,10 @@ fn app_settings(config: &Config, addresses: &Addresses, setup_token: Option<Stri
         anonymous_auth: config.anonymous_auth,
         public_host: public_host.unwrap_or_else(|| "localhost".to_owned()),
         set_password_url: format!("{console_url}{}", blockbase_console::SET_PASSWORD),
-        auth_url: format!("{}/api/auth", console_url.strip_suffix(blockbase_console::PATH).unwrap_or(public_url)),
+        mail_link: blockbase_rest::mail_links(
+            console_url.strip_suffix(blockbase_console::PATH).unwrap_or(public_url).to_owned(),
+            format!("{console_url}{}", blockbase_console::SET_PASSWORD),
+        ),
         mail: config.mail.as_ref().map(|mail| Arc::clone(&mail.texts)),
         require_email_verification: config.require_email_verification,
         delete_user: config.delete_user,

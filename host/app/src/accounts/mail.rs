@@ -258,7 +258,7 @@ impl App {
                         connection.insert_account_token(row).await?;
                     }
                     let values = MailValues {
-                        link: &app.link_of_mail(&mail, token.as_str()),
+                        link: &(app.settings.mail_link)(mail.kind, token.as_str(), mail.page.as_deref()),
                         email: &mail.address,
                         server: &app.settings.public_host,
                         hours: lives_ms / HOUR_MS,
@@ -283,21 +283,6 @@ impl App {
         self.store
             .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.delete_mail(&id).await?) }))
             .await
-    }
-
-    fn link_of_mail(&self, mail: &MailRow, token: &str) -> String {
-        let auth = &self.settings.auth_url;
-        let page = |page: &str| form_urlencoded::byte_serialize(page.as_bytes()).collect::<String>();
-        match (mail.kind, &mail.page) {
-            (MailKind::DeleteUser, end) => {
-                format!("{auth}/delete-user/callback?token={token}&callbackURL={}", page(end.as_deref().unwrap_or("/")))
-            }
-            (MailKind::Verify | MailKind::ChangeEmail | MailKind::EmailChanged, end) => {
-                format!("{auth}/verify-email?token={token}&callbackURL={}", page(end.as_deref().unwrap_or("/")))
-            }
-            (MailKind::Reset, Some(end)) => format!("{auth}/reset-password/{token}?callbackURL={}", page(end)),
-            (MailKind::Reset | MailKind::Invite, _) => format!("{}#token={token}", self.settings.set_password_url),
-        }
     }
 
     /// Deletes mails that were not sent in time, and counts that no longer matter.

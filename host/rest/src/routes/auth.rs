@@ -1,6 +1,7 @@
 //! `/api/auth` in better-auth's wire form.
 
 pub(crate) mod document;
+mod mail_links;
 mod own_account;
 mod profile;
 mod reset;
@@ -17,6 +18,7 @@ use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+pub use mail_links::mail_links;
 pub(crate) use own_account::{change_email, delete_user, delete_user_callback, verify_password};
 pub(crate) use profile::{change_password, delete_guest, update_user};
 pub(crate) use reset::{request_reset, reset_callback, reset_password};
