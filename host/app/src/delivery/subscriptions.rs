@@ -321,6 +321,7 @@ impl App {
                         .into_iter()
                         .map(|row| row.consumer)
                         .chain(connection.webhooks().await?.into_iter().map(|row| format!("{WEBHOOK_CONSUMER}{}", row.id)))
+                        .chain([MAIL_CONSUMER.to_owned()])
                         .collect();
                     let up_to = connection.last_event_seq().await?;
                     Ok((unsettled.into_iter().filter(|group| !known.contains(group)).collect::<Vec<_>>(), up_to))
