@@ -20,7 +20,7 @@ use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 use crate::delivery::shown::{Glance, glance};
 use crate::records::read::page_json;
-use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
+use crate::state::routing::{MAIL_CONSUMER, Subscription, WEBHOOK_CONSUMER};
 
 /// Attempts of a delivery at most.
 pub const ATTEMPTS_MAX: i64 = 5;
@@ -668,7 +668,12 @@ async fn may_retry_group(
     why_stopped: Option<String>,
 ) -> Result<bool> {
     may_act_on_group(connection, caller, consumer).await?;
-    match (connection.group_is_active(consumer).await?, why_stopped) {
+    let is_active = match consumer {
+        // The server's own mail has no stored group.
+        MAIL_CONSUMER => Some(true),
+        other => connection.group_is_active(other).await?,
+    };
+    match (is_active, why_stopped) {
         (None, _) => Ok(false),
         (Some(false), _) => Err(Error::new(Code::Conflict, "Its consumer group is disabled. Enable it first.")),
         (Some(true), Some(why)) => Err(Error::new(Code::Conflict, why)),

@@ -416,13 +416,20 @@ on_both_engines! {
     }
 
     async fn an_address_that_is_refused_is_dead_in_the_end(engine: Engine) {
-        let mails = MailServer::start(&["--refuse", "ann@example.com"]).await;
+        let mut mails = MailServer::start(&["--refuse", "ann@example.com"]).await;
         let server = sending_to(engine, &mails).start().await;
         let admin = server.admin().await;
         server.sign_up("ann").await;
         request_reset(&server, "ann").await;
         until("the delivery is dead", async || deliveries(&admin).await.first().is_some_and(|delivery| delivery["dead"] == true)).await;
-        assert!(deliveries(&admin).await[0]["error"].as_str().unwrap().contains("550"));
+        let dead = deliveries(&admin).await.remove(0);
+        assert!(dead["error"].as_str().unwrap().contains("550"), "{dead}");
+        // Retried by hand, it is sent with a new link.
+        mails.behave(json!({ "refuse": [] })).await;
+        let body = json!({ "eventId": dead["eventId"], "consumer": "svc:mail" });
+        let retried = admin.post("/api/v1/events/deliveries/retry", body).await;
+        assert!((200..300).contains(&retried.status), "{}", retried.text);
+        assert_eq!(reset(&server, &token(&mails.mails(1).await[0]), NEW_PASSWORD).await.status, 200);
     }
 
     async fn no_header_of_a_request_moves_a_link(engine: Engine) {
