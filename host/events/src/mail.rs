@@ -14,7 +14,7 @@ pub(crate) async fn send(app: &App, mailer: Option<&Mailer>, event: &ClaimedEven
     let mailer = mailer.ok_or_else(|| internal("this server sends no mail (SVC_SMTP_URL)".to_owned()))?;
     let mail = app.mail_of_event(event).await.map_err(|error| internal(error.message))?;
     let Some(mail) = mail else { return Ok(()) };
-    let message = Mail { id: mail.id.clone(), to: mail.to, subject: mail.subject, text: mail.text, html: mail.html };
+    let message = Mail { id: mail.message_id, to: mail.to, subject: mail.subject, text: mail.text, html: mail.html };
     mailer.send(&message, timeout).await.map_err(|failure| Failed {
         kind: match failure {
             MailFailure::Unreachable(_) => "unreachable",
@@ -22,9 +22,33 @@ pub(crate) async fn send(app: &App, mailer: Option<&Mailer>, event: &ClaimedEven
             MailFailure::Refused(_) => "refused",
             MailFailure::Unsendable(_) => "unsendable",
         },
-        // A mail server may quote the mail that it refuses.
-        problem: failure.to_string().replace(&mail.token, "…"),
+        problem: without(&without(&failure.to_string(), &mail.token), &message.to),
         answered: matches!(failure, MailFailure::Refused(_) | MailFailure::Unsendable(_)),
     })?;
     app.mail_was_sent(&mail.id).await.map_err(|error| internal(error.message))
+}
+
+/// A text without a part, in any case. A mail server may quote the address or the mail that it refuses.
+fn without(text: &str, part: &str) -> String {
+    let (lower, part) = (text.to_ascii_lowercase(), part.to_ascii_lowercase());
+    let mut kept = String::with_capacity(text.len());
+    let mut from = 0;
+    while let Some(found) = lower[from..].find(&part) {
+        kept.push_str(&text[from..from + found]);
+        kept.push('…');
+        from += found + part.len();
+    }
+    kept.push_str(&text[from..]);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn a_failure_names_neither_the_address_nor_the_token() {
+        assert_eq!(without("550 <Ann@Example.com> unknown: é ann@example.com", "ann@example.com"), "550 <…> unknown: é …");
+        assert_eq!(without("451 later", "ann@example.com"), "451 later");
+    }
 }

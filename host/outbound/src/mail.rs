@@ -35,7 +35,7 @@ enum Way {
 /// A mail as it is sent.
 #[derive(Clone)]
 pub struct Mail {
-    /// Names the mail in its `Message-ID`, so that a second copy of it can be recognized.
+    /// Names the mail in its `Message-ID`.
     pub id: String,
     pub to: String,
     pub subject: String,

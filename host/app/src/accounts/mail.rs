@@ -29,6 +29,8 @@ const LIMIT_MS: i64 = HOUR_MS;
 const KEPT_MS: i64 = 7 * 24 * HOUR_MS;
 /// Rows that one transaction deletes.
 const PURGED_AT_ONCE: i64 = 500;
+/// Characters of a token's hash that tell two copies of a mail apart.
+const COPY_CHARS: usize = 12;
 /// Longest name of a language.
 const LANGUAGE_CHARS_MAX: usize = 35;
 /// Longest address of a page where a link ends.
@@ -39,6 +41,8 @@ pub const PAGE_CHARS_MAX: usize = 2_000;
 pub struct OutgoingMail {
     /// The id of the mail, for [`App::mail_was_sent`].
     pub id: String,
+    /// Names this copy. A further attempt has another link, so it must not look like the same mail.
+    pub message_id: String,
     pub to: String,
     pub subject: String,
     pub text: String,
@@ -117,7 +121,11 @@ impl App {
         mail: NewMail<'_>,
         now: i64,
     ) -> Result<bool> {
-        let asked = connection.count_mail(&hash_token(mail.address), LIMIT_MS, now).await?;
+        // A notice is not counted, so nobody can use up the count to suppress it.
+        let asked = match mail.kind {
+            MailKind::EmailChanged => 0,
+            _ => connection.count_mail(&hash_token(mail.address), LIMIT_MS, now).await?,
+        };
         if asked > MAILS_OF_ADDRESS_MAX {
             tracing::warn!(
                 mail.kind = mail.kind.as_str(),
@@ -230,6 +238,11 @@ impl App {
                         (Some(id), _) => connection.user(id).await?.filter(|user| user.email == mail.address),
                         (None, _) => connection.user_of_email(&mail.address).await?,
                     };
+                    // Held, so that a change of the address or the password, or another mail of the account, comes before or after.
+                    let user = match user {
+                        Some(user) => connection.held_user(&user.id).await?.filter(|held| held.email == user.email),
+                        None => None,
+                    };
                     let is_taken = mail.kind == MailKind::ChangeEmail && connection.user_of_email(&mail.address).await?.is_some();
                     let Some(user) = user.filter(|user| is_due(&mail, user) && !is_taken) else {
                         connection.delete_mail(&mail_id).await?;
@@ -264,7 +277,9 @@ impl App {
                         hours: lives_ms / HOUR_MS,
                     };
                     let written = texts.write(mail.kind, mail.language.as_deref(), &values);
+                    let copy: String = token.hash().chars().take(COPY_CHARS).collect();
                     Ok(Some(OutgoingMail {
+                        message_id: format!("{}.{copy}", mail.id),
                         id: mail.id,
                         to: mail.address,
                         subject: written.subject,

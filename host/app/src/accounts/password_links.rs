@@ -225,6 +225,9 @@ impl App {
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
                 app.require_strength_over_user(connection, &caller, &user).await?;
                 refuse_guest(&user)?;
+                if !connection.has_credentialed_user().await? && !is_admin(connection, &user_id).await? {
+                    return Err(setup_required());
+                }
                 check_password(&given, &user.email).map_err(refused)?;
                 replace_password(connection, &user_id, &password_hash, now).await?;
                 // Failed tries of others no longer delay the user's sign-in.

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use blockbase_auth::{LinkToken, hash_token};
-use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, MailKind, Maker, MakerPart, TokenKind, UserRow};
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{Connection, DbError, MailKind, Maker, MakerPart, TokenKind, UserRow};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::NewMail;
@@ -39,7 +39,7 @@ impl Browser {
 /// The outcome of a proof.
 enum Outcome {
     Invalid,
-    /// The link changes the address of another user than that of the browser's session.
+    /// The link changes an address, and the browser has no session of that account.
     OfAnother,
     /// The user, and whether the browser that signed up gets a session now.
     Proved(Box<UserRow>, bool),
@@ -84,16 +84,16 @@ impl App {
         user.updated_at = now;
         connection.set_proved_email(&user.id, &user.email, now).await?;
         let announcer = self.announcer(&App::as_user(&user.id));
-        if !browser.is_of(user) {
+        // Nobody can have used an account without a password, so there is nothing of a stranger in it.
+        let is_used = connection.password_hash(&user.id).await?.is_some();
+        if is_used && !browser.is_of(user) {
             let keys = connection.api_keys_of_user(&user.id).await?;
             for holder in &keys {
                 connection.delete_api_key(&holder.key.id).await?;
             }
             connection.delete_sessions_of(&user.id, None).await?;
-            if connection.password_hash(&user.id).await?.is_some() {
-                connection.set_password(&user.id, password_hash, now).await?;
-                connection.end_claim(&user.id).await?;
-            }
+            connection.set_password(&user.id, password_hash, now).await?;
+            connection.end_claim(&user.id).await?;
             keys_are_gone(connection, &announcer, keys, now).await?;
         }
         // Conditions with `$user.email` have a value from now on.
@@ -144,7 +144,8 @@ impl App {
                         let Some(token) = token else { return Ok(Outcome::Invalid) };
                         let user = connection.held_user(&token.user_id).await?.filter(|user| !user.banned);
                         let Some(mut user) = user else { return Ok(Outcome::Invalid) };
-                        if token.kind == TokenKind::EmailChange && browser.session.as_ref().is_some_and(|id| *id != user.id) {
+                        // A stranger may have asked for this mail. Whoever reads it must not give that account the address.
+                        if token.kind == TokenKind::EmailChange && browser.session.as_ref() != Some(&user.id) {
                             return Ok(Outcome::OfAnother);
                         }
                         if !connection.use_account_token(&hash).await? {
@@ -173,7 +174,11 @@ impl App {
                 })
                 .await
             })
-            .await?;
+            .await;
+        let outcome = match outcome {
+            Err(error) if error.code == Code::UniqueViolation => Outcome::Invalid,
+            other => other?,
+        };
         match outcome {
             Outcome::Invalid => {
                 log_invalid(client);
@@ -204,7 +209,12 @@ impl App {
         if connection.user_of_email(&address).await?.is_some() {
             return Ok(false);
         }
-        connection.set_proved_email(&user.id, &address, now).await?;
+        // On Postgres a sign-up with the address may commit meanwhile.
+        let stored = connection.set_proved_email(&user.id, &address, now).await;
+        stored.map_err(|error| match error {
+            DbError::Unique { .. } => Error::new(Code::UniqueViolation, "Another account has the address."),
+            other => other.into(),
+        })?;
         connection.end_account_tokens(&user.id).await?;
         let earlier = std::mem::replace(&mut user.email, address);
         user.email_verified = true;

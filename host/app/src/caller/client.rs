@@ -46,7 +46,7 @@ pub enum AuthProblem {
     InvalidVerification,
     /// A change of the address to the same address was asked for.
     EmailIsTheSame,
-    /// The link changes the address of another user than the session's.
+    /// The link changes the address of an account of which the request has no session.
     LinkOfAnother,
     /// The token of a link that deletes an account is not valid.
     InvalidDeletion,

@@ -1,5 +1,6 @@
 //! Tokens that are sent to people: links to set a password. Only the SHA-256 of a token is stored.
 
+use crate::accounts::mails::MailKind;
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::makers::Maker;
@@ -121,8 +122,11 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_account_tokens WHERE token_hash = $1", vec![token_hash.into()]).await? == 1)
     }
 
-    /// Ends all tokens of an account.
+    /// Ends all tokens of an account, and the mails that would make new ones.
     pub async fn end_account_tokens(&mut self, user_id: &str) -> Result<(), DbError> {
+        let waiting = "DELETE FROM svc_mails WHERE kind <> $2 \
+                       AND (user_id = $1 OR (user_id IS NULL AND address = (SELECT email FROM svc_users WHERE id = $1)))";
+        self.run(waiting, vec![user_id.into(), MailKind::EmailChanged.as_str().into()]).await?;
         self.run("DELETE FROM svc_account_tokens WHERE user_id = $1", vec![user_id.into()]).await.map(|_| ())
     }
 

@@ -2,13 +2,14 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, Deletion, DeletionRequest, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::reset::header_of;
 use super::sign::callback;
 use super::{AuthBody, client, languages, session_gone};
 use crate::AppState;
@@ -92,17 +93,21 @@ pub(crate) async fn delete_user_callback(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
     WithSession(credentials): WithSession,
+    method: Method,
     headers: HeaderMap,
     query: Result<QueryPairs, ApiError>,
 ) -> Result<Response, AuthError> {
     let query = query?;
     let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
     let token = query.get("token").ok_or_else(|| AuthProblem::Validation("`token` is missing.".to_owned()))?;
+    let location = page.as_deref().map(|page| header_of(page).ok_or(AuthError::InvalidCallbackUrl)).transpose()?;
+    if method == Method::HEAD {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     let request = DeletionRequest { token: Some(token.to_owned()), ..DeletionRequest::default() };
     state.app.delete_own_account(&client(credentials, &headers, &info), request).await?;
     let mut response = deleted(&state);
-    if let Some(page) = page {
-        let location = HeaderValue::from_str(&page).map_err(|_| AuthError::InvalidCallbackUrl)?;
+    if let Some(location) = location {
         *response.status_mut() = StatusCode::FOUND;
         response.headers_mut().insert(header::LOCATION, location);
     }

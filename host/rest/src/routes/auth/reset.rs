@@ -101,11 +101,15 @@ pub(super) fn with_parameter(page: &str, (name, value): (&str, &str)) -> Option<
     let kept = form_urlencoded::parse(query.as_bytes()).filter(|(known, _)| known != name);
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).append_pair(name, value).finish();
     let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+    header_of(&format!("{path}?{query}{fragment}"))
+}
+
+/// A page's address as a header: characters that a header cannot have are percent-encoded.
+pub(super) fn header_of(page: &str) -> Option<HeaderValue> {
     let mut location = String::new();
-    for byte in format!("{path}?{query}{fragment}").bytes() {
+    for byte in page.bytes() {
         match byte {
             0x21..=0x7e => location.push(char::from(byte)),
-            // A header must not contain other characters.
             _ => write!(location, "%{byte:02X}").ok()?,
         }
     }

@@ -2,14 +2,14 @@
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{AddressProof, AuthProblem, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::reset::with_parameter;
+use super::reset::{header_of, with_parameter};
 use super::sign::callback;
 use super::{AuthBody, client, hand_out, languages};
 use crate::AppState;
@@ -46,12 +46,19 @@ pub(crate) async fn verify_email(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
     Anyone(credentials): Anyone,
+    method: Method,
     headers: HeaderMap,
     query: Result<QueryPairs, ApiError>,
 ) -> Result<Response, AuthError> {
     let query = query?;
     let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
     let token = query.get("token").ok_or_else(|| AuthProblem::Validation("`token` is missing.".to_owned()))?;
+    // Before anything happens: a page that cannot be named does not use up the link.
+    let location = page.as_deref().map(|page| header_of(page).ok_or(AuthError::InvalidCallbackUrl)).transpose()?;
+    if method == Method::HEAD {
+        // Scanners of mail look so. They follow no link for a person.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     let failed = |page: &str, code: &str| {
         let location = with_parameter(page, ("error", code)).ok_or(AuthError::InvalidCallbackUrl)?;
         Ok((StatusCode::FOUND, [(header::LOCATION, location)]).into_response())
@@ -63,11 +70,8 @@ pub(crate) async fn verify_email(
         (Err(AuthProblem::LinkOfAnother), Some(page)) => return failed(page, "INVALID_USER"),
         (Err(problem), _) => return Err(problem.into()),
     };
-    let mut response = match page {
-        Some(page) => {
-            let location = HeaderValue::from_str(&page).map_err(|_| AuthError::InvalidCallbackUrl)?;
-            (StatusCode::FOUND, [(header::LOCATION, location)]).into_response()
-        }
+    let mut response = match location {
+        Some(location) => (StatusCode::FOUND, [(header::LOCATION, location)]).into_response(),
         None => axum::Json(json!({ "status": true, "user": user })).into_response(),
     };
     if let Some(session) = session {
