@@ -18,6 +18,8 @@ const MAX_AGE_SECONDS: u64 = 604_800;
 
 /// Begins what a cookie of a sign-up signs. No token of a session has this form, so neither cookie can stand for the other.
 const SIGN_UP: &str = "signed-up:";
+/// Accounts that a cookie of sign-ups names.
+const SIGN_UPS_MAX: usize = 5;
 
 fn encode_component(text: &str) -> String {
     // `encodeURIComponent` for base64 and base62. It escapes only these three of their characters.
@@ -87,9 +89,14 @@ impl CookieSigner {
         }
     }
 
-    /// The `Set-Cookie` value by which a browser shows later that it made an account whose address is not proved yet.
-    pub fn set_sign_up(&self, user_id: &str) -> String {
-        let value = encode_component(&self.signed(&format!("{SIGN_UP}{user_id}")));
+    /// The `Set-Cookie` value by which a browser shows later that it made an account whose address is not proved yet, or that its user knows
+    /// the password. `header` is the request's `Cookie` header: the newest accounts in it stay.
+    pub fn set_sign_up(&self, header: &str, user_id: &str) -> String {
+        let mut accounts = self.sign_ups_of_cookies(header);
+        accounts.retain(|known| known != user_id);
+        accounts.push(user_id.to_owned());
+        let first = accounts.len().saturating_sub(SIGN_UPS_MAX);
+        let value = encode_component(&self.signed(&format!("{SIGN_UP}{}", accounts[first..].join(","))));
         let secure = if self.secure { "; Secure" } else { "" };
         format!("{}={value}; Max-Age={MAX_AGE_SECONDS}; Path=/; HttpOnly; SameSite=Lax{secure}", self.sign_up_name())
     }
@@ -99,7 +106,8 @@ impl CookieSigner {
         let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
         let signed = pairs.filter(|(name, _)| *name == self.sign_up_name());
         let verified = signed.filter_map(|(_, value)| self.verified(&decode_component(value)));
-        verified.filter_map(|value| value.strip_prefix(SIGN_UP).map(str::to_owned)).collect()
+        let lists = verified.filter_map(|value| value.strip_prefix(SIGN_UP).map(str::to_owned));
+        lists.flat_map(|list| list.split(',').map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
     fn sign_up_name(&self) -> &'static str {
@@ -139,9 +147,14 @@ mod tests {
     fn a_sign_up_is_no_session() {
         let signer = CookieSigner::new(b"a secret of thirty-two characters", true).expect("a key");
         let pair = |cookie: &str| cookie.split(';').next().expect("a pair").to_owned();
-        let (sign_up, session) = (pair(&signer.set_sign_up("u1")), pair(&signer.set_cookie("token", true)));
+        let (sign_up, session) = (pair(&signer.set_sign_up("", "u1")), pair(&signer.set_cookie("token", true)));
         assert_eq!(signer.sign_ups_of_cookies(&format!("{session}; {sign_up}")), ["u1"]);
         assert_eq!(signer.token_of_cookies(&sign_up), None);
+        // A second sign-up does not hide the first. The oldest go.
+        let both = pair(&signer.set_sign_up(&sign_up, "u2"));
+        assert_eq!(signer.sign_ups_of_cookies(&both), ["u1", "u2"]);
+        let many = (3..9).fold(both, |header, number| pair(&signer.set_sign_up(&header, &format!("u{number}"))));
+        assert_eq!(signer.sign_ups_of_cookies(&many), ["u4", "u5", "u6", "u7", "u8"]);
         // Neither value counts under the other's name.
         let (_, of_sign_up) = sign_up.split_once('=').expect("a value");
         let (name, of_session) = session.split_once('=').expect("a value");

@@ -55,7 +55,7 @@ impl App {
         if self.waits_for_proof(&user).await? {
             let request = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
             self.request_verification_of(&user, request).await?;
-            return Err(AuthProblem::EmailNotVerified);
+            return Err(AuthProblem::EmailNotVerified { user_id: user.id });
         }
         let guest = self.guest_of(&client.credentials).await?;
         let (session, token) = self.new_session(&user.id, remember, &client)?;

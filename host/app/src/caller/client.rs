@@ -41,7 +41,9 @@ pub enum AuthProblem {
     EmailMismatch,
     EmailAlreadyVerified,
     /// The password is right, and the address has to be proved before a sign-in.
-    EmailNotVerified,
+    EmailNotVerified {
+        user_id: String,
+    },
     /// The token of a link that proves an address is unknown, used, expired or ended.
     InvalidVerification,
     /// A change of the address to the same address was asked for.

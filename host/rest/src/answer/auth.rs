@@ -84,7 +84,7 @@ impl IntoResponse for AuthError {
             AuthProblem::InvalidToken => bad("INVALID_TOKEN", "Invalid token"),
             AuthProblem::EmailMismatch => bad("EMAIL_MISMATCH", "Email mismatch"),
             AuthProblem::EmailAlreadyVerified => bad("EMAIL_ALREADY_VERIFIED", "Email is already verified"),
-            AuthProblem::EmailNotVerified => refusal(StatusCode::FORBIDDEN, "EMAIL_NOT_VERIFIED", "Email not verified"),
+            AuthProblem::EmailNotVerified { .. } => refusal(StatusCode::FORBIDDEN, "EMAIL_NOT_VERIFIED", "Email not verified"),
             AuthProblem::InvalidVerification => refusal(StatusCode::UNAUTHORIZED, "INVALID_TOKEN", "Invalid token"),
             AuthProblem::EmailIsTheSame => bad("EMAIL_IS_THE_SAME", "Email is the same"),
             AuthProblem::LinkOfAnother => refusal(StatusCode::UNAUTHORIZED, "INVALID_USER", "Invalid user"),

@@ -200,13 +200,20 @@ on_both_engines! {
         let members = |answer: &Answer| answer.json()["user"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!((taken.status, members(&taken)), (200, members(&signed_up)), "{}", taken.text);
         assert_eq!(taken.json()["user"]["name"], "Eve");
-        assert!(taken.headers.contains_key("set-cookie"));
-        mails.mails(2).await;
+        let of_taken = taken.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        assert_eq!(of_taken.split('=').next(), cookie.split('=').next());
+        // A browser that signs up twice goes on showing the first account.
+        let again = server.request("POST", "/api/auth/sign-up/email").header("cookie", &cookie).json(&body);
+        let again = server.send(again).await;
+        let cookie = again.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        mails.mails(3).await;
 
         // A wrong password says nothing about the proof.
         assert_eq!(sign_in(&server, "ann", NEW_PASSWORD).await.status, 401);
         expect_code(&sign_in(&server, "ann", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
-        let newest = mails.mails(3).await.remove(2);
+        let newest = mails.mails(4).await.remove(3);
+        // A scanner of mail asks for the head alone.
+        assert_eq!(server.call("HEAD", &path_of(&server, &newest), None).await.status, 204);
         // A new link ends the earlier ones.
         assert_eq!(server.call("GET", &path_of(&server, &mail), None).await.headers["location"], "/welcome?error=INVALID_TOKEN");
         // The browser that signed up is signed in, and keeps its password.
@@ -223,7 +230,7 @@ on_both_engines! {
         let signed_up = server.call_as(Some(&guest), "POST", "/api/auth/sign-up/email", Some(body)).await;
         let cookie = signed_up.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         assert_eq!(server.with_token(guest.clone()).get("/api/v1/me").await.json()["user"]["isAnonymous"], true);
-        let mail = mails.mails(4).await.remove(3);
+        let mail = mails.mails(5).await.remove(4);
         let request = server.request("GET", &path_of(&server, &mail)).header("cookie", &cookie).bearer_auth(&guest);
         let opened = server.send(request).await;
         let bob = opened.headers["set-auth-token"].to_str().unwrap().to_owned();
@@ -252,6 +259,9 @@ on_both_engines! {
         let path = path_of(&server, &mail);
         let by_admin = admin.get(path.split("&callbackURL").next().unwrap()).await;
         expect_code(&by_admin, 401, "INVALID_USER");
+        // Nor does the owner of the new address, who may know nothing of the account.
+        let by_nobody = server.call("GET", path.split("&callbackURL").next().unwrap(), None).await;
+        expect_code(&by_nobody, 401, "INVALID_USER");
         request_reset(&server, "ann").await;
         let of_reset = token(&mails.mails(2).await[1]);
         let opened = ann.get(path.split("&callbackURL").next().unwrap()).await.json();
@@ -424,6 +434,7 @@ on_both_engines! {
         until("the delivery is dead", async || deliveries(&admin).await.first().is_some_and(|delivery| delivery["dead"] == true)).await;
         let dead = deliveries(&admin).await.remove(0);
         assert!(dead["error"].as_str().unwrap().contains("550"), "{dead}");
+        assert!(!dead.to_string().contains("ann@"), "{dead}");
         // Retried by hand, it is sent with a new link.
         mails.behave(json!({ "refuse": [] })).await;
         let body = json!({ "eventId": dead["eventId"], "consumer": "svc:mail" });

@@ -4,7 +4,9 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, SignIn, SignUp, SignedUp, USER_NAME_CHARS_MAX};
+use blockbase_app::{
+    AuthProblem, IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, SignIn, SignUp, SignedUp, USER_NAME_CHARS_MAX,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -58,6 +60,14 @@ pub(super) fn callback(state: &AppState, url: Option<String>) -> Result<Option<S
     }
 }
 
+/// Notes in a cookie that the browser made an account, or that its user knows the password: its proof of the address ends nothing.
+fn note_account(state: &AppState, headers: &HeaderMap, response: &mut Response, user_id: &str) {
+    let cookies: Vec<&str> = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).collect();
+    if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_sign_up(&cookies.join("; "), user_id)) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+}
+
 pub(crate) async fn sign_up(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
@@ -80,15 +90,16 @@ pub(crate) async fn sign_up(
     match state.app.sign_up(request).await? {
         SignedUp::SignedIn(answer) => {
             let body = json!({ "token": answer.token.as_str(), "user": answer.user });
-            Ok(signed_in(&state, &answer, &body))
+            let mut response = signed_in(&state, &answer, &body);
+            if state.app.sends_mail() {
+                note_account(&state, &headers, &mut response, answer.user.id());
+            }
+            Ok(response)
         }
         SignedUp::Waits(user) => {
-            // For an address that is taken, the cookie names an account that does not exist.
-            let cookie = state.app.cookies().set_sign_up(user.id());
             let mut response = axum::Json(json!({ "token": null, "user": user })).into_response();
-            if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-                response.headers_mut().insert(header::SET_COOKIE, cookie);
-            }
+            // For an address that is taken, this is an account that does not exist.
+            note_account(&state, &headers, &mut response, user.id());
             Ok(response)
         }
     }
@@ -110,7 +121,14 @@ pub(crate) async fn sign_in(
         client: client(credentials, &headers, &info),
         callback: callback.clone(),
     };
-    let answer = state.app.sign_in(request).await?;
+    let answer = match state.app.sign_in(request).await {
+        Err(AuthProblem::EmailNotVerified { user_id }) => {
+            let mut response = AuthError::from(AuthProblem::EmailNotVerified { user_id: user_id.clone() }).into_response();
+            note_account(&state, &headers, &mut response, &user_id);
+            return Ok(response);
+        }
+        answer => answer?,
+    };
     let mut json = json!({ "redirect": callback.is_some(), "token": answer.token.as_str(), "user": answer.user });
     let Some(url) = callback else { return Ok(signed_in(&state, &answer, &json)) };
     // The client opens `url` by itself.
