@@ -227,7 +227,7 @@ on_both_engines! {
         admin.delete(&format!("/api/v1/users/{planner_id}")).await.expect_error(409, "owns_things");
         assert_eq!(admin.delete(&format!("/api/v1/users/{planner_id}?suspend=true")).await.status, 204);
         let run = admin.post("/api/v1/tasks/mine/run", json!({})).await.data();
-        assert!(run["error"].as_str().unwrap().contains("gone"), "{run}");
+        assert!(run["error"].as_str().unwrap().contains("is no longer valid"), "{run}");
         let gone = admin.get("/api/v1/tasks/mine").await.data();
         assert_eq!((&gone["suspended"]["reason"], &gone["suspended"]["since"]), (&json!("maker_gone"), &task["suspended"]["since"]));
         let told = server.sql("SELECT payload FROM svc_events WHERE topic = 'tasks.suspended'").await;
