@@ -174,7 +174,7 @@ on_sqlite_first! {
         // The log shows its usual lines and no spans.
         let log = server.log();
         assert!(!log.contains("otel.") && !log.contains("ERROR") && !log.contains("s3cr3tt0ken"), "{log}");
-        assert!(log.lines().all(|line| !line.contains("WARN") || line.contains("a link to set a password was not valid")), "{log}");
+        assert!(log.lines().all(|line| !line.contains("WARN") || line.contains("a link of an account was not valid")), "{log}");
     }
 }
 
