@@ -105,7 +105,7 @@ fn routes() -> Vec<Route> {
         // The server sends no mail.
         route("post /api/auth/request-password-reset", "", json!({ "email": "nobody@example.com" }), Guard::Anyone(404)),
         route("post /api/auth/send-verification-email", "", json!({ "email": "nobody@example.com" }), Guard::Anyone(404)),
-        route("get /api/auth/verify-email", "/api/auth/verify-email?token=none", Value::Null, Guard::Anyone(401)),
+        route("get /api/auth/verify-email", "/api/auth/verify-email?token=none&callbackURL=/x", Value::Null, Guard::Anyone(302)),
         route("post /api/auth/change-email", "", json!({ "newEmail": "nobody@example.com" }), Guard::Session(404)),
         route("post /api/auth/verify-password", "", json!({ "password": "wrong password" }), Guard::Session(400)),
         // Users may not delete themselves.
