@@ -250,10 +250,14 @@ on_both_engines! {
         }
         admin.get("/api/v1/blocks/reach").await.expect_error(404, "not_found");
         // A manifest cannot mark its own permission as broken.
-        for more in [json!({ "broken": true }), json!({ "fields": { "read": ["title", "title"] } })] {
+        for (more, why) in [
+            (json!({ "broken": true }), "unknown field `broken`"),
+            (json!({ "fields": { "read": ["title", "title"] } }), "the field `title` is listed twice"),
+        ] {
             let mut manifest = json!({ "name": "reach", "version": "1.0.0", "permissions": { "data": [{ "resource": "task", "actions": ["read"] }] } });
             manifest["permissions"]["data"][0].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            assert!(pack(test_block("parity").await, manifest).await.is_err(), "{more}");
+            let refused = pack(test_block("parity").await, manifest).await.expect_err("a manifest that is not packed");
+            assert!(refused.contains(why), "{refused}");
         }
         // If a block asks for a whole object, the object need not exist yet.
         assert_eq!(installed(&admin, "", json!([{ "resource": "nowhere", "actions": ["read"] }])).await.status, 201);
