@@ -1,5 +1,6 @@
 //! `/api/auth` in better-auth's wire form.
 
+mod answers;
 pub(crate) mod document;
 mod profile;
 mod reset;
@@ -12,8 +13,9 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::json::{parse_members, strict_from_value};
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub(crate) use profile::{change_password, delete_guest, update_user};
 pub(crate) use reset::{reset_callback, reset_password};
@@ -25,6 +27,7 @@ use crate::answer::auth::{AuthError, show_token};
 use crate::request::body::{media_type, read_within};
 use crate::request::extract::RequestInfo;
 use crate::routing::Routes;
+use answers::SessionGoneAnswer;
 
 pub(crate) fn routes() -> Routes {
     Routes::new()
@@ -116,7 +119,7 @@ fn client(credentials: Credentials, headers: &HeaderMap, info: &RequestInfo) -> 
 }
 
 /// An answer that hands out a session.
-fn signed_in(state: &AppState, answer: &SignedIn, body: &Value) -> Response {
+fn signed_in(state: &AppState, answer: &SignedIn, body: &impl Serialize) -> Response {
     let mut response = (StatusCode::OK, axum::Json(body)).into_response();
     hand_out(state, &mut response, answer.token.as_str(), answer.remember);
     response
@@ -132,7 +135,7 @@ fn hand_out(state: &AppState, response: &mut Response, token: &str, remember: bo
 
 /// `{ "success": true }`, and the session's cookie taken back.
 fn session_gone(state: &AppState) -> Response {
-    let mut response = axum::Json(json!({ "success": true })).into_response();
+    let mut response = axum::Json(SessionGoneAnswer::GONE).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().clear_cookie()) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }

@@ -1,12 +1,13 @@
 //! Sign-up, sign-in, sign-out, and who the caller is.
 
-use blockbase_app::{CurrentSession, ListedSession, MeAnswer, UserAnswer};
+use blockbase_app::{CurrentSession, ListedSession, MeAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
 use crate::openapi::components::{exact_object, list_of, schema};
 use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
+use crate::routes::auth::answers::{DoneAnswer, PasswordChangedAnswer, SessionGoneAnswer, SignedInAnswer, SignedUpAnswer};
 use crate::routes::auth::profile::{PasswordBody, UserBody};
 use crate::routes::auth::reset::ResetBody;
 use crate::routes::auth::sessions::RevokeBody;
@@ -18,15 +19,11 @@ pub(crate) fn schemas() -> Value {
 }
 
 /// An answer that hands out a session.
-fn session_response(more: Value) -> Value {
-    let mut properties = json!({ "token": { "type": "string" }, "user": of::<UserAnswer>() });
-    for (key, value) in more.as_object().into_iter().flatten() {
-        properties[key] = value.clone();
-    }
+fn session_response(answer: Value) -> Value {
     json!({
         "description": "The session. Its token is in the body and in `set-auth-token`. The response also sets a signed cookie.",
         "headers": headers(&[("Set-Cookie", "SetCookie"), ("set-auth-token", "SetAuthToken")]),
-        "content": { "application/json": { "schema": exact_object(properties) } },
+        "content": { "application/json": { "schema": answer } },
     })
 }
 
@@ -47,7 +44,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         .json_body(schema("SvcSignUp"))
         .without(&[401])
         .problems(&[409, 422])
-        .response(200, session_response(json!({})));
+        .response(200, session_response(of::<SignedUpAnswer<'_>>()));
     paths.add("post", "/api/auth/sign-up/email", sign_up);
     let sign_in = operation("signIn", "Sign in with an address and a password", Caller::Unseen)
         .describe(
@@ -63,7 +60,7 @@ pub(crate) fn describe(paths: &mut Paths) {
                 "content": { "application/json": { "schema": schema("SvcError") } },
             }),
         )
-        .response(200, session_response(json!({ "redirect": { "type": "boolean" } })));
+        .response(200, session_response(of::<SignedInAnswer<'_>>()));
     paths.add("post", "/api/auth/sign-in/email", sign_in);
     paths.add("post", "/api/auth/sign-in/anonymous", guest(operation("signInAnonymous", "Sign in as a guest", Caller::Anyone)));
     let sign_out = operation("signOut", "End the session", Caller::Anyone)
@@ -112,7 +109,7 @@ fn guest(operation: Operation) -> Operation {
         )
         .without(&[401])
         .problems(&[400, 404, 413, 415])
-        .response(200, session_response(json!({})))
+        .response(200, session_response(of::<SignedUpAnswer<'_>>()))
 }
 
 /// An answer `{ "success": true }` that takes the cookie back.
@@ -120,12 +117,12 @@ fn cookie_taken_back(description: &str) -> Value {
     json!({
         "description": description,
         "headers": headers(&[("Set-Cookie", "SetCookie")]),
-        "content": { "application/json": { "schema": exact_object(json!({ "success": { "type": "boolean" } })) } },
+        "content": { "application/json": { "schema": of::<SessionGoneAnswer>() } },
     })
 }
 
 fn status() -> Value {
-    exact_object(json!({ "status": { "type": "boolean" } }))
+    of::<DoneAnswer>()
 }
 
 fn sessions(paths: &mut Paths) {
@@ -184,9 +181,8 @@ fn reset(paths: &mut Paths) {
 }
 
 fn profile(paths: &mut Paths) {
-    let mut changed = session_response(json!({}));
+    let mut changed = session_response(of::<PasswordChangedAnswer<'_>>());
     changed["description"] = json!("The password is changed. `token` is null unless a new session began.");
-    changed["content"]["application/json"]["schema"]["properties"]["token"] = json!({ "type": ["string", "null"] });
     let change = operation("changePassword", "Change the caller's password", Caller::Session)
         .describe(
             "The response is 400 `INVALID_PASSWORD` if `currentPassword` is wrong, and 400 `CREDENTIAL_ACCOUNT_NOT_FOUND` \

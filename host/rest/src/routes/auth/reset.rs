@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use url::Url;
 
+use super::answers::DoneAnswer;
 use super::sign::callback;
 use super::{AuthBody, client};
 use crate::AppState;
@@ -60,7 +60,7 @@ pub(crate) async fn reset_password(
     let token = body.token.or_else(|| query.get("token").map(str::to_owned)).filter(|token| !token.is_empty());
     let token = token.ok_or(AuthProblem::InvalidToken)?;
     state.app.reset_password(&client(credentials, &headers, &info), &token, body.new_password).await?;
-    Ok(axum::Json(json!({ "status": true })).into_response())
+    Ok(axum::Json(DoneAnswer::DONE).into_response())
 }
 
 /// A page's URL with a parameter in its query, in place of another value of it. `page` was checked: it is a path or a URL of a trusted

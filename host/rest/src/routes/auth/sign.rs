@@ -7,8 +7,8 @@ use axum::response::Response;
 use blockbase_app::{IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, SignIn, SignUp, USER_NAME_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
+use super::answers::{SignedInAnswer, SignedUpAnswer};
 use super::{AuthBody, client, session_gone, signed_in};
 use crate::AppState;
 use crate::answer::auth::AuthError;
@@ -77,7 +77,7 @@ pub(crate) async fn sign_up(
         client: client(credentials, &headers, &info),
     };
     let answer = state.app.sign_up(request).await?;
-    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+    let body = SignedUpAnswer { token: answer.token.as_str(), user: &answer.user };
     Ok(signed_in(&state, &answer, &body))
 }
 
@@ -97,12 +97,10 @@ pub(crate) async fn sign_in(
         client: client(credentials, &headers, &info),
     };
     let answer = state.app.sign_in(request).await?;
-    let mut json = json!({ "redirect": callback.is_some(), "token": answer.token.as_str(), "user": answer.user });
-    let Some(url) = callback else { return Ok(signed_in(&state, &answer, &json)) };
-    // The client opens `url` by itself.
-    json["url"] = json!(url);
-    let mut response = signed_in(&state, &answer, &json);
-    if let Ok(location) = HeaderValue::from_str(&url) {
+    let url = callback.as_deref();
+    let body = SignedInAnswer { redirect: url.is_some(), token: answer.token.as_str(), user: &answer.user, url };
+    let mut response = signed_in(&state, &answer, &body);
+    if let Some(Ok(location)) = url.map(HeaderValue::from_str) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
@@ -116,7 +114,7 @@ pub(crate) async fn guest(
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     let answer = state.app.sign_in_as_guest(client(credentials, &headers, &info)).await?;
-    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+    let body = SignedUpAnswer { token: answer.token.as_str(), user: &answer.user };
     Ok(signed_in(&state, &answer, &body))
 }
 
