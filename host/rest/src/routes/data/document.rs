@@ -5,10 +5,11 @@ use blockbase_app::{PaginationAnswer, Visible, WrittenAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
-use crate::openapi::components::{Components, exact_object, schema};
+use crate::openapi::components::{Components, exact_object, list_of, schema};
 use crate::openapi::operation::{
     Caller, Operation, Paths, data_with_warnings, header_parameter, headers, path_parameter, query_parameter,
 };
+use crate::routes::data::discover::DiscoveredAnswer;
 use crate::routes::data::filters_document;
 use crate::routes::data::{records_document, where_document};
 
@@ -26,12 +27,10 @@ fn tag(object: &Object) -> String {
 
 /// `GET /api/v1/data`.
 pub(crate) fn discovery(paths: &mut Paths) {
-    let endpoint = exact_object(json!({ "method": { "type": "string" }, "path": { "type": "string" } }));
-    let object = exact_object(json!({ "name": { "type": "string" }, "endpoints": { "type": "array", "items": endpoint } }));
     let operation = Operation::new("data.discover", "data", "List the objects to read")
         .describe("Lists the objects whose records the caller may read, with their endpoints.")
         .called_by(Caller::Granted)
-        .answers_data(200, "The objects.", json!({ "type": "array", "items": object }));
+        .answers_data(200, "The objects.", list_of(of::<DiscoveredAnswer>()));
     paths.add("get", "/api/v1/data", operation);
 }
 
