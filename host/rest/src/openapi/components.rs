@@ -196,8 +196,7 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
         "SvcNumberChange": change(&json!({ "type": "number" })),
         "SvcIgnored": { "description": "A system column. A value for it is ignored." },
     });
-    let mut schemas = schemas.as_object().cloned().unwrap_or_default();
-    schemas.extend(crate::openapi::answers::schemas());
+    let schemas = schemas.as_object().cloned().unwrap_or_default();
     Components {
         schemas,
         parameters: Map::from_iter([(VIEW_AS_PARAMETER.to_owned(), view_as())]),
