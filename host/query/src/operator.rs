@@ -126,6 +126,24 @@ impl Operator {
         }
     }
 
+    /// The same sentence where values are JSON: lists are arrays, and nothing is ignored.
+    pub const fn json_sentence(self) -> &'static str {
+        match self {
+            Operator::In => "One of the values.",
+            Operator::Nin => "None of the values, or null.",
+            Operator::IsNull => "Is null.",
+            Operator::IsNotNull => "Is not null.",
+            Operator::Eq
+            | Operator::Neq
+            | Operator::Gt
+            | Operator::Gte
+            | Operator::Lt
+            | Operator::Lte
+            | Operator::Like
+            | Operator::Ilike => self.sentence(),
+        }
+    }
+
     pub const fn operand(self) -> Operand {
         match self {
             Operator::Eq | Operator::Neq => Operand::Value,

@@ -113,13 +113,7 @@ impl Kind {
             }
             Operand::Nothing => json!({ "type": "boolean", "const": true }),
         };
-        operand["description"] = json!(match operator.operand() {
-            Operand::List if operator == Operator::In => "One of the values.",
-            Operand::List => "None of the values, or null.",
-            Operand::Nothing if operator == Operator::IsNull => "Is null.",
-            Operand::Nothing => "Is not null.",
-            Operand::Ordered | Operand::Value | Operand::Text => operator.sentence(),
-        });
+        operand["description"] = json!(operator.json_sentence());
         operand
     }
 
