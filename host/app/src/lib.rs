@@ -94,5 +94,5 @@ pub use state::manifest::{
 };
 pub use state::master_secret::{database_id, secret_opens};
 pub use state::persist_config::PersistConfig;
-pub use state::routing::{Subscription, Subscriptions, Target, Webhook, is_built_in};
+pub use state::routing::{BUILT_IN_HANDLERS, Subscription, Subscriptions, Target, Webhook, is_built_in};
 pub use state::{App, Settings};

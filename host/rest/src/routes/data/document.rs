@@ -1,7 +1,7 @@
 //! The paths of one object's records.
 
 use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
-use blockbase_app::{PaginationAnswer, Visible, WrittenAnswer};
+use blockbase_app::{AggregateFunction, ExportForm, PaginationAnswer, Visible, WrittenAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
@@ -128,7 +128,7 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .answers(200, "A page of records.", page);
     paths.add("post", format!("{base}/query"), query);
     let aggregate = exact_object(json!({
-        "fn": { "type": "string", "enum": ["count", "sum", "avg", "min", "max"] },
+        "fn": { "type": "string", "enum": AggregateFunction::names() },
         "field": { "type": ["string", "null"] },
         "value": { "type": ["number", "null"], "description": "Null if no record has a value." },
         "filteredCount": { "type": "integer", "format": "int64", "minimum": 0 },
@@ -163,7 +163,7 @@ fn export(components: &mut Components, described: &Described<'_>, names: &[Strin
     let format = "`csv` is RFC 4180 with a header. Null is an empty cell, and an empty text is `\"\"`. A text that begins with \
         `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson` has one record on each line, with the same bytes as in the \
         list.";
-    let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ["csv", "ndjson"] }));
+    let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ExportForm::NAMES }));
     format["required"] = json!(true);
     let content = json!({
         "text/csv": { "schema": { "type": "string", "description": "A header, and a line for each record." } },
