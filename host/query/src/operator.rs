@@ -144,6 +144,24 @@ impl Operator {
         }
     }
 
+    /// How a sentence such as "`status` is "open"" says it. The two tests for null have no value after it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Operator::Eq => "is",
+            Operator::Neq => "is not",
+            Operator::Gt => "is greater than",
+            Operator::Gte => "is at least",
+            Operator::Lt => "is less than",
+            Operator::Lte => "is at most",
+            Operator::Like => "contains",
+            Operator::Ilike => "contains, in any case,",
+            Operator::In => "is one of",
+            Operator::Nin => "is none of",
+            Operator::IsNull => "is empty",
+            Operator::IsNotNull => "is not empty",
+        }
+    }
+
     pub const fn operand(self) -> Operand {
         match self {
             Operator::Eq | Operator::Neq => Operand::Value,

@@ -1,6 +1,6 @@
 //! Conditions and lists of fields in words, for the person who is asked to consent to them.
 
-use blockbase_app::Operator;
+use blockbase_app::{Operand, Operator};
 use serde_json::{Map, Value};
 
 use super::terminal::inert;
@@ -105,25 +105,18 @@ fn of_rows(field: &str, asked: &Map<String, Value>) -> Option<String> {
 }
 
 fn test(field: &str, operator: Operator, value: &Value) -> String {
-    let words = match operator {
-        Operator::Eq if value.is_null() => return format!("{field} is empty"),
-        Operator::Neq if value.is_null() => return format!("{field} is not empty"),
-        Operator::IsNull => return format!("{field} is empty"),
-        Operator::IsNotNull => return format!("{field} is not empty"),
+    let operator = match operator {
+        Operator::Eq if value.is_null() => Operator::IsNull,
+        Operator::Neq if value.is_null() => Operator::IsNotNull,
         Operator::In if value.as_array().is_some_and(Vec::is_empty) => return "nothing holds".to_owned(),
         Operator::Nin if value.as_array().is_some_and(Vec::is_empty) => return "anything holds".to_owned(),
-        Operator::Eq => "is",
-        Operator::Neq => "is not",
-        Operator::Gt => "is greater than",
-        Operator::Gte => "is at least",
-        Operator::Lt => "is less than",
-        Operator::Lte => "is at most",
-        Operator::Like => "contains",
-        Operator::Ilike => "contains, in any case,",
-        Operator::In => "is one of",
-        Operator::Nin => "is none of",
+        other => other,
     };
-    format!("{field} {words} {}", said_value(value))
+    let words = operator.words();
+    match operator.operand() {
+        Operand::Nothing => format!("{field} {words}"),
+        Operand::Ordered | Operand::Value | Operand::Text | Operand::List => format!("{field} {words} {}", said_value(value)),
+    }
 }
 
 fn said_value(value: &Value) -> String {
