@@ -12,7 +12,7 @@ use blockbase_schema::{Object, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::Variables;
+use crate::condition::{Variable, Variables};
 pub use clause::Clause;
 use compiled::Compiled;
 use fields::Listed;
@@ -168,7 +168,7 @@ struct Conditional {
 }
 
 impl Conditional {
-    fn names(&self, variable: &str) -> bool {
+    fn names(&self, variable: Variable) -> bool {
         self.rows.iter().chain(&self.check).any(|part| part.names(variable))
     }
 }
@@ -314,12 +314,12 @@ impl Permissions {
     /// Whether the conditions of these grants mean the same with the values that variables have in `other`, which are rights of
     /// the same caller that were read later. Variables that no condition names do not matter.
     pub fn mean_the_same_for(&self, other: &Permissions) -> bool {
-        let names = |variable: &str| {
+        let names = |variable: Variable| {
             let rights = std::iter::once(&self.grants.everywhere).chain(self.grants.named.values());
             rights.flat_map(|rights| &rights.conditional).any(|conditional| conditional.names(variable))
         };
-        let means_the_same = (self.subject.email == other.subject.email || !names("$user.email"))
-            && (self.subject.has_roles_of(&other.subject) || !names("$user.roles"));
+        let means_the_same = (self.subject.email == other.subject.email || !names(Variable::UserEmail))
+            && (self.subject.has_roles_of(&other.subject) || !names(Variable::UserRoles));
         means_the_same
             && match (&self.limit, &other.limit) {
                 (Some(limit), Some(other)) => limit.mean_the_same_for(other),

@@ -1,5 +1,6 @@
 //! Conditions and lists of fields in words, for the person who is asked to consent to them.
 
+use blockbase_app::condition::{RowsAsked, Variable};
 use blockbase_app::{Operand, Operator};
 use serde_json::{Map, Value};
 
@@ -92,13 +93,8 @@ fn tested(name: &str, value: &Value, path: &str) -> Option<String> {
 
 fn of_rows(field: &str, asked: &Map<String, Value>) -> Option<String> {
     let words = |(quantifier, condition): (&String, &Value)| {
-        let which = match quantifier.as_str() {
-            "some" => "some of",
-            "every" => "each of",
-            "none" => "none of",
-            _ => return None,
-        };
-        Some(format!("{which} {field} match ({})", members(condition, "")?))
+        let asked = RowsAsked::named(quantifier)?;
+        Some(format!("{} {field} match ({})", asked.words(), members(condition, "")?))
     };
     let all: Vec<String> = asked.iter().map(words).collect::<Option<_>>()?;
     (!all.is_empty()).then(|| all.join(" and "))
@@ -121,16 +117,13 @@ fn test(field: &str, operator: Operator, value: &Value) -> String {
 
 fn said_value(value: &Value) -> String {
     match value {
-        Value::String(text) => match text.as_str() {
-            "$user.id" => "the caller's id".to_owned(),
-            "$user.email" => "the caller's address".to_owned(),
-            "$user.roles" => "the caller's roles".to_owned(),
-            "$key.id" => "the caller's API key".to_owned(),
-            "$now" => "the present moment".to_owned(),
-            "$today" => "today".to_owned(),
+        Value::String(text) => match Variable::named(text) {
+            Some(variable) => variable.words().to_owned(),
             // `$$` stands for a text that begins with `$`.
-            text => inert(&Value::from(text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text)).to_string())
-                .into_owned(),
+            None => {
+                let text = text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text);
+                inert(&Value::from(text).to_string()).into_owned()
+            }
         },
         Value::Array(items) => items.iter().map(said_value).collect::<Vec<String>>().join(", "),
         other => inert(&other.to_string()).into_owned(),
