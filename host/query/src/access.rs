@@ -8,6 +8,7 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use blockbase_schema::Action;
 use blockbase_schema::{Object, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,33 +20,6 @@ use fields::Listed;
 pub use fields::{FieldList, Fields, Known, KnownObjects, Seen, Shapes};
 pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope, not_readable, not_writable};
 use rules::{Part, Policy};
-
-/// An action that a grant allows. `manage` includes all actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum Action {
-    Create,
-    Read,
-    Update,
-    Delete,
-    Manage,
-}
-
-impl Action {
-    /// All actions, in the order of the documentation.
-    pub const ALL: [Action; 5] = [Action::Create, Action::Read, Action::Update, Action::Delete, Action::Manage];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Action::Create => "create",
-            Action::Read => "read",
-            Action::Update => "update",
-            Action::Delete => "delete",
-            Action::Manage => "manage",
-        }
-    }
-}
 
 /// Which rows a grant covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
