@@ -21,6 +21,7 @@ mod state;
 #[cfg(test)]
 mod walls;
 
+pub use access::makers::OwnedThing;
 pub use access::session_recheck::SessionRecheck;
 pub use accounts::api_keys::{ApiKeyAnswer, KEYS_OF_USER_MAX, NAME_CHARS_MAX as KEY_NAME_CHARS_MAX, NewKey};
 pub use accounts::preferences::{GUEST_PREFERENCES_BYTES_MAX, OwnPermissions, PREFERENCES_BYTES_MAX, PREFERENCES_KEYS_MAX};
@@ -51,7 +52,7 @@ pub use blockbase_query::{
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
-pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, Made, SpoolReader};
+pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, SpoolReader};
 pub use blocks::{
     BlockAnswer, BlockSecretAnswer, DeclaredActions, Inspection, InstallOptions, InstallReport, Installed, KeptLine, LogPage,
     LogRequest, NewPermissions, ReplayRequest, Replayed, TOOLS,

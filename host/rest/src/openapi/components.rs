@@ -2,7 +2,7 @@
 //!
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
-use blockbase_app::{Made, NewPermissions};
+use blockbase_app::{NewPermissions, OwnedThing};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::answers::of;
@@ -169,11 +169,7 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                 "things": {
                     "type": "array",
                     "description": "With `owns_things`: the first hundred things that the user made.",
-                    "items": exact_object(json!({
-                        "resource": { "type": "string", "enum": Made::KEPT.map(Made::name) },
-                        "id": { "type": "string" },
-                        "name": { "type": ["string", "null"] },
-                    })),
+                    "items": of::<OwnedThing<'_>>(),
                 },
                 "code": { "type": "string", "description": "The same code again. It is present under `/api/auth`, and if an \
                     origin is refused." },

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
-use crate::openapi::components::{exact_object, list_of, schema};
+use crate::openapi::components::{list_of, schema};
 use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 use crate::routes::auth::answers::{DoneAnswer, PasswordChangedAnswer, SessionGoneAnswer, SignedInAnswer, SignedUpAnswer};
 use crate::routes::auth::profile::{PasswordBody, UserBody};
 use crate::routes::auth::reset::ResetBody;
 use crate::routes::auth::sessions::RevokeBody;
 use crate::routes::auth::sign::{SignInBody, SignUpBody};
-use crate::routes::me::ClaimBody;
+use crate::routes::me::{ClaimBody, ClaimedAnswer};
 
 pub(crate) fn schemas() -> Value {
     json!({ "SvcSignUp": body_of::<SignUpBody>(), "SvcSignIn": body_of::<SignInBody>() })
@@ -93,7 +93,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         )
         .json_body(body_of::<ClaimBody>())
         .problems(&[409])
-        .answers_data(200, "The account is claimed.", exact_object(json!({ "claimed": { "type": "boolean", "const": true } })));
+        .answers_data(200, "The account is claimed.", of::<ClaimedAnswer>());
     paths.add("post", "/api/v1/admin/claim", claim);
 }
 

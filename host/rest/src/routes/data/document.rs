@@ -11,6 +11,7 @@ use crate::openapi::operation::{
 };
 use crate::routes::data::discover::DiscoveredAnswer;
 use crate::routes::data::filters_document;
+use crate::routes::data::links::{LinkedAnswer, UnlinkedAnswer};
 use crate::routes::data::{records_document, where_document};
 
 /// The object's tag, under which documentation gathers its operations.
@@ -322,7 +323,9 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
 fn links(paths: &mut Paths, described: &Described<'_>, base: &str, key: &str, related: &str) {
     let path = format!("{base}/{{id}}/links/{key}");
     let name = described.object.name();
-    for (method, verb, what, counted) in [("post", "link", "Link", "added"), ("delete", "unlink", "Unlink", "removed")] {
+    for (method, verb, what, answer) in
+        [("post", "link", "Link", of::<LinkedAnswer>()), ("delete", "unlink", "Unlink", of::<UnlinkedAnswer>())]
+    {
         let operation = described
             .operation(&format!("{verb}.{key}"), format!("{what} records of {related} by {key}"))
             .describe(format!(
@@ -332,11 +335,7 @@ fn links(paths: &mut Paths, described: &Described<'_>, base: &str, key: &str, re
             .parameter(id_parameter())
             .json_body(described.ids())
             .problems(&[409])
-            .answers_data(
-                200,
-                "The number of links that changed.",
-                exact_object(json!({ counted: { "type": "integer", "minimum": 0 } })),
-            );
+            .answers_data(200, "The number of links that changed.", answer);
         paths.add(method, path.clone(), operation);
     }
 }
