@@ -40,7 +40,7 @@ pub use automation::tasks::{
 };
 pub use base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 pub use base::clock::Clock;
-pub use base::frames::{FramePlace, FrameSender, Frames};
+pub use base::frames::{CLIENT_STALLED_MAX, FramePlace, FrameSender, Frames};
 pub use base::offload::run_offloaded;
 pub use blockbase_auth::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 pub use blockbase_query::Function as AggregateFunction;
@@ -67,7 +67,7 @@ pub use delivery::ledger::{
     LedgerRequest, RESETS_MAX,
 };
 pub use delivery::persist_event::UNDECODABLE;
-pub use delivery::stream::{HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
+pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
 pub use delivery::subscriptions::{Answered, CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, check_consumer};
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
 pub use records::export::{Export, ExportForm};

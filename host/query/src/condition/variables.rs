@@ -117,15 +117,13 @@ impl Variables {
             Variable::KeyId => self.key_id.clone().map(Meaning::Text),
             Variable::Now => Some(Meaning::Text(written(|out| time::write_datetime(out, self.now)))),
             Variable::Today => {
-                let days = self.now.div_euclid(DAY_MILLIS);
+                let days = self.now.div_euclid(time::DAY_MS);
                 Some(Meaning::Text(written(|out| time::write_date(out, i32::try_from(days).unwrap_or(i32::MAX)))))
             }
         };
         known.ok_or_else(|| Error::new(Code::InvalidValue, format!("`{name}` has no value for this caller.")))
     }
 }
-
-const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 fn written(write: impl Fn(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();

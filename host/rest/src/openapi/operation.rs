@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::openapi::answers::{of, take_components};
 use crate::openapi::components::{exact_object, list_of, reference, response_name, schema};
+use crate::request::extract::VIEW_AS;
 
 /// Who may call an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -190,7 +191,7 @@ fn knows_view_as(path: &str) -> bool {
 /// The header `x-svc-view-as`.
 pub(crate) fn view_as() -> Value {
     json!({
-        "name": "x-svc-view-as",
+        "name": VIEW_AS,
         "in": "header",
         "required": false,
         "description": "The id of a role. The response is what a user with this role and `public` would get, limited to what \

@@ -29,7 +29,7 @@ pub(crate) fn describe(paths: &mut Paths, components: &mut Components, actions: 
 }
 
 /// Members of a schema whose values are data, in which `$ref` means nothing.
-const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
+const LITERALS: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 
 /// Moves a schema into a document: its references to its own parts point to where they are now.
 ///
@@ -56,7 +56,7 @@ fn settle(value: &mut Value, root: &str) {
                     }
                 }
             }
-            members.iter_mut().filter(|(key, _)| !DATA.contains(&key.as_str())).for_each(|(_, member)| settle(member, root));
+            members.iter_mut().filter(|(key, _)| !LITERALS.contains(&key.as_str())).for_each(|(_, member)| settle(member, root));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| settle(item, root)),
         _ => {}
