@@ -38,6 +38,8 @@ pub enum Hint {
     FromNewestEvent,
     /// Delete the things that need the object, before it or together with it.
     Cascade,
+    /// Read the record again, and require its new state.
+    ReadAgain,
 }
 
 /// A surface's words for a hint, in whole sentences. `None` if the surface lacks the operation that the hint names.
@@ -50,7 +52,7 @@ mod tests {
     use regex::Regex;
 
     /// The crates below the surfaces.
-    const CRATES: [&str; 5] = ["schema", "query", "store", "auth", "app"];
+    const CRATES: [&str; 8] = ["schema", "query", "store", "auth", "events", "quota", "outbound", "app"];
     /// The remedies in it are for `docs/errors.md`, a page for readers of the REST API. No error carries them.
     const DOCUMENTATION: &str = "schema/src/code.rs";
 
@@ -79,7 +81,7 @@ mod tests {
 
     /// The words of a surface that a literal contains.
     fn words_of_surfaces(literal: &str) -> Option<String> {
-        let words = r"/api/|\?[a-z][A-Za-z]*=|(?:GET|POST|PUT|PATCH|DELETE) /|Authorization|Bearer|x-svc-view-as|handOverTo|`(?:since|before)`";
+        let words = r"/api/|\?[a-z][A-Za-z]*=|(?:GET|POST|PUT|PATCH|DELETE) /|Authorization|Bearer|ETag|If-(?:None-)?Match|on_?[cC]onflict|x-svc-view-as|handOverTo|`(?:since|before)`";
         let words = Regex::new(words).expect("an expression");
         words.find(literal).map(|found| found.as_str().to_owned())
     }
@@ -123,6 +125,8 @@ mod tests { "seven" }
             "send Authorization: x",
             "leave out `x-svc-view-as`",
             "handOverTo",
+            "send its new ETag",
+            "a column of `on_conflict`",
             "open a stream without `since`",
             "an event older than that of `before`",
         ] {
