@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundled } from "./bundled.mjs";
 
-const { isLimited, normal, reachOf, refusalIn, refusedAt, someReachOf, withReach } = await bundled("screens/roles/roles.ts");
+const { givesSomething, isLimited, normal, reachOf, refusalIn, refusedAt, someReachOf, withReach } = await bundled("screens/roles/roles.ts");
 const { allows } = await bundled("api/session.ts");
 
 const open = { resource: "task", actions: ["read"], where: { status: "open" } };
@@ -20,6 +20,12 @@ test("a grant is limited by either condition, also by an empty one, and by a lis
   assert.deepEqual([titles, both, { ...plain, fields: { read: [] } }, { ...plain, fields: { write: { except: ["title"] } } }].map(isLimited), [true, true, true, true]);
   assert.deepEqual([plain, { ...plain, rowPolicy: "own" }, { ...plain, where: null, check: null }].map(isLimited), [false, false, false]);
   assert.deepEqual([{ ...plain, fields: {} }, { ...plain, fields: null }, { ...plain, fields: { read: { except: [] }, write: null } }].map(isLimited), [false, false, false]);
+});
+
+test("an action gives something where something needs it, and manage where it stands for several", () => {
+  const given = (resource) => ["read", "create", "update", "delete", "manage"].filter((action) => givesSomething(resource, action));
+  assert.deepEqual([given("data"), given("settings")], [["read"], ["read"]]);
+  for (const resource of ["*", "task", "roles", "blocks", "echo:calls"]) assert.equal(given(resource).length, 5, resource);
 });
 
 test("a change of a cell leaves every limited grant as it is", () => {

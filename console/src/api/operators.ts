@@ -30,3 +30,21 @@ export const OPERATORS = {
 } as const satisfies Record<string, Operand>;
 
 export type Operator = keyof typeof OPERATORS;
+
+/** Further names that the server reads, in lower case. */
+export const ALIASES: Record<string, Operator> = {
+  "=": "eq",
+  "==": "eq",
+  "ne": "neq",
+  "!=": "neq",
+  "<>": "neq",
+  ">": "gt",
+  ">=": "gte",
+  "<": "lt",
+  "<=": "lte",
+  "contains": "ilike",
+  "notin": "nin",
+  "null": "is_null",
+  "isnull": "is_null",
+  "notnull": "is_not_null",
+};

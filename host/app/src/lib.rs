@@ -21,6 +21,7 @@ mod state;
 #[cfg(test)]
 mod walls;
 
+pub use access::makers::OwnedThing;
 pub use access::session_recheck::SessionRecheck;
 pub use accounts::api_keys::{ApiKeyAnswer, KEYS_OF_USER_MAX, NAME_CHARS_MAX as KEY_NAME_CHARS_MAX, NewKey};
 pub use accounts::preferences::{GUEST_PREFERENCES_BYTES_MAX, OwnPermissions, PREFERENCES_BYTES_MAX, PREFERENCES_KEYS_MAX};
@@ -40,7 +41,7 @@ pub use automation::tasks::{
 };
 pub use base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 pub use base::clock::Clock;
-pub use base::frames::{FramePlace, FrameSender, Frames};
+pub use base::frames::{CLIENT_STALLED_MAX, FramePlace, FrameSender, Frames};
 pub use base::offload::run_offloaded;
 pub use blockbase_auth::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 pub use blockbase_query::Function as AggregateFunction;
@@ -52,7 +53,7 @@ pub use blockbase_query::{
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
-pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, Made, MailKind, SpoolReader};
+pub use blockbase_store::{ATTEMPTS_KEPT, EventText, Incomplete, MailKind, SpoolReader};
 pub use blocks::{
     BlockAnswer, BlockSecretAnswer, DeclaredActions, Inspection, InstallOptions, InstallReport, Installed, KeptLine, LogPage,
     LogRequest, NewPermissions, ReplayRequest, Replayed, TOOLS,
@@ -67,7 +68,7 @@ pub use delivery::ledger::{
     LedgerRequest, RESETS_MAX,
 };
 pub use delivery::persist_event::UNDECODABLE;
-pub use delivery::stream::{HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
+pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
 pub use delivery::subscriptions::{Answered, CONSUMER_BYTES_MAX, NewSubscription, SubscriptionAnswer, check_consumer};
 pub use delivery::webhooks::{NAME_CHARS_MAX as WEBHOOK_NAME_CHARS_MAX, NewWebhook, TOPICS_MAX, WebhookAnswer, WebhookChanges};
 pub use records::export::{Export, ExportForm};
@@ -96,5 +97,5 @@ pub use state::manifest::{
 };
 pub use state::master_secret::{database_id, secret_opens};
 pub use state::persist_config::PersistConfig;
-pub use state::routing::{Subscription, Subscriptions, Target, Webhook, is_built_in};
+pub use state::routing::{BUILT_IN_HANDLERS, Subscription, Subscriptions, Target, Webhook, is_built_in};
 pub use state::{App, MailLink, Settings};

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use blockbase_query::{Action, ddl};
 use blockbase_schema::json::Members;
 use blockbase_schema::{
-    Code, Constraints, Error, Hint, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Resource, Result,
-    StoredObject, check_object_name, json as json_text,
+    Code, Constraints, Error, Field, Hint, NAME_PATTERN, ObjectDefinition, Registry, Relationship, RelationshipDefinition,
+    Resource, Result, StoredObject, check_object_name, json as json_text,
 };
 use blockbase_store::{Connection, SchemaChangeRow, Service};
 use futures_util::future::BoxFuture;
@@ -172,25 +172,56 @@ async fn draft<T>(
     Ok(Drafted { before, next, edited })
 }
 
-/// A value that can be written as JSON text.
-trait Shown {
-    fn json(&self) -> serde_json::Result<String>;
+/// `op` and what it changed.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "snake_case")]
+#[schemars(rename = "SvcSchemaChange", deny_unknown_fields)]
+enum SchemaChange<'a> {
+    CreateObject {
+        object: &'a ObjectDefinition,
+    },
+    UpdateObject {
+        #[schemars(extend("pattern" = NAME_PATTERN))]
+        object: &'a str,
+        before: &'a ObjectDefinition,
+        after: &'a ObjectDefinition,
+    },
+    DeleteObject {
+        #[schemars(extend("pattern" = NAME_PATTERN))]
+        object: &'a str,
+        cascade: bool,
+    },
+    AddField {
+        #[schemars(extend("pattern" = NAME_PATTERN))]
+        object: &'a str,
+        field: &'a Field,
+    },
+    AlterField {
+        #[schemars(extend("pattern" = NAME_PATTERN))]
+        object: &'a str,
+        #[schemars(extend("pattern" = NAME_PATTERN))]
+        field: &'a str,
+        before: &'a Field,
+        after: &'a Field,
+    },
+    DropField {
+        #[schemars(extend("pattern" = NAME_PATTERN))]
+        object: &'a str,
+        field: &'a Field,
+    },
+    CreateRelationship {
+        relationship: &'a Relationship,
+    },
+    DeleteRelationship {
+        relationship: &'a Relationship,
+    },
 }
 
-impl<T: Serialize> Shown for T {
-    fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
+impl SchemaChange<'_> {
+    /// The entry of the history. It is text and not a tree, because numbers would lose digits in a tree.
+    fn entry(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
     }
-}
-
-/// An entry of the history: `{ op, … }`. It is text, because numbers would lose digits in a tree of values.
-fn entry(op: &str, members: &[(&str, &dyn Shown)]) -> Result<String> {
-    let mut text = format!("{{\"op\":\"{op}\"");
-    for (name, value) in members {
-        text.push_str(&format!(",\"{name}\":{}", value.json().map_err(Error::internal)?));
-    }
-    text.push('}');
-    Ok(text)
 }
 
 /// The requested part of the history.
@@ -220,7 +251,7 @@ pub struct SchemaDocument {
 pub struct SchemaHistoryAnswer {
     version: i64,
     // The change stays text, so that its numbers keep their digits.
-    #[schemars(extend("$ref" = "#/components/schemas/SvcSchemaChange"), with = "serde_json::Value")]
+    #[schemars(with = "SchemaChange<'static>")]
     change: Box<RawValue>,
     applied_by: Option<String>,
     applied_at: Timestamp,
@@ -294,7 +325,7 @@ impl App {
                     ));
                 }
                 draft.enter_object(definition.clone(), keys).await?;
-                let entry = entry("create_object", &[("object", &definition)])?;
+                let entry = SchemaChange::CreateObject { object: &definition }.entry()?;
                 let object = definition.name.clone();
                 Ok(Edited { entry, object, outcome: Outcome::Created, fields_added: 0, about: None, answer: definition })
             })
@@ -321,7 +352,7 @@ impl App {
                 let before = object.definition.clone();
                 lay_over(&mut object.definition, &changes)?;
                 let after = object.definition.clone();
-                let entry = entry("update_object", &[("object", &name), ("before", &before), ("after", &after)])?;
+                let entry = SchemaChange::UpdateObject { object: &name, before: &before, after: &after }.entry()?;
                 Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added: 0, about: None, answer: after })
             })
         })
@@ -365,7 +396,7 @@ impl App {
                     draft.forget_relationship(relationship.id).await?;
                 }
                 draft.remove_object(id).await?;
-                let entry = entry("delete_object", &[("object", &name), ("cascade", &cascade)])?;
+                let entry = SchemaChange::DeleteObject { object: &name, cascade }.entry()?;
                 let about = Some((name.clone(), None));
                 Ok(Edited { entry, object: name, outcome: Outcome::Deleted { cascade }, fields_added: 0, about, answer: () })
             })

@@ -12,7 +12,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
         // GraphQL's GET requests take this header, as REST's do.
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
-        // GraphQL does not manage blocks, users or the schema, and it lists no past events.
+        // GraphQL does not manage blocks, users or the schema, lists no past events, and requires no state of a record.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }
@@ -22,7 +22,8 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::AnotherHeir
         | Hint::FollowFromNow
         | Hint::FromNewestEvent
-        | Hint::Cascade => return None,
+        | Hint::Cascade
+        | Hint::ReadAgain => return None,
     };
     Some(words.into())
 }

@@ -2,10 +2,9 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use blockbase_app::schema::{Code, Error, excerpt, quoted};
-use blockbase_app::{App, log_cause};
+use blockbase_app::{App, CLIENT_STALLED_MAX, HEARTBEAT, log_cause};
 use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
@@ -21,12 +20,8 @@ use tokio::sync::watch;
 use crate::answer::INVALID_PARAMS;
 use crate::call::Call;
 use crate::hints;
-use crate::stream::STALLED_MAX;
 use crate::tools::{Refusal, Shown, describe, run};
 use crate::watch::Watched;
-
-/// How often a comment keeps a subscription alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 
 const INSTRUCTIONS: &str = "The tools work on records of data objects that are defined at run time, and call actions of \
     installed blocks. Begin with list_objects. Then get_object shows an object's fields, the keys of its related records and \
@@ -157,7 +152,7 @@ impl ServerHandler for Server {
                 () = subscription.cancelled() => return Ok(()),
                 changed = watched.changed() => match changed {
                     Some(()) if is_for_tools => {
-                        let told = tokio::time::timeout(STALLED_MAX, subscription.sink().notify_tool_list_changed());
+                        let told = tokio::time::timeout(CLIENT_STALLED_MAX, subscription.sink().notify_tool_list_changed());
                         if !matches!(told.await, Ok(Ok(()))) {
                             return Ok(());
                         }

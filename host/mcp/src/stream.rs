@@ -1,9 +1,8 @@
 //! The stream of a session. It only notifies the client that the list of tools changed.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
-use blockbase_app::StreamPlace;
+use blockbase_app::{CLIENT_STALLED_MAX, HEARTBEAT, StreamPlace};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -16,12 +15,8 @@ use crate::session::StreamOfSession;
 use crate::watch::{Watched, every};
 use crate::{Answer, Mcp, answer, message};
 
-/// How often a comment keeps the stream alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Most frames that wait for the client.
 const FRAMES_AHEAD: usize = 4;
-/// Longest time in which a client reads no frame.
-pub(crate) const STALLED_MAX: Duration = Duration::from_secs(30);
 
 const OPEN: &[u8] = b": open\n\n";
 const ALIVE: &[u8] = b": heartbeat\n\n";
@@ -82,7 +77,7 @@ impl Open {
             tokio::select! {
                 biased;
                 _ = self.draining.wait_for(|draining| *draining) => return,
-                taken = sender.send_timeout(Bytes::from_static(frame), STALLED_MAX) => if taken.is_err() {
+                taken = sender.send_timeout(Bytes::from_static(frame), CLIENT_STALLED_MAX) => if taken.is_err() {
                     return;
                 }
             }

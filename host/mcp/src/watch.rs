@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_app::{App, Authority, Caller, Credentials};
+use blockbase_app::{App, Authority, CALLER_RECHECK, Caller, Credentials};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
@@ -11,9 +11,6 @@ use crate::call::Invoked;
 use crate::require_admission;
 use crate::session::Owner;
 use crate::tools::Shown;
-
-/// How often the caller is checked again. So an ended session, a deleted key or a change of roles takes effect at once.
-const RECHECK: Duration = Duration::from_secs(1);
 
 /// Watches the tools that one caller sees.
 pub(crate) struct Watched {
@@ -48,7 +45,7 @@ impl Watched {
             caller: invoked.caller.clone(),
             credentials: invoked.kept_credentials(),
             told,
-            recheck: every(RECHECK),
+            recheck: every(CALLER_RECHECK),
             draining,
             is_stale: true,
         }

@@ -8,44 +8,18 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use blockbase_schema::Action;
 use blockbase_schema::{Object, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::Variables;
+use crate::condition::{Variable, Variables};
 pub use clause::Clause;
 use compiled::Compiled;
 use fields::Listed;
 pub use fields::{FieldList, Fields, Known, KnownObjects, Seen, Shapes};
 pub use rules::{Access, Check, Decision, Ground, Owners, Rule, Scope, not_readable, not_writable};
 use rules::{Part, Policy};
-
-/// An action that a grant allows. `manage` includes all actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum Action {
-    Create,
-    Read,
-    Update,
-    Delete,
-    Manage,
-}
-
-impl Action {
-    /// All actions, in the order of the documentation.
-    pub const ALL: [Action; 5] = [Action::Create, Action::Read, Action::Update, Action::Delete, Action::Manage];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Action::Create => "create",
-            Action::Read => "read",
-            Action::Update => "update",
-            Action::Delete => "delete",
-            Action::Manage => "manage",
-        }
-    }
-}
 
 /// Which rows a grant covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -168,7 +142,7 @@ struct Conditional {
 }
 
 impl Conditional {
-    fn names(&self, variable: &str) -> bool {
+    fn names(&self, variable: Variable) -> bool {
         self.rows.iter().chain(&self.check).any(|part| part.names(variable))
     }
 }
@@ -314,12 +288,12 @@ impl Permissions {
     /// Whether the conditions of these grants mean the same with the values that variables have in `other`, which are rights of
     /// the same caller that were read later. Variables that no condition names do not matter.
     pub fn mean_the_same_for(&self, other: &Permissions) -> bool {
-        let names = |variable: &str| {
+        let names = |variable: Variable| {
             let rights = std::iter::once(&self.grants.everywhere).chain(self.grants.named.values());
             rights.flat_map(|rights| &rights.conditional).any(|conditional| conditional.names(variable))
         };
-        let means_the_same = (self.subject.email == other.subject.email || !names("$user.email"))
-            && (self.subject.has_roles_of(&other.subject) || !names("$user.roles"));
+        let means_the_same = (self.subject.email == other.subject.email || !names(Variable::UserEmail))
+            && (self.subject.has_roles_of(&other.subject) || !names(Variable::UserRoles));
         means_the_same
             && match (&self.limit, &other.limit) {
                 (Some(limit), Some(other)) => limit.mean_the_same_for(other),

@@ -30,7 +30,7 @@ mod variables;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use blockbase_schema::{Object, RelationShape};
+use blockbase_schema::{Object, RelationShape, enumerated, listed};
 
 use crate::access::Scope;
 use crate::plan::{Comparison, Predicate, Test};
@@ -38,7 +38,7 @@ use crate::plan::{Comparison, Predicate, Test};
 pub use memory::{Image, RelatedRows, image};
 pub use read::{Bounds, Reading, Where, read};
 pub(crate) use read::{read_counted, split};
-pub use variables::Variables;
+pub use variables::{Variable, Variables};
 
 /// Most tests of one condition: one for each field and operator.
 pub const LEAVES_MAX: usize = 100;
@@ -73,6 +73,44 @@ pub enum Condition {
     Any(Vec<Condition>),
     /// A condition on related rows.
     Related(Box<Related>),
+}
+
+listed! {
+    /// What a condition asks of the rows of a to-many relation. Its normal form is a [`Quantifier`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum RowsAsked {
+        Some,
+        None,
+        Every,
+    }
+}
+
+impl RowsAsked {
+    pub const fn name(self) -> &'static str {
+        match self {
+            RowsAsked::Some => "some",
+            RowsAsked::None => "none",
+            RowsAsked::Every => "every",
+        }
+    }
+
+    /// How a sentence about a condition says it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            RowsAsked::Some => "some of",
+            RowsAsked::None => "none of",
+            RowsAsked::Every => "each of",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<RowsAsked> {
+        RowsAsked::ALL.iter().copied().find(|asked| asked.name() == name)
+    }
+
+    /// "`some`, `none` or `every`".
+    pub fn enumerated() -> String {
+        enumerated(RowsAsked::ALL.iter().map(|asked| format!("`{}`", asked.name())), "or")
+    }
 }
 
 /// The related rows that have to meet the condition.

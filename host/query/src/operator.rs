@@ -126,6 +126,42 @@ impl Operator {
         }
     }
 
+    /// The same sentence where values are JSON: lists are arrays, and nothing is ignored.
+    pub const fn json_sentence(self) -> &'static str {
+        match self {
+            Operator::In => "One of the values.",
+            Operator::Nin => "None of the values, or null.",
+            Operator::IsNull => "Is null.",
+            Operator::IsNotNull => "Is not null.",
+            Operator::Eq
+            | Operator::Neq
+            | Operator::Gt
+            | Operator::Gte
+            | Operator::Lt
+            | Operator::Lte
+            | Operator::Like
+            | Operator::Ilike => self.sentence(),
+        }
+    }
+
+    /// How a sentence such as "`status` is "open"" says it. The two tests for null have no value after it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Operator::Eq => "is",
+            Operator::Neq => "is not",
+            Operator::Gt => "is greater than",
+            Operator::Gte => "is at least",
+            Operator::Lt => "is less than",
+            Operator::Lte => "is at most",
+            Operator::Like => "contains",
+            Operator::Ilike => "contains, in any case,",
+            Operator::In => "is one of",
+            Operator::Nin => "is none of",
+            Operator::IsNull => "is empty",
+            Operator::IsNotNull => "is not empty",
+        }
+    }
+
     pub const fn operand(self) -> Operand {
         match self {
             Operator::Eq | Operator::Neq => Operand::Value,
@@ -189,7 +225,15 @@ mod tests {
         for operator in Operator::ALL {
             out.push_str(&format!("  {}: {:?},\n", operator.name(), operand_name(operator.operand())));
         }
-        out.push_str("} as const satisfies Record<string, Operand>;\n\nexport type Operator = keyof typeof OPERATORS;\n");
+        out.push_str("} as const satisfies Record<string, Operand>;\n\nexport type Operator = keyof typeof OPERATORS;\n\n");
+        out.push_str("/** Further names that the server reads, in lower case. */\n");
+        out.push_str("export const ALIASES: Record<string, Operator> = {\n");
+        for operator in Operator::ALL {
+            for alias in operator.aliases() {
+                out.push_str(&format!("  {alias:?}: {:?},\n", operator.name()));
+            }
+        }
+        out.push_str("};\n");
         out
     }
 
@@ -201,6 +245,15 @@ mod tests {
         }
         let written = std::fs::read_to_string(file).expect("the console's list");
         assert_eq!(written, typescript(), "write it with BLOCKBASE_WRITE=1");
+    }
+
+    #[test]
+    fn the_sdk_for_javascript_types_every_operator() {
+        let types = include_str!("../../../sdk/js/index.d.ts");
+        let (_, rest) = types.split_once("  interface Test {\n").expect("the type of a test");
+        let (members, _) = rest.split_once("\n  }").expect("its end");
+        let typed: Vec<&str> = members.lines().filter_map(|line| Some(line.trim().split_once("?:")?.0)).collect();
+        assert_eq!(typed, Operator::names());
     }
 
     /// What the table of the documentation says of an operator's types: all, those that it lacks, or those that it takes.

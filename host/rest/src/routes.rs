@@ -90,4 +90,24 @@ mod tests {
         );
         assert!(!all(false).list().iter().any(|(_, path)| *path == "/metrics"));
     }
+
+    #[test]
+    fn every_schema_that_something_refers_to_is_a_component() {
+        fn check(value: &Value, document: &Value) {
+            match value {
+                Value::Object(members) => {
+                    if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+                        let pointer = reference.strip_prefix('#').expect("a reference into the document");
+                        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+                    }
+                    assert!(!members.contains_key("x-svc-components"), "components were left where they are used");
+                    members.values().for_each(|member| check(member, document));
+                }
+                Value::Array(items) => items.iter().for_each(|item| check(item, document)),
+                _ => {}
+            }
+        }
+        let document = documented();
+        check(&document, &document);
+    }
 }

@@ -5,6 +5,7 @@
 //! because error codes are part of the vocabulary.
 #![forbid(unsafe_code)]
 
+mod action;
 mod code;
 mod column;
 mod error;
@@ -25,6 +26,7 @@ mod value;
 pub mod json;
 pub mod time;
 
+pub use action::Action;
 pub use code::Code;
 pub use column::{Column, ColumnType, Rules, system};
 pub use error::{BUSY_RETRY_AFTER_S, Error, Issue, Result, Retry};

@@ -3,6 +3,8 @@
 //! Checks of grants, admission, the OpenAPI document and the list of a role's rights use this list. Tests compare `docs/auth.md` and the
 //! console with it.
 
+use crate::action::Action;
+
 crate::listed! {
     /// A resource of the platform. Its name is never an object's.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +54,23 @@ impl Resource {
             | Resource::Webhooks
             | Resource::Tasks
             | Resource::Settings => false,
+        }
+    }
+
+    /// The actions that something of the resource needs. A grant may name others, which give nothing. `manage` is listed if something
+    /// needs it by itself; on every resource it includes all others.
+    pub const fn actions(self) -> &'static [Action] {
+        match self {
+            // Callers of GraphQL and MCP need the rights on what they read and write besides this.
+            Resource::Data | Resource::Settings => &[Action::Read],
+            Resource::Blocks => &Action::ALL,
+            Resource::Objects
+            | Resource::Events
+            | Resource::Users
+            | Resource::Roles
+            | Resource::ApiKeys
+            | Resource::Webhooks
+            | Resource::Tasks => &[Action::Create, Action::Read, Action::Update, Action::Delete],
         }
     }
 
@@ -108,6 +127,29 @@ mod tests {
         let documented: Vec<&str> = cells.flat_map(|cell| found(cell, "`([a-z_]+)`")).collect();
         assert_eq!(documented.len(), Resource::ALL.len(), "{documented:?}");
         assert_eq!(documented.into_iter().collect::<BTreeSet<_>>(), names(|_| true), "the table in docs/auth.md");
+    }
+
+    #[test]
+    fn the_documentation_has_the_actions_of_every_resource() {
+        for row in table_rows(include_str!("../../../docs/auth.md"), "| resource | what it gates | actions |") {
+            let cells: Vec<&str> = row.split('|').collect();
+            for name in found(cells[1], "`([a-z_]+)`") {
+                let resource = Resource::named(name).expect("a resource");
+                let actions: Vec<&str> = resource.actions().iter().map(|action| action.name()).collect();
+                assert_eq!(found(cells[3], "`([a-z]+)`"), actions, "the actions of {name} in docs/auth.md");
+            }
+        }
+    }
+
+    #[test]
+    fn the_console_knows_the_actions_of_every_resource() {
+        let roles = include_str!("../../../console/src/screens/roles/roles.ts");
+        let listed = constant(roles, "export const NEEDED: Record<string, readonly Action[]> = {\n", "};");
+        let wanted = Resource::ALL.iter().map(|resource| {
+            let actions: Vec<String> = resource.actions().iter().map(|action| format!("{:?}", action.name())).collect();
+            format!("  {}: [{}],\n", resource.name(), actions.join(", "))
+        });
+        assert_eq!(listed, wanted.collect::<String>());
     }
 
     #[test]

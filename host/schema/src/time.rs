@@ -5,7 +5,8 @@ use chrono::{Datelike, NaiveDate};
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type Millis = i64;
 
-const MILLIS_A_DAY: i64 = 86_400_000;
+/// Milliseconds of a day.
+pub const DAY_MS: Millis = 86_400_000;
 /// Days from 0001-01-01 (day 1 in chrono's count) to 1970-01-01.
 const EPOCH_DAY_FROM_CE: i32 = 719_163;
 
@@ -52,8 +53,8 @@ pub fn write_time(out: &mut Vec<u8>, millis_of_day: u32) {
 
 /// Appends `YYYY-MM-DDTHH:MM:SS.fffZ`.
 pub fn write_datetime(out: &mut Vec<u8>, millis: Millis) {
-    let of_day = millis.rem_euclid(MILLIS_A_DAY) as u32;
-    write_date(out, millis.div_euclid(MILLIS_A_DAY) as i32);
+    let of_day = millis.rem_euclid(DAY_MS) as u32;
+    write_date(out, millis.div_euclid(DAY_MS) as i32);
     out.push(b'T');
     write_seconds(out, of_day);
     write_fraction(out, of_day);
@@ -162,7 +163,7 @@ pub fn parse_datetime(text: &str) -> Option<Millis> {
     let days = take_date(&mut rest)?;
     take_one(&mut rest, b"Tt ")?;
     let of_day = take_time(&mut rest, true)?;
-    let mut millis = i64::from(days) * MILLIS_A_DAY + i64::from(of_day);
+    let mut millis = i64::from(days) * DAY_MS + i64::from(of_day);
     if take_one(&mut rest, b"Zz").is_none()
         && let Some(sign) = take_one(&mut rest, b"+-")
     {

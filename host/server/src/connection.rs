@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use blockbase_app::CLIENT_STALLED_MAX;
 use blockbase_quota::{Place, Places, PlacesRule, network_of};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long a client may read nothing while data waits for it.
-const STALLED_MAX: Duration = Duration::from_secs(30);
 /// While writes have waited this long in all, the client has to read at least [`READ_BYTES_MIN`].
 const SLOW_MAX: Duration = Duration::from_secs(60);
 /// Bytes that a client has to read in [`SLOW_MAX`]: 1 KiB a second.
@@ -79,7 +78,7 @@ pub(crate) struct Watched<S> {
 
 impl<S> Watched<S> {
     pub(crate) fn new(stream: S) -> Watched<S> {
-        Watched { stream, stalled_max: STALLED_MAX, stalled: None, progress: Progress::default() }
+        Watched { stream, stalled_max: CLIENT_STALLED_MAX, stalled: None, progress: Progress::default() }
     }
 
     /// Turns the result of a write into an error if the client does not read, or reads too slowly.

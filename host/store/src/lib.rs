@@ -25,6 +25,7 @@ mod spool;
 mod sqlite;
 mod subscriptions;
 mod tasks;
+mod waiting;
 mod webhooks;
 
 use std::collections::BTreeSet;

@@ -24,15 +24,12 @@ use crate::error::DbError;
 use crate::record::{Page, Record, RecordWriter, SpooledRows};
 use crate::row::Row;
 use crate::spool::{Spool, Unwanted};
+use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
 /// How many of eight connections belong to the service. It has at least one. Deliveries use four at a time.
 const OWN_OF_EIGHT: u32 = 3;
-/// Reads and writes that wait for a connection: at most so many of one caller, and of all callers.
-const WAITING_OF_A_CALLER_MAX: usize = 1_000;
-const WAITING_MAX: usize = 10_000;
-const PLACE_WAIT: Duration = Duration::from_secs(5);
 /// How long a caller's statement waits for a lock. Callers who need the same rows must not keep connections from others.
 const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned statements do not occupy the pool.

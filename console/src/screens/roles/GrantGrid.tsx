@@ -7,7 +7,7 @@ import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
 import { Menu } from "../../components/floating";
 import { ReachWord, RightsMatrix } from "./RightsMatrix";
-import { ACTIONS, PLATFORM, type PlainReach, type RowWords, WITHOUT_ROWS, effectiveQuery, reachOf, rowWords, someReachOf, withReach } from "./roles";
+import { ACTIONS, PLATFORM, type PlainReach, type RowWords, WITHOUT_ROWS, effectiveQuery, givesSomething, reachOf, rowWords, someReachOf, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
@@ -50,7 +50,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
       <RightsMatrix
         label="Grants"
         resources={drawn}
-        onPress={mayEdit ? (resource, action) => edited?.resource !== resource && setEdited({ resource, action }) : undefined}
+        onPress={mayEdit ? (resource, action) => edited?.resource !== resource && setEdited({ resource, action: givesSomething(resource, action) ? action : "read" }) : undefined}
         columnHead={mayEdit ? (action) => <ColumnHead action={action} objects={records.length} onSet={(reach) => set(records, [action], reach)} /> : undefined}
         rowHead={
           mayEdit
@@ -63,16 +63,20 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
         }
         cell={(resource, action) => {
           const [reach, implied, some] = [reachOf(grants, resource, action), isImplied(resource, action), someReachOf(grants, resource, action)];
-          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} some={some} />;
+          // What gives nothing there can only be taken away.
+          const isOffered = reach !== null || givesSomething(resource, action);
+          if (!mayEdit || !isOffered || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} some={some} />;
           return <ReachSelect label={`${action} on ${resource}`} reach={reach} nothing={implied ? "included" : (some ?? "–")} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
         }}
         below={(resource) =>
           mayEdit &&
           edited?.resource === resource ? (
             <div className={classes.rowActions} role="group" aria-label={`All of ${resource}`}>
-              <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "all")}>
-                Read to delete
-              </Button>
+              {givesSomething(resource, "delete") && (
+                <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "all")}>
+                  Read to delete
+                </Button>
+              )}
               {rowWords(resource) !== undefined && (
                 <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "own", withReach(grants, resource, "manage", null))}>
                   {upperFirst(rowWords(resource)!.own)}

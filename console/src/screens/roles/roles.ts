@@ -23,6 +23,26 @@ export const PLATFORM: Record<string, string> = {
   settings: "configuration and status",
 };
 
+/** The actions that something of the platform needs; others give nothing there. No answer of the server says which, so a test of its list compares the two. */
+export const NEEDED: Record<string, readonly Action[]> = {
+  data: ["read"],
+  objects: ["create", "read", "update", "delete"],
+  events: ["create", "read", "update", "delete"],
+  blocks: ["create", "read", "update", "delete", "manage"],
+  users: ["create", "read", "update", "delete"],
+  roles: ["create", "read", "update", "delete"],
+  api_keys: ["create", "read", "update", "delete"],
+  webhooks: ["create", "read", "update", "delete"],
+  tasks: ["create", "read", "update", "delete"],
+  settings: ["read"],
+};
+
+/** Whether an action gives something on a resource. `manage` stands for several others. */
+export function givesSomething(resource: string, action: Action): boolean {
+  const needed = NEEDED[resource];
+  return needed === undefined || needed.includes(action) || (action === "manage" && needed.length > 1);
+}
+
 /** What a grant for all rows reaches, and one for own rows. */
 export type RowWords = Record<NonNullable<PlainReach>, string>;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use blockbase_auth::{API_KEY_PREFIX, hash_token};
 use blockbase_query::{Grant, Permissions, Variables};
+use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, KeyHolder, ReadCost, RoleRow, Service, SessionHolder, SessionRow, UserRow, Writer};
 use futures_util::future::BoxFuture;
@@ -19,7 +20,6 @@ use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Caller, Credentials, variables_of};
 use blockbase_quota::QuotaOwner;
 
-const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a session lives.
 pub(crate) const SESSION_MS: i64 = 7 * DAY_MS;
 /// How long a session lives with `rememberMe: false`.
@@ -33,7 +33,7 @@ const TOUCH_AFTER_MS: i64 = 60_000;
 /// The precision of a session's time of last use.
 const SEEN_AFTER_MS: i64 = 5 * 60_000;
 /// The role whose grants everybody has, except API keys.
-const PUBLIC: &str = "public";
+pub(crate) const PUBLIC: &str = "public";
 
 /// Reads a role's grants.
 pub(crate) fn grants(permissions: &str) -> Result<Vec<Grant>> {

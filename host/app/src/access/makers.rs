@@ -31,7 +31,9 @@ use blockbase_schema::{Code, Error, Hint, Result};
 use blockbase_store::{
     Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, UserRow,
 };
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
 use crate::App;
 use crate::access::identity::{grants, public_role};
@@ -336,11 +338,21 @@ pub(crate) fn declared_by_none(source: Option<&String>) -> Result<()> {
     }
 }
 
+// One of the things that a user made, in the refusal to delete the user.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct OwnedThing<'a> {
+    #[schemars(extend("enum" = Made::KEPT.map(Made::name)))]
+    resource: &'static str,
+    id: &'a str,
+    name: Option<&'a str>,
+}
+
 /// The refusal to delete a user who made something.
 pub(crate) fn owns_things(things: &[Thing]) -> Error {
     let listed = things.iter().take(LISTED_MAX);
-    let list: Vec<Value> =
-        listed.map(|thing| json!({ "resource": thing.kind.name(), "id": thing.id, "name": thing.name })).collect();
+    let list: Vec<OwnedThing<'_>> =
+        listed.map(|thing| OwnedThing { resource: thing.kind.name(), id: &thing.id, name: thing.name.as_deref() }).collect();
     let message = format!(
         "This user made {} that would be without a maker.",
         match things.len() {
@@ -349,6 +361,6 @@ pub(crate) fn owns_things(things: &[Thing]) -> Error {
         }
     );
     let mut error = Error::new(Code::OwnsThings, message).with_hint(Hint::HandOver);
-    error.details = Some(Box::new(("things", Value::Array(list))));
+    error.details = Some(Box::new(("things", json!(list))));
     error
 }

@@ -1,6 +1,7 @@
 //! What users do with their own account by mailed links and passwords: another address, and the deletion.
 
 use blockbase_auth::hash_token;
+use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{MailKind, ReadCost, TokenKind};
 
@@ -15,7 +16,7 @@ use crate::caller::client::{AuthProblem, Client};
 use crate::caller::identity::Identity;
 
 /// How old a session may be that deletes its account without a password or a link.
-const FRESH_MS: i64 = 24 * 3_600_000;
+const FRESH_MS: i64 = DAY_MS;
 
 /// How a user shows that the deletion of the account is meant.
 #[derive(Clone, Debug, Default)]

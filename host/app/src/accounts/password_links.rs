@@ -6,6 +6,7 @@
 
 use blockbase_auth::{LinkToken, check_password, hash_token};
 use blockbase_query::Action;
+use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, TokenKind, UserRow};
 use schemars::JsonSchema;
@@ -20,7 +21,7 @@ use crate::caller::maker_rights::MakerRights;
 use crate::state::sign_in_tries::{Try, account_of};
 
 /// How long an invitation is valid, in milliseconds.
-pub(super) const INVITATION_MS: i64 = 7 * 24 * 3_600_000;
+pub(super) const INVITATION_MS: i64 = 7 * DAY_MS;
 /// How long a link is valid that sets another password or proves an address, in milliseconds.
 pub(super) const LINK_MS: i64 = 3_600_000;
 /// The name under which tries of tokens are counted. It is no address, so that it cannot be an account's.

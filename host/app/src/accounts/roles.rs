@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
+use crate::access::identity::PUBLIC;
 use crate::access::identity::grants;
 use crate::access::stored_grants::{shown_grants, stored_grants};
 use crate::accounts::removal::keys_are_gone;
@@ -32,7 +33,7 @@ const PERMISSIONS: &str = "permissions";
 /// Most roles in all, the seeded ones among them.
 const ROLES_MAX: i64 = 1000;
 /// Roles that the service itself refers to by their names.
-const SEEDED: [&str; 3] = [ADMIN, "public", ANONYMOUS];
+const SEEDED: [&str; 3] = [ADMIN, PUBLIC, ANONYMOUS];
 /// The refusal to list them all.
 const ROLES_TOO_LARGE: &str =
     "The roles together have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Read a role by its name or id.";

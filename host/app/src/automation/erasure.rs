@@ -99,7 +99,8 @@ impl App {
         if caller.actor_id() == Some(user_id) || maker == Some(user_id) {
             return Judged::default();
         }
-        let mut needs = vec![("users".to_owned(), Action::Delete), ("events".to_owned(), Action::Delete)];
+        let mut needs =
+            Vec::from([Resource::Users, Resource::Events].map(|resource| (resource.name().to_owned(), Action::Delete)));
         needs.extend(self.registry().objects().map(|object| (object.name().to_owned(), Action::Delete)));
         caller.judged.clone().that_needs(needs)
     }

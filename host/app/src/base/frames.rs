@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+/// Longest time in which a client reads nothing of the data that waits for it.
+pub const CLIENT_STALLED_MAX: Duration = Duration::from_secs(30);
 /// Most bytes of the frames that wait for a client. A single frame may be larger.
 const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::App;
 use crate::access::session_recheck::SessionRecheck;
-use crate::base::frames::{FrameSender, Frames, shared_frames};
+use crate::base::frames::{CLIENT_STALLED_MAX, FrameSender, Frames, shared_frames};
 use crate::caller::{Caller, Credentials};
 use crate::delivery::feed::FeedReader;
 use crate::delivery::shown::is_shown_whole;
@@ -25,13 +25,11 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Event streams that are open at a time, over all surfaces.
 const STREAMS_MAX: usize = 10_000;
 /// How often the caller is checked again, so that an ended session ends its streams.
-const RECHECK: Duration = Duration::from_secs(1);
+pub const CALLER_RECHECK: Duration = Duration::from_secs(1);
 /// Pause before an event is checked again, if the first check could not decide.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Frames that are prepared before the client has taken them.
 const FRAMES_AHEAD: usize = 16;
-/// The longest time without the client taking a frame.
-const STALLED_MAX: Duration = Duration::from_secs(30);
 /// The topics of a stream that names none.
 pub const TOPICS_DEFAULT: &str = "data.#";
 /// Most patterns of one stream.
@@ -162,7 +160,7 @@ impl App {
             session_recheck: SessionRecheck::new(self, caller, credentials),
             needs_platform: request.needs_platform,
             heartbeat: interval(HEARTBEAT),
-            recheck: interval(RECHECK),
+            recheck: interval(CALLER_RECHECK),
             draining: request.draining,
             form: request.form,
             judging: None,
@@ -202,7 +200,7 @@ impl OpenStream {
                 () = sender.closed() => None,
             };
             let Some(frame) = frame else { return };
-            let stalled = tokio::time::sleep(STALLED_MAX);
+            let stalled = tokio::time::sleep(CLIENT_STALLED_MAX);
             tokio::pin!(stalled);
             // The stream first waits for room for the frame. Meanwhile the caller is still checked again.
             let place = loop {

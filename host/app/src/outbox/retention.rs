@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use blockbase_schema::Result;
+use blockbase_schema::time::DAY_MS;
 use blockbase_store::{OutboxSize, ReadCost, Service};
 
 use crate::App;
@@ -11,7 +12,6 @@ use crate::App;
 const EVENTS_AT_ONCE: i64 = 500;
 /// Events that one transaction counts. Only their sizes are read.
 const COUNTED_AT_ONCE: i64 = 5000;
-const DAY_MS: i64 = 24 * 3_600_000;
 /// Younger events are kept even if the outbox is too large, so that the feeds of other instances can read them.
 const YOUNG_MS: i64 = 10_000;
 /// The size after a deletion, in percent of the bound, so that not every further event needs another deletion.

@@ -16,13 +16,12 @@ use blockbase_store::{Connection, Incomplete, Record, Snapshot, Spool, SpoolRead
 use tokio::sync::oneshot;
 
 use crate::App;
+use crate::base::frames::CLIENT_STALLED_MAX;
 use crate::caller::Caller;
 use crate::records::read::{bytes_of, with_reading};
 
 /// The longest time that an export may keep its snapshot.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(600);
-/// The longest time without the client reading any of the waiting rows.
-const STALLED_MAX: Duration = Duration::from_secs(30);
 /// The longest time that a client may take in total.
 const OPEN_TIME_MAX: Duration = Duration::from_secs(3600);
 /// How often these two times are checked.
@@ -307,7 +306,7 @@ async fn run(connection: &mut Connection, plan: &Plan, row_bytes_max: usize, spo
 async fn client_is_gone(spool: &Spool) {
     let is_too_slow = async {
         let begun = tokio::time::Instant::now();
-        while spool.stalled_for() < STALLED_MAX && begun.elapsed() < OPEN_TIME_MAX {
+        while spool.stalled_for() < CLIENT_STALLED_MAX && begun.elapsed() < OPEN_TIME_MAX {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };

@@ -1,7 +1,7 @@
 //! Versions of records, from which ETags are made, and writes that require a state of the record.
 
 use blockbase_auth::{EtagKey, RecordVersion};
-use blockbase_schema::{Code, Error, Object, Result};
+use blockbase_schema::{Code, Error, Hint, Object, Result};
 use blockbase_store::Record;
 use uuid::Uuid;
 
@@ -63,8 +63,5 @@ pub(crate) fn check_condition(
 }
 
 pub(crate) fn precondition_failed() -> Error {
-    Error::new(
-        Code::PreconditionFailed,
-        "The record was changed meanwhile, so the ETag no longer matches. Read the record again, and send its new ETag with your change.",
-    )
+    Error::new(Code::PreconditionFailed, "The record was changed meanwhile.").with_hint(Hint::ReadAgain)
 }

@@ -5,7 +5,7 @@ use blockbase_schema::json::{Members, parse_members, strict_from_str};
 use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Resource, Result};
 use serde_json::value::RawValue;
 
-use super::{Change, Edited, FieldChanges, Mode, Outcome, entry, not_a_definition, stored};
+use super::{Change, Edited, FieldChanges, Mode, Outcome, SchemaChange, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -40,7 +40,7 @@ impl App {
                 let key = draft.connection.next_field_key(object.id).await?;
                 object.keys.push(u32::try_from(key).map_err(Error::internal)?);
                 object.definition.fields.push(field.clone());
-                let entry = entry("add_field", &[("object", &name), ("field", &field)])?;
+                let entry = SchemaChange::AddField { object: &name, field: &field }.entry()?;
                 Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added: 1, about: None, answer: field })
             })
         })
@@ -81,8 +81,8 @@ impl App {
                     named.clone_from(&after.name);
                 }
                 object.fields[place] = after.clone();
-                let entry =
-                    entry("alter_field", &[("object", &name), ("field", &field), ("before", &before), ("after", &after)])?;
+                let change = SchemaChange::AlterField { object: &name, field: &field, before: &before, after: &after };
+                let entry = change.entry()?;
                 let about = Some((name.clone(), Some(field)));
                 Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added, about, answer: after })
             })
@@ -104,7 +104,7 @@ impl App {
                 check_groups(&object.definition, &field)?;
                 object.keys.remove(place);
                 let dropped = object.definition.fields.remove(place);
-                let entry = entry("drop_field", &[("object", &name), ("field", &dropped)])?;
+                let entry = SchemaChange::DropField { object: &name, field: &dropped }.entry()?;
                 let about = Some((name.clone(), Some(field)));
                 Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added: 0, about, answer: () })
             })

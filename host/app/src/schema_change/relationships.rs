@@ -5,7 +5,7 @@ use blockbase_schema::json::strict_from_str;
 use blockbase_schema::{Error, Relationship, RelationshipDefinition, Resource, Result};
 
 use super::fields::check_groups;
-use super::{Change, Edited, Mode, Outcome, entry, not_a_definition, stored};
+use super::{Change, Edited, Mode, Outcome, SchemaChange, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -28,7 +28,7 @@ impl App {
         self.change_schema(caller, mode, objects, move |mut draft| {
             Box::pin(async move {
                 let relationship = draft.enter_relationship(definition).await?;
-                let entry = entry("create_relationship", &[("relationship", &relationship)])?;
+                let entry = SchemaChange::CreateRelationship { relationship: &relationship }.entry()?;
                 let object = relationship.definition.source.clone();
                 Ok(Edited { entry, object, outcome: Outcome::Updated, fields_added: 0, about: None, answer: relationship })
             })
@@ -59,7 +59,7 @@ impl App {
                     about = Some((holder.to_owned(), Some(column)));
                 }
                 draft.forget_relationship(id).await?;
-                let entry = entry("delete_relationship", &[("relationship", &relationship)])?;
+                let entry = SchemaChange::DeleteRelationship { relationship: &relationship }.entry()?;
                 let object = relationship.definition.source;
                 Ok(Edited { entry, object, outcome: Outcome::Updated, fields_added: 0, about, answer: () })
             })

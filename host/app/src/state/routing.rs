@@ -36,7 +36,7 @@ const TOO_DEEP: &str = "causation depth";
 const TOPICS_REMEMBERED: usize = 10_000;
 
 /// Built-in handlers that `requires.handlers` and subscriptions may name.
-pub(crate) const BUILT_IN_HANDLERS: [&str; 2] = [LOG_EVENT, PERSIST_EVENT];
+pub const BUILT_IN_HANDLERS: [&str; 2] = [LOG_EVENT, PERSIST_EVENT];
 
 /// Whether a subscription's handler is one of the service's own.
 pub fn is_built_in(handler: &str) -> bool {

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use blockbase_auth::hash_token;
 use blockbase_quota::{Place, Places, PlacesRule, network_of};
+use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error};
 use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
 use tokio::sync::Semaphore;
@@ -43,7 +44,7 @@ const TURN_WAIT: Duration = Duration::from_secs(30);
 /// How long failures count.
 const REMEMBERED_MS: i64 = 3_600_000;
 /// How long a network stays known after a sign-in from it.
-const KNOWN_MS: i64 = 30 * 24 * 3_600_000;
+const KNOWN_MS: i64 = 30 * DAY_MS;
 /// How often attempts are deleted that no longer count.
 const CLEANED_EVERY_MS: i64 = 600_000;
 

@@ -22,7 +22,8 @@ pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::OwnView
         | Hint::FollowFromNow
         | Hint::FromNewestEvent
-        | Hint::Cascade => return None,
+        | Hint::Cascade
+        | Hint::ReadAgain => return None,
     };
     Some(words.into())
 }

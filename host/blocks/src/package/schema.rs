@@ -19,8 +19,8 @@ const STACK_BYTES_MAX: usize = 768 * 1024;
 const ISSUES_MAX: usize = 100;
 /// The keyword that counts a step. It is added after the schema is read, so no author's schema has it.
 const STEP: &str = "\u{0}step";
-/// Keywords whose values are data, not schemas.
-const DATA: [&str; 7] = ["const", "enum", "default", "examples", "example", "dependentRequired", "$vocabulary"];
+/// Keywords without schemas in their values: those with data, and those with names alone.
+const WITHOUT_SCHEMAS: [&str; 7] = ["const", "enum", "default", "examples", "example", "dependentRequired", "$vocabulary"];
 /// Keywords whose values are maps of names to schemas.
 const BY_NAME: [&str; 6] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
@@ -130,7 +130,7 @@ fn count_steps(schema: &mut Value) {
 }
 
 fn count_in(members: &mut Map<String, Value>) {
-    for (key, value) in members.iter_mut().filter(|(key, _)| !DATA.contains(&key.as_str())) {
+    for (key, value) in members.iter_mut().filter(|(key, _)| !WITHOUT_SCHEMAS.contains(&key.as_str())) {
         match value {
             Value::Object(named) if BY_NAME.contains(&key.as_str()) => named.values_mut().for_each(count_steps),
             // A reference may lead anywhere, so every value that could be a schema is treated as one.

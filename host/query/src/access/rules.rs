@@ -12,7 +12,7 @@ use blockbase_schema::{Code, Error, Object, Registry, Relation, Result, Value, s
 use super::clause::{number_of, number_of_column};
 use super::fields::{Known, Listed, Lists, Seen, Shapes};
 use super::{Clause, Grant, RowPolicy};
-use crate::condition::{Bounds, Condition, Reading, Variables, read};
+use crate::condition::{Bounds, Condition, Reading, Variable, Variables, read};
 use crate::plan::{Comparison, Predicate, Test};
 
 /// The rows that a decision reaches.
@@ -281,22 +281,22 @@ pub(super) struct Policy {
 impl Policy {
     pub(super) fn of(clause: Clause) -> Policy {
         let mut policy = Policy { conjuncts: clause.conjuncts(), clause, is_of_moment: false };
-        policy.is_of_moment = policy.names("$now") || policy.names("$today");
+        policy.is_of_moment = policy.names(Variable::Now) || policy.names(Variable::Today);
         policy
     }
 
-    fn names(&self, variable: &str) -> bool {
-        let quoted = format!("\"{variable}\"");
+    fn names(&self, variable: Variable) -> bool {
+        let quoted = format!("\"{}\"", variable.name());
         self.conjuncts.iter().any(|conjunct| conjunct.contains(&quoted))
     }
 
     /// The values of the variables that it names, without the others. So it is the same for two callers who differ in other variables.
     fn values_of(&self, subject: &Variables) -> Variables {
         Variables {
-            user_id: subject.user_id.clone().filter(|_| self.names("$user.id")),
-            email: subject.email.clone().filter(|_| self.names("$user.email")),
-            roles: subject.roles.clone().filter(|_| self.names("$user.roles")),
-            key_id: subject.key_id.clone().filter(|_| self.names("$key.id")),
+            user_id: subject.user_id.clone().filter(|_| self.names(Variable::UserId)),
+            email: subject.email.clone().filter(|_| self.names(Variable::UserEmail)),
+            roles: subject.roles.clone().filter(|_| self.names(Variable::UserRoles)),
+            key_id: subject.key_id.clone().filter(|_| self.names(Variable::KeyId)),
             now: 0,
         }
     }
@@ -311,7 +311,7 @@ pub(super) enum Part {
 
 impl Part {
     /// Whether it names a variable.
-    pub(super) fn names(&self, variable: &str) -> bool {
+    pub(super) fn names(&self, variable: Variable) -> bool {
         match self {
             Part::Own => false,
             Part::Clause(policy) => policy.names(variable),

@@ -2,7 +2,7 @@
 
 use blockbase_schema::{Object, Value, json};
 
-use super::{Condition, Quantifier, Related};
+use super::{Condition, Quantifier, Related, RowsAsked};
 use crate::operator::Operator;
 use crate::plan::{Comparison, Predicate, Test};
 
@@ -47,8 +47,8 @@ fn write_related(out: &mut Vec<u8>, related: &Related) {
     out.push(b':');
     let quantifier = match related.quantifier {
         Quantifier::One => None,
-        Quantifier::Some => Some("some"),
-        Quantifier::None => Some("none"),
+        Quantifier::Some => Some(RowsAsked::Some.name()),
+        Quantifier::None => Some(RowsAsked::None.name()),
     };
     if let Some(name) = quantifier {
         out.extend_from_slice(format!("{{\"{name}\":").as_bytes());

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::variables::{Meaning, Variables};
 use super::{
     Condition, DEPTH_MAX, LEAVES_MAX, LEVELS_MAX, OBJECTS_MAX, PARTS_MAX, POLICY_LEAVES_MAX, POLICY_STEPS_MAX, POLICY_VALUES_MAX,
-    Quantifier, Related, STEPS_MAX,
+    Quantifier, Related, RowsAsked, STEPS_MAX,
 };
 use crate::access::Access;
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
@@ -261,7 +261,7 @@ impl Reader<'_> {
             (true, None) => Ok(link(Quantifier::One, self.condition(related, raw, place)?)),
             (true, Some(rest)) => Ok(link(Quantifier::One, self.named_part(related, rest, raw, place)?)),
             (false, Some(_)) => {
-                Err(self.refused(format!("`{first}` leads to many records. Use it with `some`, `none` or `every`.")))
+                Err(self.refused(format!("`{first}` leads to many records. Use it with {}.", RowsAsked::enumerated())))
             }
             (false, None) => self.quantified(related, raw, place, &link),
         }
@@ -274,8 +274,8 @@ impl Reader<'_> {
         place: Place,
         link: &dyn Fn(Quantifier, Condition) -> Condition,
     ) -> Result<Condition> {
-        let what = "an object with `some`, `none` or `every`";
-        let members = self.members(raw, place, what)?;
+        let what = format!("an object with {}", RowsAsked::enumerated());
+        let members = self.members(raw, place, &what)?;
         if members.0.is_empty() {
             return Err(self.refused(format!("This needs {what}.")));
         }
@@ -283,11 +283,14 @@ impl Reader<'_> {
         for (key, raw) in &members.0 {
             let part = self.at(Step::Key(key), |reader| {
                 let mut inner = || reader.condition(related, raw.get(), place.below());
-                match key.as_str() {
-                    "some" => Ok(link(Quantifier::Some, inner()?)),
-                    "none" => Ok(link(Quantifier::None, inner()?)),
-                    "every" => Ok(link(Quantifier::None, inner()?.complement())),
-                    _ => Err(reader.refused("There is no such key. A relation to many records takes `some`, `none` or `every`.")),
+                match RowsAsked::named(key) {
+                    Some(RowsAsked::Some) => Ok(link(Quantifier::Some, inner()?)),
+                    Some(RowsAsked::None) => Ok(link(Quantifier::None, inner()?)),
+                    Some(RowsAsked::Every) => Ok(link(Quantifier::None, inner()?.complement())),
+                    None => {
+                        let known = RowsAsked::enumerated();
+                        Err(reader.refused(format!("There is no such key. A relation to many records takes {known}.")))
+                    }
                 }
             })?;
             parts.push(part);

@@ -355,6 +355,47 @@ fn the_documentation_has_every_limit() {
 }
 
 #[test]
+fn the_console_knows_the_limits() {
+    let file = include_str!("../../../../console/src/screens/records/filters/sendable.ts");
+    for line in [
+        format!("export const OF_REQUEST: Bounds = {{ leaves: {LEAVES_MAX}, steps: {STEPS_MAX} }};"),
+        format!("export const OF_GRANT: Bounds = {{ leaves: {POLICY_LEAVES_MAX}, steps: {POLICY_STEPS_MAX} }};"),
+        format!("export const LEVELS_MAX = {LEVELS_MAX};"),
+        format!("export const DEPTH_MAX = {DEPTH_MAX};"),
+        format!("export const PARTS_MAX = {PARTS_MAX};"),
+    ] {
+        assert!(file.lines().any(|known| known == line), "sendable.ts lacks: {line}");
+    }
+}
+
+/// The names of the members of the object that begins in the line `start`.
+fn members_after<'t>(file: &'t str, start: &str) -> Vec<&'t str> {
+    let lines = file.lines().skip_while(|line| line.trim() != start).skip(1);
+    let members = lines.map(str::trim).take_while(|line| !line.starts_with('}'));
+    members.filter_map(|line| Some(line.split_once(':')?.0.trim_end_matches('?').trim_matches('"'))).collect()
+}
+
+#[test]
+fn the_documentation_and_the_console_have_every_variable() {
+    let rows = blockbase_schema::table_rows(include_str!("../../../../docs/filter.md"), "| variable | value |");
+    let wanted = Variable::ALL.iter().map(|variable| format!("| `\"{}\"` | {} |", variable.name(), variable.sentence()));
+    assert_eq!(rows, wanted.collect::<Vec<_>>(), "the table of variables in docs/filter.md");
+    let file = include_str!("../../../../console/src/screens/records/filters/variables.ts");
+    let names: Vec<&str> = Variable::ALL.iter().map(|variable| variable.name()).collect();
+    assert_eq!(members_after(file, "const MEANINGS = {"), names, "variables.ts of the console");
+}
+
+#[test]
+fn the_console_and_the_sdk_have_every_quantifier() {
+    let names: Vec<&str> = RowsAsked::ALL.iter().map(|asked| asked.name()).collect();
+    let file = include_str!("../../../../console/src/screens/records/filters/tree.ts");
+    let line = format!("export const QUANTIFIERS = {} as const;", json!(names).to_string().replace(',', ", "));
+    assert!(file.lines().any(|known| known == line), "tree.ts lacks: {line}");
+    let types = include_str!("../../../../sdk/js/index.d.ts");
+    assert_eq!(members_after(types, "interface Quantified {"), names, "index.d.ts of the SDK");
+}
+
+#[test]
 fn a_stored_condition_reads_back_and_follows_renames() {
     let registry = registry();
     for_a_while(|input| {

@@ -2,7 +2,63 @@
 
 use std::collections::BTreeSet;
 
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Result, enumerated, listed, time};
+
+listed! {
+    /// A variable of conditions. Reading, the table in `docs/filter.md`, the command line's words and the console's list follow
+    /// [`Variable::ALL`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Variable {
+        UserId,
+        UserEmail,
+        UserRoles,
+        KeyId,
+        Now,
+        Today,
+    }
+}
+
+impl Variable {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Variable::UserId => "$user.id",
+            Variable::UserEmail => "$user.email",
+            Variable::UserRoles => "$user.roles",
+            Variable::KeyId => "$key.id",
+            Variable::Now => "$now",
+            Variable::Today => "$today",
+        }
+    }
+
+    /// Its value, for documents.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Variable::UserId => "the id of the caller's user. For a key it is the key's user",
+            Variable::UserEmail => "the user's address, if it is verified",
+            Variable::UserRoles => "the names of the user's roles, for `in` and `nin`. For a key it is the key's role",
+            Variable::KeyId => "the id of the API key",
+            Variable::Now => "the time of the request",
+            Variable::Today => "the date of the request, in UTC",
+        }
+    }
+
+    /// Its value in a few words, as a sentence about a condition says it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Variable::UserId => "the caller's id",
+            Variable::UserEmail => "the caller's address",
+            Variable::UserRoles => "the caller's roles",
+            Variable::KeyId => "the caller's API key",
+            Variable::Now => "the present moment",
+            Variable::Today => "today",
+        }
+    }
+
+    /// The variable with this name, which begins with `$`.
+    pub fn named(name: &str) -> Option<Variable> {
+        Variable::ALL.iter().copied().find(|variable| variable.name() == name)
+    }
+}
 
 /// Values that a condition refers to by names such as `$user.id`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,8 +79,6 @@ pub(super) enum Meaning {
     /// It can only be the whole list of `in` or `nin`.
     List(Vec<String>),
 }
-
-const NAMES: &str = "`$user.id`, `$user.email`, `$user.roles`, `$key.id`, `$now` and `$today`";
 
 impl Variables {
     /// A caller who has a value for every variable.
@@ -50,27 +104,26 @@ impl Variables {
     /// # Errors
     /// `invalid_request` for an unknown name, `invalid_value` for a variable that has no value for this caller.
     pub(super) fn meaning(&self, name: &str) -> Result<Meaning> {
-        let known = match name {
-            "$user.id" => self.user_id.clone().map(Meaning::Text),
-            "$user.email" => self.email.clone().map(Meaning::Text),
-            "$user.roles" => self.roles.clone().map(Meaning::List),
-            "$key.id" => self.key_id.clone().map(Meaning::Text),
-            "$now" => Some(Meaning::Text(written(|out| time::write_datetime(out, self.now)))),
-            "$today" => {
-                let days = self.now.div_euclid(DAY_MILLIS);
+        let variable = Variable::named(name).ok_or_else(|| {
+            let names = enumerated(Variable::ALL.iter().map(|variable| format!("`{}`", variable.name())), "and");
+            Error::invalid_request(format!(
+                "There is no variable {name:?}. Use {names}, or write a text that begins with `$` as `$$`."
+            ))
+        })?;
+        let known = match variable {
+            Variable::UserId => self.user_id.clone().map(Meaning::Text),
+            Variable::UserEmail => self.email.clone().map(Meaning::Text),
+            Variable::UserRoles => self.roles.clone().map(Meaning::List),
+            Variable::KeyId => self.key_id.clone().map(Meaning::Text),
+            Variable::Now => Some(Meaning::Text(written(|out| time::write_datetime(out, self.now)))),
+            Variable::Today => {
+                let days = self.now.div_euclid(time::DAY_MS);
                 Some(Meaning::Text(written(|out| time::write_date(out, i32::try_from(days).unwrap_or(i32::MAX)))))
-            }
-            _ => {
-                let message =
-                    format!("There is no variable {name:?}. Use {NAMES}, or write a text that begins with `$` as `$$`.");
-                return Err(Error::invalid_request(message));
             }
         };
         known.ok_or_else(|| Error::new(Code::InvalidValue, format!("`{name}` has no value for this caller.")))
     }
 }
-
-const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 fn written(write: impl Fn(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();

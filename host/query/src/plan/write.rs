@@ -138,7 +138,7 @@ impl UpsertPlan {
         if let Some(missing) = target.iter().find(|name| !body.0.iter().any(|(given, _)| given == *name)) {
             return Err(Error::new(
                 Code::InvalidUpsertTarget,
-                format!("`{missing}` is a column of `on_conflict`, so the body has to have it."),
+                format!("`{missing}` is a column of the unique target, so the record has to have it."),
             )
             .with_field(missing.clone()));
         }
@@ -172,7 +172,7 @@ impl UpsertPlan {
             return Ok(());
         }
         let names = object.unique_target_names().join(" or ");
-        let message = format!("`on_conflict` has to name a unique target of `{}`: {names}.", object.name());
+        let message = format!("An upsert has to name a unique target of `{}`: {names}.", object.name());
         Err(Error::new(Code::InvalidUpsertTarget, message))
     }
 

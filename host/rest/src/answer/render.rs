@@ -5,7 +5,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::{Answered, App, RecordAnswer, write_warnings};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// A JSON response from finished bytes.
 pub(crate) fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response {
@@ -83,11 +82,4 @@ fn bytes_of(answer: &impl Serialize) -> Vec<u8> {
 /// `{ "data": … }`, with `warnings` if there are any.
 pub(crate) fn answered<T: Serialize>(status: StatusCode, answered: &Answered<T>) -> Response {
     json(status, answered)
-}
-
-/// Adds `warnings` to an answer, if there are any.
-pub(crate) fn add_warnings(answer: &mut Value, warnings: Vec<String>) {
-    if !warnings.is_empty() {
-        answer["warnings"] = json!(warnings);
-    }
 }

@@ -1,81 +1,38 @@
 //! Schemas of answers, derived from the structs that `app` answers with: their members, types and doc comments.
 
-use blockbase_app::schema::{Constraints, Field, ObjectDefinition, Relationship};
-use blockbase_app::{
-    ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, ChangePlan, DeclaredActions, DeliveryAnswer,
-    DeliveryCounts, DeliveryWithHistory, Dependent, EventText, Explanation, Grant, Inspection, InstallReport, InstanceAnswer,
-    KeptLine, ListedSession, ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, PasswordLinkAnswer,
-    Replayed, RoleAnswer, RolePermissions, SchemaHistoryAnswer, SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer,
-    TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer, WrittenAnswer,
-};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// The components that answers refer to. The document keeps only those that it uses.
-pub(crate) fn schemas() -> Map<String, Value> {
-    let mut generator = for_answers();
-    macro_rules! add {
-        ($($answer:ty),* $(,)?) => { $(generator.subschema_for::<$answer>();)* };
-    }
-    add![
-        TaskAnswer,
-        TaskRunAnswer,
-        DeliveryAnswer,
-        DeliveryWithHistory,
-        AttemptAnswer,
-        DeliveryCounts,
-        EventText<'_>,
-        SubscriptionAnswer,
-        WebhookAnswer,
-        RoleAnswer,
-        ManagedUserAnswer,
-        PasswordLinkAnswer,
-        RolePermissions,
-        Explanation,
-        UserSessionAnswer,
-        ApiKeyAnswer,
-        UserAnswer,
-        SessionAnswer,
-        ListedSession,
-        MeAnswer<'_>,
-        InstanceAnswer,
-        ListedSetting,
-        StatusAnswer,
-        Grant,
-        BlockAnswer,
-        DeclaredActions,
-        BlockSecretAnswer,
-        BlockUsageAnswer,
-        KeptLine,
-        Inspection,
-        NewPermissions,
-        InstallReport,
-        Replayed,
-        ChangePlan,
-        Dependent,
-        PaginationAnswer,
-        WrittenAnswer<'_>,
-        Field,
-        Constraints,
-        ObjectDefinition,
-        Relationship,
-        SchemaHistoryAnswer,
-    ];
-    generator.take_definitions(true)
-}
+/// The member with which a schema carries the components that it refers to. [`take_components`] takes it out.
+const CARRIED: &str = "x-svc-components";
 
-/// The schema of an answer. It is a reference to its component if [`schemas`] has one.
+/// The schema of an answer: a reference to its component, unless the type is inlined.
 pub(crate) fn of<T: JsonSchema>() -> Value {
-    let mut schema = for_answers().subschema_for::<T>();
-    // No generator has translated this schema, because it is not a component.
+    let mut generator = generator(SchemaSettings::draft2020_12().for_serialize());
+    let mut schema = generator.subschema_for::<T>();
+    // The generator translates only components.
     plain(&mut schema);
+    let components = generator.take_definitions(true);
+    if !components.is_empty() {
+        schema.insert(CARRIED.to_owned(), Value::Object(components));
+    }
     schema.into()
 }
 
-fn for_answers() -> SchemaGenerator {
-    generator(SchemaSettings::draft2020_12().for_serialize())
+/// Moves the components that schemas in `value` carry to `components`.
+pub(crate) fn take_components(value: &mut Value, components: &mut Map<String, Value>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::Object(carried)) = members.shift_remove(CARRIED) {
+                components.extend(carried);
+            }
+            members.values_mut().for_each(|member| take_components(member, components));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| take_components(item, components)),
+        _ => {}
+    }
 }
 
 pub(super) fn generator(settings: SchemaSettings) -> SchemaGenerator {

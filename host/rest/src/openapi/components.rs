@@ -2,7 +2,7 @@
 //!
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
-use blockbase_app::{Made, NewPermissions};
+use blockbase_app::{NewPermissions, OwnedThing};
 use serde_json::{Map, Value, json};
 
 use crate::openapi::answers::of;
@@ -170,11 +170,7 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
                 "things": {
                     "type": "array",
                     "description": "With `owns_things`: the first hundred things that the user made.",
-                    "items": exact_object(json!({
-                        "resource": { "type": "string", "enum": Made::KEPT.map(Made::name) },
-                        "id": { "type": "string" },
-                        "name": { "type": ["string", "null"] },
-                    })),
+                    "items": of::<OwnedThing<'_>>(),
                 },
                 "code": { "type": "string", "description": "The same code as in `error`. It is present under `/api/auth`, and if \
                     an origin is refused." },
@@ -197,8 +193,7 @@ pub(crate) fn shared(cookie_name: &str) -> Components {
         "SvcNumberChange": change(&json!({ "type": "number" })),
         "SvcIgnored": { "description": "A system column. A value for it is ignored." },
     });
-    let mut schemas = schemas.as_object().cloned().unwrap_or_default();
-    schemas.extend(crate::openapi::answers::schemas());
+    let schemas = schemas.as_object().cloned().unwrap_or_default();
     Components {
         schemas,
         parameters: Map::from_iter([(VIEW_AS_PARAMETER.to_owned(), view_as())]),

@@ -4,8 +4,9 @@ use blockbase_app::PaginationAnswer;
 use blockbase_app::schema::Resource;
 use serde_json::{Map, Value, json};
 
-use crate::openapi::answers::of;
+use crate::openapi::answers::{of, take_components};
 use crate::openapi::components::{exact_object, list_of, reference, response_name, schema};
+use crate::request::extract::VIEW_AS;
 
 /// The credential that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -191,7 +192,7 @@ fn knows_view_as(path: &str) -> bool {
 /// The header `x-svc-view-as`.
 pub(crate) fn view_as() -> Value {
     json!({
-        "name": "x-svc-view-as",
+        "name": VIEW_AS,
         "in": "header",
         "required": false,
         "description": "The id of a role. The response is what a user with this role and `public` would get, limited to what \
@@ -213,15 +214,16 @@ pub(crate) fn query_parameter(name: &str, description: &str, schema: Value) -> V
     json!({ "name": name, "in": "query", "description": description, "schema": schema })
 }
 
-/// The paths of the document, in the order in which they are described.
+/// The paths of the document, in the order in which they are described, and the components that their answers carry.
 pub(crate) struct Paths {
     require_auth: bool,
     paths: Map<String, Value>,
+    components: Map<String, Value>,
 }
 
 impl Paths {
     pub(crate) fn new(require_auth: bool) -> Paths {
-        Paths { require_auth, paths: Map::new() }
+        Paths { require_auth, paths: Map::new(), components: Map::new() }
     }
 
     pub(crate) fn add(&mut self, method: &str, path: impl Into<String>, operation: Operation) {
@@ -232,12 +234,14 @@ impl Paths {
             true => operation.viewed_as(),
             false => operation,
         };
-        let operation = operation.into_value(self.require_auth);
+        let mut operation = operation.into_value(self.require_auth);
+        take_components(&mut operation, &mut self.components);
         let item = self.paths.entry(path).or_insert_with(|| json!({}));
         item[method] = operation;
     }
 
-    pub(crate) fn into_value(self) -> Value {
-        Value::Object(self.paths)
+    /// The paths, and the components.
+    pub(crate) fn into_parts(self) -> (Value, Map<String, Value>) {
+        (Value::Object(self.paths), self.components)
     }
 }

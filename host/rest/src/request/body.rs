@@ -24,7 +24,7 @@ use crate::request::extract::RequestInfo;
 /// Longest time for a body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time in which the client sends nothing.
-const STALLED_MAX: Duration = Duration::from_secs(10);
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// Most bytes that are reserved for a body before it arrives.
 const BODY_BYTES_USUAL: usize = 64 * 1024;
@@ -90,7 +90,7 @@ async fn collect(headers: &HeaderMap, mut body: Body, bytes_max: usize, place: &
     let announced = announced.map_or(0, |length| usize::try_from(length).unwrap_or(bytes_max));
     // The length is only announced, so at most the usual size is reserved.
     let mut kept: Vec<u8> = Vec::with_capacity(announced.min(BODY_BYTES_USUAL));
-    while let Some(frame) = tokio::time::timeout(STALLED_MAX, body.frame()).await.map_err(|_| too_slow())? {
+    while let Some(frame) = tokio::time::timeout(SILENCE_MAX, body.frame()).await.map_err(|_| too_slow())? {
         let frame = frame.map_err(|_| Error::invalid_request("The body was cut short."))?;
         let Ok(data) = frame.into_data() else { continue };
         if data.is_empty() {

@@ -1,5 +1,6 @@
 //! `/api/auth` in better-auth's wire form.
 
+mod answers;
 pub(crate) mod document;
 mod mail_links;
 mod own_account;
@@ -15,8 +16,9 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::json::{parse_members, strict_from_value};
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub use mail_links::mail_links;
 pub(crate) use own_account::{change_email, delete_user, delete_user_callback, verify_password};
@@ -31,6 +33,7 @@ use crate::answer::auth::{AuthError, show_token};
 use crate::request::body::{media_type, read_within};
 use crate::request::extract::RequestInfo;
 use crate::routing::Routes;
+use answers::SessionGoneAnswer;
 
 pub(crate) fn routes() -> Routes {
     Routes::new()
@@ -136,7 +139,7 @@ fn languages(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A response that gives a session to the client.
-fn signed_in(state: &AppState, answer: &SignedIn, body: &Value) -> Response {
+fn signed_in(state: &AppState, answer: &SignedIn, body: &impl Serialize) -> Response {
     let mut response = (StatusCode::OK, axum::Json(body)).into_response();
     hand_out(state, &mut response, answer.token.as_str(), answer.remember);
     response
@@ -152,7 +155,7 @@ fn hand_out(state: &AppState, response: &mut Response, token: &str, remember: bo
 
 /// A response `{ "success": true }` that removes the session's cookie.
 fn session_gone(state: &AppState) -> Response {
-    let mut response = axum::Json(json!({ "success": true })).into_response();
+    let mut response = axum::Json(SessionGoneAnswer::GONE).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().clear_cookie()) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }

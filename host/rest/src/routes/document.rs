@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use blockbase_app::{ActionDeclaration, Visible};
 use serde_json::{Map, Value, json};
 
+use crate::openapi::answers::take_components;
 use crate::openapi::components;
 use crate::openapi::operation::Paths;
 use crate::routes::{accounts, auth, blocks, data, events, me, schema, service as of_service, surfaces, tasks};
@@ -67,6 +68,8 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     ] {
         components.schemas.extend(of_area.as_object().cloned().unwrap_or_default());
     }
+    let mut carried = Map::new();
+    components.schemas.values_mut().for_each(|schema| take_components(schema, &mut carried));
     let mut tags: Vec<Value> = Vec::new();
     data::document::discovery(&mut paths);
     for (name, _) in &visible.objects {
@@ -87,6 +90,9 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
     accounts::document::describe(&mut paths);
     events::document::describe(&mut paths);
     tasks::document::describe(&mut paths);
+    let (paths, of_answers) = paths.into_parts();
+    components.schemas.extend(carried);
+    components.schemas.extend(of_answers);
     let fixed = TAGS.iter().map(|(name, description)| json!({ "name": name, "description": description }));
     let tags: Vec<Value> = fixed.chain(tags).collect();
     let mut document = json!({
@@ -100,7 +106,7 @@ pub(crate) fn build_with_actions(visible: &Visible, actions: &[(&str, &ActionDec
         },
         "servers": [{ "url": "/", "description": "The server that gave this document." }],
         "tags": tags,
-        "paths": paths.into_value(),
+        "paths": paths,
         "components": components.into_value(),
     });
     keep_referenced(&mut document);

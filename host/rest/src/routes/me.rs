@@ -10,8 +10,7 @@ use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{holds_nul, parse_members};
 use blockbase_app::{PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, USER_NAME_CHARS_MAX, run_offloaded};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -47,13 +46,20 @@ pub(crate) struct ClaimBody {
     new_password: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct ClaimedAnswer {
+    #[schemars(extend("const" = true))]
+    claimed: bool,
+}
+
 pub(crate) async fn claim(
     State(state): State<AppState>,
     Claiming(credentials): Claiming,
     JsonBody(body): JsonBody<ClaimBody>,
 ) -> Result<Response, ApiError> {
     state.app.claim(&credentials, body.name, body.new_password).await?;
-    Ok(render::data(StatusCode::OK, &json!({ "claimed": true })))
+    Ok(render::data(StatusCode::OK, &ClaimedAnswer { claimed: true }))
 }
 
 /// Shows what a client needs to know before somebody signs in. It ignores credentials.

@@ -1,6 +1,7 @@
 //! Conditions and lists of fields in words, for the person who is asked to consent to them.
 
-use blockbase_app::Operator;
+use blockbase_app::condition::{RowsAsked, Variable};
+use blockbase_app::{Operand, Operator};
 use serde_json::{Map, Value};
 
 use super::terminal::inert;
@@ -92,52 +93,37 @@ fn tested(name: &str, value: &Value, path: &str) -> Option<String> {
 
 fn of_rows(field: &str, asked: &Map<String, Value>) -> Option<String> {
     let words = |(quantifier, condition): (&String, &Value)| {
-        let which = match quantifier.as_str() {
-            "some" => "some of",
-            "every" => "each of",
-            "none" => "none of",
-            _ => return None,
-        };
-        Some(format!("{which} {field} match ({})", members(condition, "")?))
+        let asked = RowsAsked::named(quantifier)?;
+        Some(format!("{} {field} match ({})", asked.words(), members(condition, "")?))
     };
     let all: Vec<String> = asked.iter().map(words).collect::<Option<_>>()?;
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
 fn test(field: &str, operator: Operator, value: &Value) -> String {
-    let words = match operator {
-        Operator::Eq if value.is_null() => return format!("{field} is empty"),
-        Operator::Neq if value.is_null() => return format!("{field} is not empty"),
-        Operator::IsNull => return format!("{field} is empty"),
-        Operator::IsNotNull => return format!("{field} is not empty"),
+    let operator = match operator {
+        Operator::Eq if value.is_null() => Operator::IsNull,
+        Operator::Neq if value.is_null() => Operator::IsNotNull,
         Operator::In if value.as_array().is_some_and(Vec::is_empty) => return "nothing holds".to_owned(),
         Operator::Nin if value.as_array().is_some_and(Vec::is_empty) => return "anything holds".to_owned(),
-        Operator::Eq => "is",
-        Operator::Neq => "is not",
-        Operator::Gt => "is greater than",
-        Operator::Gte => "is at least",
-        Operator::Lt => "is less than",
-        Operator::Lte => "is at most",
-        Operator::Like => "contains",
-        Operator::Ilike => "contains, in any case,",
-        Operator::In => "is one of",
-        Operator::Nin => "is none of",
+        other => other,
     };
-    format!("{field} {words} {}", said_value(value))
+    let words = operator.words();
+    match operator.operand() {
+        Operand::Nothing => format!("{field} {words}"),
+        Operand::Ordered | Operand::Value | Operand::Text | Operand::List => format!("{field} {words} {}", said_value(value)),
+    }
 }
 
 fn said_value(value: &Value) -> String {
     match value {
-        Value::String(text) => match text.as_str() {
-            "$user.id" => "the caller's id".to_owned(),
-            "$user.email" => "the caller's address".to_owned(),
-            "$user.roles" => "the caller's roles".to_owned(),
-            "$key.id" => "the caller's API key".to_owned(),
-            "$now" => "the present moment".to_owned(),
-            "$today" => "today".to_owned(),
+        Value::String(text) => match Variable::named(text) {
+            Some(variable) => variable.words().to_owned(),
             // `$$` stands for a text that begins with `$`.
-            text => inert(&Value::from(text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text)).to_string())
-                .into_owned(),
+            None => {
+                let text = text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text);
+                inert(&Value::from(text).to_string()).into_owned()
+            }
         },
         Value::Array(items) => items.iter().map(said_value).collect::<Vec<String>>().join(", "),
         other => inert(&other.to_string()).into_owned(),

@@ -214,9 +214,14 @@ on_sqlite_first! {
             check("get", path, &server.call("GET", path, None).await);
         }
         let sign_in = json!({ "email": "admin@example.com", "password": "correct horse battery" });
+        let mut sign_in_to_page = sign_in.clone();
+        sign_in_to_page["callbackURL"] = json!("/welcome");
         for body in [sign_in, json!({ "email": "admin@example.com", "password": "wrong" }), json!({})] {
             check("post", "/api/auth/sign-in/email", &server.call("POST", "/api/auth/sign-in/email", Some(body)).await);
         }
+        let signed_in = server.call("POST", "/api/auth/sign-in/email", Some(sign_in_to_page)).await;
+        check("post", "/api/auth/sign-in/email", &signed_in);
+        assert_eq!((&signed_in.json()["redirect"], &signed_in.json()["url"]), (&json!(true), &json!("/welcome")));
         for body in [json!({ "view": { "sort": "-due" } }), json!([]), json!({ "view": "x".repeat(70_000) })] {
             check("patch", "/api/v1/me/preferences", &admin.patch("/api/v1/me/preferences", body).await);
         }

@@ -2,27 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use blockbase_schema::Resource;
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack, test_block};
 use serde_json::{Value, json};
 
 use crate::edge::openapi::operations;
 
 const ACTIONS: [&str; 4] = ["create", "read", "update", "delete"];
-const RESOURCES: [&str; 13] = [
-    "task",
-    "tag",
-    "data",
-    "objects",
-    "events",
-    "blocks",
-    "users",
-    "roles",
-    "api_keys",
-    "webhooks",
-    "tasks",
-    "settings",
-    "echo:calls",
-];
+/// What grants can name besides the platform's resources.
+const OTHER_RESOURCES: [&str; 3] = ["task", "tag", "echo:calls"];
 const PASSWORD: &str = "correct horse battery";
 
 /// The callers who may use an operation.
@@ -517,7 +505,8 @@ fn permissions<'a>(grants: impl IntoIterator<Item = (&'a str, &'a str)>, is_own:
 }
 
 fn everything() -> impl Iterator<Item = (&'static str, &'static str)> {
-    RESOURCES.into_iter().flat_map(|resource| ACTIONS.map(|action| (resource, action)))
+    let resources = OTHER_RESOURCES.into_iter().chain(Resource::ALL.iter().map(|resource| resource.name()));
+    resources.flat_map(|resource| ACTIONS.map(|action| (resource, action)))
 }
 
 /// The callers. Some have the current grants of `limited` or `public`, others have none.
@@ -766,6 +755,22 @@ async fn check(server: &Server, routes: &[Route]) -> Findings {
         }
     }
     findings
+}
+
+#[test]
+fn each_action_of_a_resource_is_what_some_operation_needs() {
+    let mut needed: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for route in routes() {
+        if let Guard::Grants(needs, _) = route.guard {
+            needed.extend(needs.iter().filter(|(resource, _)| Resource::named(resource).is_some()));
+        }
+    }
+    // GraphQL and MCP report it in their own form.
+    needed.insert(("data", "read"));
+    let actions =
+        Resource::ALL.iter().flat_map(|resource| resource.actions().iter().map(|action| (resource.name(), action.name())));
+    let listed: BTreeSet<(&str, &str)> = actions.collect();
+    assert_eq!(needed, listed);
 }
 
 on_both_engines! {

@@ -1,6 +1,6 @@
 /** Conditions of a view: what the URL, a saved view, a chip and a request say of them. */
 import type { RecordColumn } from "../columns";
-import { OPERANDS, OPERATORS, type Operand, type Operator } from "../../../api/operators";
+import { ALIASES, OPERANDS, OPERATORS, type Operand, type Operator } from "../../../api/operators";
 import type { FieldType } from "../../../api/types";
 
 export type { Operator };
@@ -13,7 +13,6 @@ export interface Condition {
 }
 
 const NAMES = Object.keys(OPERATORS) as Operator[];
-const ALIASES: Record<string, Operator> = { "=": "eq", "==": "eq", ne: "neq", "!=": "neq", "<>": "neq", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte", contains: "ilike", notin: "nin", null: "is_null", isnull: "is_null", notnull: "is_not_null" };
 
 /** The operator that a name or one of its aliases means, in any case, as the server reads it. */
 export function operatorNamed(name: string): Operator | undefined {

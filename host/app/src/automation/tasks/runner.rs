@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
+use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error, Resource, Result, Retry};
 use blockbase_store::{ReadCost, Service, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
@@ -24,7 +25,6 @@ const LEASE_MS: i64 = LEASE.as_millis() as i64;
 const RENEW: Duration = Duration::from_secs(20);
 /// Most runs of a task that are kept.
 const RUNS_KEPT: i64 = 100;
-const DAY_MS: i64 = 24 * 3_600_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
-use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, SessionRecheck, StreamPlace};
+use blockbase_app::{
+    CALLER_RECHECK, CLIENT_STALLED_MAX, Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, SessionRecheck, StreamPlace,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
@@ -39,8 +41,6 @@ const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// Most frames that wait for the client.
 const FRAMES_AHEAD: usize = 64;
-/// How often the caller is checked again.
-const RECHECK: Duration = Duration::from_secs(1);
 const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
 
 /// The connections of this instance, by their tokens.
@@ -404,7 +404,7 @@ impl Open {
         if !sender.send(OPENING).await {
             return;
         }
-        let mut recheck = tokio::time::interval(RECHECK);
+        let mut recheck = tokio::time::interval(CALLER_RECHECK);
         recheck.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heartbeat = tokio::time::interval(HEARTBEAT_PERIOD);
         heartbeat.reset();
@@ -429,7 +429,7 @@ impl Open {
             tokio::select! {
                 sent = sender.send(frame) => if !sent { return },
                 () = drained(draining) => return,
-                () = tokio::time::sleep(STALLED_MAX) => return,
+                () = tokio::time::sleep(CLIENT_STALLED_MAX) => return,
             }
         }
     }
@@ -439,6 +439,3 @@ impl Open {
 async fn drained(draining: &mut watch::Receiver<bool>) {
     let _ = draining.wait_for(|draining| *draining).await;
 }
-
-/// Longest time in which a client reads no frame.
-const STALLED_MAX: Duration = Duration::from_secs(30);

@@ -4,10 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error, time};
-use blockbase_app::{KEY_NAME_CHARS_MAX, NewKey};
+use blockbase_app::{ApiKeyAnswer, KEY_NAME_CHARS_MAX, NewKey};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -37,6 +36,15 @@ pub(crate) async fn list(
     Ok(render::data(StatusCode::OK, &state.app.list_api_keys(&caller).await?))
 }
 
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct KeyMadeAnswer<'a> {
+    data: ApiKeyAnswer,
+    /// The key. Only this response shows it.
+    #[schemars(extend("pattern" = "^svc_[0-9A-Za-z]{43}$"))]
+    key: &'a str,
+}
+
 pub(crate) async fn create(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(ApiKeys, Create)>,
@@ -51,7 +59,7 @@ pub(crate) async fn create(
     let expires_at = body.expires_at.map(instant).transpose()?;
     let new = NewKey { name: body.name, role: body.role_id, user_id: body.user_id, expires_at };
     let (row, key) = state.app.create_api_key(&caller, new).await?;
-    Ok((StatusCode::CREATED, axum::Json(json!({ "data": row, "key": key.as_str() }))).into_response())
+    Ok((StatusCode::CREATED, axum::Json(KeyMadeAnswer { data: row, key: key.as_str() })).into_response())
 }
 
 pub(crate) async fn adopt(

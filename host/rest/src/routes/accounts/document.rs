@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
-use crate::openapi::components::{exact_object, list_of, schema};
+use crate::openapi::components::{list_of, schema};
 use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
 use crate::routes::accounts::{api_keys, roles, users};
 use crate::routes::data::filters_document::paging_parameters;
@@ -182,11 +182,7 @@ fn users(paths: &mut Paths) {
         )
         .parameter(user())
         .problems(&[400, 404])
-        .answers_data(
-            200,
-            "The number of sessions that ended.",
-            exact_object(json!({ "count": { "type": "integer", "format": "int64" } })),
-        );
+        .answers_data(200, "The number of sessions that ended.", of::<users::EndedAnswer>());
     paths.add("delete", sessions, end_all);
     let end = operation("endSession", "End a session of a user")
         .describe(
@@ -221,10 +217,6 @@ fn api_keys(paths: &mut Paths) {
     let base = "/api/v1/api-keys";
     let list = operation("list", "List the API keys, newest first").problems(&[400]);
     paths.add("get", base, list.answers_data(200, "The keys.", list_of(of::<ApiKeyAnswer>())));
-    let made = exact_object(json!({
-        "data": of::<ApiKeyAnswer>(),
-        "key": { "type": "string", "description": "The key. Only this response shows it.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
-    }));
     let create = operation("create", "Make an API key")
         .describe(format!(
             "The key acts as its user with the rights of its role alone. At each use these rights are limited to those of its \
@@ -234,7 +226,7 @@ fn api_keys(paths: &mut Paths) {
         ))
         .json_body(body_of::<api_keys::KeyBody>())
         .problems(&[409])
-        .answers(201, "The new key.", made);
+        .answers(201, "The new key.", of::<api_keys::KeyMadeAnswer<'_>>());
     paths.add("post", base, create);
     let key = || path_parameter("id", "The key's id.", json!({ "type": "string" }));
     let adopt = operation("adopt", "Become the maker of an API key")

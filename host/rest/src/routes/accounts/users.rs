@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{NewUser, OnDeletion, ROLES_OF_USER_MAX, USER_NAME_CHARS_MAX, UserChanges, UserSearch};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -115,13 +115,20 @@ pub(crate) async fn sessions(
     Ok(render::json_bytes(StatusCode::OK, state.app.user_sessions(&caller, &id, paging).await?.into_bytes()))
 }
 
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct EndedAnswer {
+    #[schemars(with = "i64")]
+    count: u64,
+}
+
 pub(crate) async fn end_sessions(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Users, Update)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     let count = state.app.end_user_sessions(&caller, &id).await?;
-    Ok(render::data(StatusCode::OK, &serde_json::json!({ "count": count })))
+    Ok(render::data(StatusCode::OK, &EndedAnswer { count }))
 }
 
 pub(crate) async fn end_session(

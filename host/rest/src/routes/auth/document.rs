@@ -1,34 +1,34 @@
 //! Describes sign-up, sign-in and sign-out, and the operation that shows the caller's identity.
 
-use blockbase_app::{CurrentSession, ListedSession, MeAnswer, UserAnswer};
+use blockbase_app::{CurrentSession, ListedSession, MeAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
-use crate::openapi::components::{exact_object, list_of, schema};
+use crate::openapi::components::{list_of, schema};
 use crate::openapi::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
+use crate::routes::auth::answers::{
+    AddressProvedAnswer, DeletionAnswer, DoneAnswer, GuestAnswer, PasswordChangedAnswer, ResetRequestedAnswer, SessionGoneAnswer,
+    SignedInAnswer, SignedUpAnswer,
+};
 use crate::routes::auth::own_account::{CheckedPasswordBody, DeletionBody, EmailBody};
 use crate::routes::auth::profile::{PasswordBody, UserBody};
 use crate::routes::auth::reset::{ResetBody, ResetRequestBody};
 use crate::routes::auth::sessions::RevokeBody;
 use crate::routes::auth::sign::{SignInBody, SignUpBody};
 use crate::routes::auth::verify::VerificationBody;
-use crate::routes::me::ClaimBody;
+use crate::routes::me::{ClaimBody, ClaimedAnswer};
 
 pub(crate) fn schemas() -> Value {
     json!({ "SvcSignUp": body_of::<SignUpBody>(), "SvcSignIn": body_of::<SignInBody>() })
 }
 
 /// A response that gives a session to the client.
-fn session_response(more: Value) -> Value {
-    let mut properties = json!({ "token": { "type": "string" }, "user": of::<UserAnswer>() });
-    for (key, value) in more.as_object().into_iter().flatten() {
-        properties[key] = value.clone();
-    }
+fn session_response(answer: Value) -> Value {
     json!({
         "description": "The session. Its token is in the body and in `set-auth-token`. The response also sets a signed cookie.",
         "headers": headers(&[("Set-Cookie", "SetCookie"), ("set-auth-token", "SetAuthToken")]),
-        "content": { "application/json": { "schema": exact_object(properties) } },
+        "content": { "application/json": { "schema": answer } },
     })
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         .json_body(schema("SvcSignUp"))
         .without(&[401])
         .problems(&[409, 422])
-        .response(200, session_response(json!({ "token": { "type": ["string", "null"] } })));
+        .response(200, session_response(of::<SignedUpAnswer<'_>>()));
     paths.add("post", "/api/auth/sign-up/email", sign_up);
     let sign_in = operation("signIn", "Sign in with an address and a password", Caller::Unseen)
         .describe(
@@ -67,7 +67,7 @@ pub(crate) fn describe(paths: &mut Paths) {
                 "content": { "application/json": { "schema": schema("SvcError") } },
             }),
         )
-        .response(200, session_response(json!({ "redirect": { "type": "boolean" } })));
+        .response(200, session_response(of::<SignedInAnswer<'_>>()));
     paths.add("post", "/api/auth/sign-in/email", sign_in);
     paths.add("post", "/api/auth/sign-in/anonymous", guest(operation("signInAnonymous", "Sign in as a guest", Caller::Anyone)));
     let sign_out = operation("signOut", "End the session", Caller::Anyone)
@@ -102,7 +102,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         )
         .json_body(body_of::<ClaimBody>())
         .problems(&[409])
-        .answers_data(200, "The account is claimed.", exact_object(json!({ "claimed": { "type": "boolean", "const": true } })));
+        .answers_data(200, "The account is claimed.", of::<ClaimedAnswer>());
     paths.add("post", "/api/v1/admin/claim", claim);
 }
 
@@ -118,7 +118,7 @@ fn guest(operation: Operation) -> Operation {
         )
         .without(&[401])
         .problems(&[400, 404, 413, 415])
-        .response(200, session_response(json!({})))
+        .response(200, session_response(of::<GuestAnswer<'_>>()))
 }
 
 /// A response `{ "success": true }` that removes the cookie.
@@ -126,12 +126,12 @@ fn cookie_taken_back(description: &str) -> Value {
     json!({
         "description": description,
         "headers": headers(&[("Set-Cookie", "SetCookie")]),
-        "content": { "application/json": { "schema": exact_object(json!({ "success": { "type": "boolean" } })) } },
+        "content": { "application/json": { "schema": of::<SessionGoneAnswer>() } },
     })
 }
 
 fn status() -> Value {
-    exact_object(json!({ "status": { "type": "boolean" } }))
+    of::<DoneAnswer>()
 }
 
 fn sessions(paths: &mut Paths) {
@@ -209,7 +209,6 @@ fn own_account(paths: &mut Paths) {
         .json_body(body_of::<CheckedPasswordBody>())
         .answers(200, "The password is right.", status());
     paths.add("post", "/api/auth/verify-password", verify);
-    let deletion = || exact_object(json!({ "success": { "type": "boolean" }, "message": { "type": "string" } }));
     let delete = operation("deleteUser", "Delete the caller's account", Caller::Session)
         .describe(
             "The password, the token of a mailed link, or a session that is younger than a day shows that the deletion is meant. Otherwise \
@@ -218,7 +217,7 @@ fn own_account(paths: &mut Paths) {
         )
         .json_body(body_of::<DeletionBody>())
         .problems(&[404, 409])
-        .answers(200, "The account is deleted, or the link is mailed; `message` says which.", deletion());
+        .answers(200, "The account is deleted, or the link is mailed; `message` says which.", of::<DeletionAnswer>());
     paths.add("post", "/api/auth/delete-user", delete);
     let callback = operation("deleteUserCallback", "Delete the caller's account with a mailed link", Caller::Session)
         .describe(
@@ -238,7 +237,7 @@ fn own_account(paths: &mut Paths) {
             json!({ "type": "string" }),
         ))
         .problems(&[400, 404, 409, 507])
-        .answers(200, "The account is deleted.", deletion())
+        .answers(200, "The account is deleted.", of::<DeletionAnswer>())
         .response(302, json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) }));
     paths.add("get", "/api/auth/delete-user/callback", callback);
 }
@@ -254,11 +253,7 @@ fn mail(paths: &mut Paths) {
         .json_body(body_of::<ResetRequestBody>())
         .without(&[401])
         .problems(&[404])
-        .answers(
-            200,
-            "The link is mailed if an account has the address.",
-            exact_object(json!({ "status": { "type": "boolean" }, "message": { "type": "string" } })),
-        );
+        .answers(200, "The link is mailed if an account has the address.", of::<ResetRequestedAnswer>());
     paths.add("post", "/api/auth/request-password-reset", request);
     let send = operation("sendVerificationEmail", "Ask for a link that proves an address", Caller::Unseen)
         .describe(
@@ -291,22 +286,14 @@ fn mail(paths: &mut Paths) {
             json!({ "type": "string" }),
         ))
         .problems(&[400, 507])
-        .answers(
-            200,
-            "The address is proved.",
-            exact_object(json!({
-                "status": { "type": "boolean" },
-                "user": { "description": "The user, if the link changed the address.", "anyOf": [of::<UserAnswer>(), { "type": "null" }] },
-            })),
-        )
+        .answers(200, "The address is proved.", of::<AddressProvedAnswer<'_>>())
         .response(302, json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) }));
     paths.add("get", "/api/auth/verify-email", verify);
 }
 
 fn profile(paths: &mut Paths) {
-    let mut changed = session_response(json!({}));
+    let mut changed = session_response(of::<PasswordChangedAnswer<'_>>());
     changed["description"] = json!("The password is changed. `token` is null unless a new session began.");
-    changed["content"]["application/json"]["schema"]["properties"]["token"] = json!({ "type": ["string", "null"] });
     let change = operation("changePassword", "Change the caller's password", Caller::Session)
         .describe(
             "The response is 400 `INVALID_PASSWORD` if `currentPassword` is wrong, and 400 `CREDENTIAL_ACCOUNT_NOT_FOUND` \

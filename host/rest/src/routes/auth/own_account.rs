@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, Deletion, DeletionRequest, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
+use super::answers::{DeletionAnswer, DoneAnswer};
 use super::reset::header_of;
 use super::sign::callback;
 use super::{AuthBody, client, languages, session_gone};
@@ -57,7 +57,7 @@ pub(crate) async fn change_email(
     let page = callback(&state, body.callback_url)?;
     let request = MailRequest { email: body.new_email, page, languages: languages(&headers) };
     state.app.request_email_change(&client(credentials, &headers, &info), request).await?;
-    Ok(axum::Json(json!({ "status": true })).into_response())
+    Ok(axum::Json(DoneAnswer::DONE).into_response())
 }
 
 pub(crate) async fn verify_password(
@@ -69,7 +69,7 @@ pub(crate) async fn verify_password(
 ) -> Result<Response, AuthError> {
     let body: CheckedPasswordBody = body.parse()?;
     state.app.verify_password(&client(credentials, &headers, &info), body.password).await?;
-    Ok(axum::Json(json!({ "status": true })).into_response())
+    Ok(axum::Json(DoneAnswer::DONE).into_response())
 }
 
 pub(crate) async fn delete_user(
@@ -84,7 +84,7 @@ pub(crate) async fn delete_user(
     let request = DeletionRequest { password: body.password, token: body.token, page };
     match state.app.delete_own_account(&client(credentials, &headers, &info), request).await? {
         Deletion::Deleted => Ok(deleted(&state)),
-        Deletion::Mailed => Ok(axum::Json(json!({ "success": true, "message": "Verification email sent" })).into_response()),
+        Deletion::Mailed => Ok(axum::Json(DeletionAnswer::MAILED).into_response()),
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn delete_user_callback(
 
 fn deleted(state: &AppState) -> Response {
     let cookies = session_gone(state).headers().clone();
-    let mut response = axum::Json(json!({ "success": true, "message": "User deleted" })).into_response();
+    let mut response = axum::Json(DeletionAnswer::DELETED).into_response();
     if let Some(cookie) = cookies.get(header::SET_COOKIE) {
         response.headers_mut().insert(header::SET_COOKIE, cookie.clone());
     }

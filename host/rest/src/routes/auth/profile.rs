@@ -7,8 +7,9 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, IMAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, ProfileChanges, USER_NAME_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::answers::{DoneAnswer, PasswordChangedAnswer};
 use super::{AuthBody, client, session_gone, signed_in};
 use crate::AppState;
 use crate::answer::auth::AuthError;
@@ -51,10 +52,10 @@ pub(crate) async fn change_password(
     let (user, session) = state.app.change_password(client, body.current_password, body.new_password, revokes).await?;
     Ok(match session {
         Some(session) => {
-            let body = json!({ "token": session.token.as_str(), "user": user });
+            let body = PasswordChangedAnswer { token: Some(session.token.as_str()), user: &user };
             signed_in(&state, &session, &body)
         }
-        None => axum::Json(json!({ "token": null, "user": user })).into_response(),
+        None => axum::Json(PasswordChangedAnswer { token: None, user: &user }).into_response(),
     })
 }
 
@@ -69,7 +70,7 @@ pub(crate) async fn update_user(
         return Err(AuthProblem::EmailCannotChange.into());
     }
     state.app.update_profile(&credentials, changes).await?;
-    Ok(axum::Json(json!({ "status": true })).into_response())
+    Ok(axum::Json(DoneAnswer::DONE).into_response())
 }
 
 pub(crate) async fn delete_guest(

@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::{AuthProblem, MailRequest, PAGE_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use url::Url;
 
+use super::answers::{DoneAnswer, ResetRequestedAnswer};
 use super::sign::callback;
 use super::{AuthBody, client, languages};
 use crate::AppState;
@@ -49,8 +49,7 @@ pub(crate) async fn request_reset(
     let body: ResetRequestBody = body.parse()?;
     let page = callback(&state, body.redirect_to).map_err(|_| AuthError::InvalidRedirectUrl)?;
     state.app.request_password_reset(MailRequest { email: body.email, page, languages: languages(&headers) }).await?;
-    let message = "If this email exists in our system, check your email for the reset link";
-    Ok(axum::Json(json!({ "status": true, "message": message })).into_response())
+    Ok(axum::Json(ResetRequestedAnswer::REQUESTED).into_response())
 }
 
 pub(crate) async fn reset_callback(
@@ -84,7 +83,7 @@ pub(crate) async fn reset_password(
     let token = body.token.or_else(|| query.get("token").map(str::to_owned)).filter(|token| !token.is_empty());
     let token = token.ok_or(AuthProblem::InvalidToken)?;
     state.app.reset_password(&client(credentials, &headers, &info), &token, body.new_password).await?;
-    Ok(axum::Json(json!({ "status": true })).into_response())
+    Ok(axum::Json(DoneAnswer::DONE).into_response())
 }
 
 /// Sets a parameter in the query of a page's URL, and replaces an earlier value of it. `page` was checked: it is a path or a URL

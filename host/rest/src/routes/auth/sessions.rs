@@ -5,9 +5,9 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::AuthBody;
+use super::answers::DoneAnswer;
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::request::admission::WithSession;
@@ -20,7 +20,7 @@ pub(super) struct RevokeBody {
 }
 
 fn done() -> Response {
-    axum::Json(json!({ "status": true })).into_response()
+    axum::Json(DoneAnswer::DONE).into_response()
 }
 
 /// The session and its user, or null.

@@ -9,8 +9,8 @@ use blockbase_app::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
+use super::answers::{GuestAnswer, SignedInAnswer, SignedUpAnswer};
 use super::{AuthBody, client, session_gone, signed_in};
 use crate::AppState;
 use crate::answer::auth::AuthError;
@@ -89,7 +89,7 @@ pub(crate) async fn sign_up(
     };
     match state.app.sign_up(request).await? {
         SignedUp::SignedIn(answer) => {
-            let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+            let body = SignedUpAnswer { token: Some(answer.token.as_str()), user: &answer.user };
             let mut response = signed_in(&state, &answer, &body);
             if state.app.sends_mail() {
                 note_account(&state, &headers, &mut response, answer.user.id());
@@ -97,7 +97,7 @@ pub(crate) async fn sign_up(
             Ok(response)
         }
         SignedUp::Waits(user) => {
-            let mut response = axum::Json(json!({ "token": null, "user": user })).into_response();
+            let mut response = axum::Json(SignedUpAnswer { token: None, user: &user }).into_response();
             // For an address that is taken, this is an account that does not exist.
             note_account(&state, &headers, &mut response, user.id());
             Ok(response)
@@ -129,12 +129,10 @@ pub(crate) async fn sign_in(
         }
         answer => answer?,
     };
-    let mut json = json!({ "redirect": callback.is_some(), "token": answer.token.as_str(), "user": answer.user });
-    let Some(url) = callback else { return Ok(signed_in(&state, &answer, &json)) };
-    // The client opens `url` by itself.
-    json["url"] = json!(url);
-    let mut response = signed_in(&state, &answer, &json);
-    if let Ok(location) = HeaderValue::from_str(&url) {
+    let url = callback.as_deref();
+    let body = SignedInAnswer { redirect: url.is_some(), token: answer.token.as_str(), user: &answer.user, url };
+    let mut response = signed_in(&state, &answer, &body);
+    if let Some(Ok(location)) = url.map(HeaderValue::from_str) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
@@ -148,7 +146,7 @@ pub(crate) async fn guest(
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     let answer = state.app.sign_in_as_guest(client(credentials, &headers, &info)).await?;
-    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+    let body = GuestAnswer { token: answer.token.as_str(), user: &answer.user };
     Ok(signed_in(&state, &answer, &body))
 }
 

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::{AddressProof, AuthProblem, MailRequest, PAGE_CHARS_MAX};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
+use super::answers::{AddressProvedAnswer, DoneAnswer};
 use super::reset::{header_of, with_parameter};
 use super::sign::callback;
 use super::{AuthBody, client, hand_out, languages};
@@ -39,7 +39,7 @@ pub(crate) async fn send_verification(
     let page = callback(&state, body.callback_url)?;
     let request = MailRequest { email: body.email, page, languages: languages(&headers) };
     state.app.request_verification(&client(credentials, &headers, &info), request).await?;
-    Ok(axum::Json(json!({ "status": true })).into_response())
+    Ok(axum::Json(DoneAnswer::DONE).into_response())
 }
 
 pub(crate) async fn verify_email(
@@ -72,7 +72,7 @@ pub(crate) async fn verify_email(
     };
     let mut response = match location {
         Some(location) => (StatusCode::FOUND, [(header::LOCATION, location)]).into_response(),
-        None => axum::Json(json!({ "status": true, "user": user })).into_response(),
+        None => axum::Json(AddressProvedAnswer { status: true, user: user.as_ref() }).into_response(),
     };
     if let Some(session) = session {
         hand_out(&state, &mut response, session.token.as_str(), session.remember);

@@ -29,7 +29,7 @@ pub(crate) fn describe(paths: &mut Paths, components: &mut Components, actions: 
 }
 
 /// Keywords of a schema whose values are data. `$ref` has no meaning in them.
-const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
+const LITERALS: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 
 /// Adapts a schema to its new place in a document, so that its references still point to its own parts.
 ///
@@ -57,7 +57,7 @@ fn settle(value: &mut Value, root: &str) {
                     }
                 }
             }
-            members.iter_mut().filter(|(key, _)| !DATA.contains(&key.as_str())).for_each(|(_, member)| settle(member, root));
+            members.iter_mut().filter(|(key, _)| !LITERALS.contains(&key.as_str())).for_each(|(_, member)| settle(member, root));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| settle(item, root)),
         _ => {}

@@ -1,15 +1,17 @@
 //! The paths of one object's records.
 
 use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
-use blockbase_app::{PaginationAnswer, Visible, WrittenAnswer};
+use blockbase_app::{AggregateFunction, ExportForm, PaginationAnswer, Visible, WrittenAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
-use crate::openapi::components::{Components, exact_object, schema};
+use crate::openapi::components::{Components, exact_object, list_of, schema};
 use crate::openapi::operation::{
     Caller, Operation, Paths, data_with_warnings, header_parameter, headers, path_parameter, query_parameter,
 };
+use crate::routes::data::discover::DiscoveredAnswer;
 use crate::routes::data::filters_document;
+use crate::routes::data::links::{LinkedAnswer, UnlinkedAnswer};
 use crate::routes::data::{records_document, where_document};
 
 /// The object's tag. Documentation groups the operations of the object by it.
@@ -26,12 +28,10 @@ fn tag(object: &Object) -> String {
 
 /// `GET /api/v1/data`.
 pub(crate) fn discovery(paths: &mut Paths) {
-    let endpoint = exact_object(json!({ "method": { "type": "string" }, "path": { "type": "string" } }));
-    let object = exact_object(json!({ "name": { "type": "string" }, "endpoints": { "type": "array", "items": endpoint } }));
     let operation = Operation::new("data.discover", "data", "List the objects to read")
         .describe("Lists the objects whose records the caller may read, with their endpoints.")
         .called_by(Caller::Granted)
-        .answers_data(200, "The objects.", json!({ "type": "array", "items": object }));
+        .answers_data(200, "The objects.", list_of(of::<DiscoveredAnswer>()));
     paths.add("get", "/api/v1/data", operation);
 }
 
@@ -127,7 +127,7 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .answers(200, "A page of records.", page);
     paths.add("post", format!("{base}/query"), query);
     let aggregate = exact_object(json!({
-        "fn": { "type": "string", "enum": ["count", "sum", "avg", "min", "max"] },
+        "fn": { "type": "string", "enum": AggregateFunction::names() },
         "field": { "type": ["string", "null"] },
         "value": { "type": ["number", "null"], "description": "Null if no record has a value." },
         "filteredCount": { "type": "integer", "format": "int64", "minimum": 0 },
@@ -162,7 +162,7 @@ fn export(components: &mut Components, described: &Described<'_>, names: &[Strin
     let format = "`csv` is RFC 4180 with a header. Null is an empty cell, and an empty text is `\"\"`. A text that begins with \
         `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson` has one record on each line, with the same bytes as in the \
         list.";
-    let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ["csv", "ndjson"] }));
+    let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ExportForm::NAMES }));
     format["required"] = json!(true);
     let content = json!({
         "text/csv": { "schema": { "type": "string", "description": "A header, and a line for each record." } },
@@ -324,7 +324,9 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
 fn links(paths: &mut Paths, described: &Described<'_>, base: &str, key: &str, related: &str) {
     let path = format!("{base}/{{id}}/links/{key}");
     let name = described.object.name();
-    for (method, verb, what, counted) in [("post", "link", "Link", "added"), ("delete", "unlink", "Unlink", "removed")] {
+    for (method, verb, what, answer) in
+        [("post", "link", "Link", of::<LinkedAnswer>()), ("delete", "unlink", "Unlink", of::<UnlinkedAnswer>())]
+    {
         let operation = described
             .operation(&format!("{verb}.{key}"), format!("{what} records of {related} by {key}"))
             .describe(format!(
@@ -334,11 +336,7 @@ fn links(paths: &mut Paths, described: &Described<'_>, base: &str, key: &str, re
             .parameter(id_parameter())
             .json_body(described.ids())
             .problems(&[409])
-            .answers_data(
-                200,
-                "The number of links that changed.",
-                exact_object(json!({ counted: { "type": "integer", "minimum": 0 } })),
-            );
+            .answers_data(200, "The number of links that changed.", answer);
         paths.add(method, path.clone(), operation);
     }
 }

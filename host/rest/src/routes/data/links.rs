@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::LinkChange;
 use blockbase_app::schema::Error;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -13,6 +14,20 @@ use crate::answer::render;
 use crate::request::admission::{Granted, Links};
 use crate::request::body::Ids;
 use crate::request::extract::PathParts;
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct LinkedAnswer {
+    #[schemars(with = "u32")]
+    added: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct UnlinkedAnswer {
+    #[schemars(with = "u32")]
+    removed: usize,
+}
 
 type LinkPath = PathParts<(String, String, String)>;
 
@@ -25,7 +40,7 @@ pub(crate) async fn add(
 ) -> Result<Response, ApiError> {
     let added = state.app.change_links(&caller, &object, &id, &key, &ids, LinkChange::Add).await?;
     let added = added.ok_or_else(|| Error::not_found("record"))?;
-    Ok(render::data(StatusCode::OK, &json!({ "added": added })))
+    Ok(render::data(StatusCode::OK, &LinkedAnswer { added }))
 }
 
 /// `{ "ids": [uuid] }` → `{ "data": { "removed": n } }`.
@@ -37,5 +52,5 @@ pub(crate) async fn remove(
 ) -> Result<Response, ApiError> {
     let removed = state.app.change_links(&caller, &object, &id, &key, &ids, LinkChange::Remove).await?;
     let removed = removed.ok_or_else(|| Error::not_found("record"))?;
-    Ok(render::data(StatusCode::OK, &json!({ "removed": removed })))
+    Ok(render::data(StatusCode::OK, &UnlinkedAnswer { removed }))
 }

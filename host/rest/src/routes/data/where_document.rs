@@ -1,6 +1,6 @@
 //! The schemas of conditions, for each kind of column and for each object.
 
-use blockbase_app::condition::PARTS_MAX;
+use blockbase_app::condition::{PARTS_MAX, RowsAsked, Variable};
 use blockbase_app::limits::LIST_ITEMS_MAX;
 use blockbase_app::schema::{Column, ColumnType, Object};
 use blockbase_app::{ListParameter, Operand, Operator};
@@ -109,17 +109,11 @@ impl Kind {
             Operand::Text => json!({ "type": "string" }),
             Operand::List => {
                 let list = json!({ "type": "array", "items": or_null(self.value()), "maxItems": LIST_ITEMS_MAX });
-                json!({ "anyOf": [list, { "type": "string", "const": "$user.roles" }] })
+                json!({ "anyOf": [list, { "type": "string", "const": Variable::UserRoles.name() }] })
             }
             Operand::Nothing => json!({ "type": "boolean", "const": true }),
         };
-        operand["description"] = json!(match operator.operand() {
-            Operand::List if operator == Operator::In => "One of the values.",
-            Operand::List => "None of the values, or null.",
-            Operand::Nothing if operator == Operator::IsNull => "Is null.",
-            Operand::Nothing => "Is not null.",
-            Operand::Ordered | Operand::Value | Operand::Text => operator.sentence(),
-        });
+        operand["description"] = json!(operator.json_sentence());
         operand
     }
 
@@ -170,7 +164,8 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
         let asked = match related.is_single {
             true => condition(),
             false => {
-                let mut quantified = members(&[], json!({ "some": condition(), "none": condition(), "every": condition() }));
+                let asked = RowsAsked::ALL.iter().map(|asked| (asked.name().to_owned(), condition()));
+                let mut quantified = members(&[], Value::Object(asked.collect()));
                 quantified["minProperties"] = json!(1);
                 quantified
             }

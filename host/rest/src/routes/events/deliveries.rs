@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::{Code, Error, time};
-use blockbase_app::{CONSUMER_BYTES_MAX, EventsRequest, LedgerRequest, NewSubscription, RESETS_MAX, TopicFilter};
+use blockbase_app::{
+    BUILT_IN_HANDLERS, CONSUMER_BYTES_MAX, EventsRequest, LedgerRequest, NewSubscription, RESETS_MAX, TopicFilter,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -92,7 +94,7 @@ pub(crate) struct SubscriptionBody {
     event: String,
     #[schemars(length(max = CONSUMER_BYTES_MAX), extend("pattern" = "^[a-z][a-z0-9_:.\\-]*$"))]
     consumer: String,
-    #[schemars(extend("enum" = ["log_event", "persist_event"]))]
+    #[schemars(extend("enum" = BUILT_IN_HANDLERS))]
     handler: String,
     /// For `persist_event`: `{ object, map: { <column>: <token> } }`.
     config: Option<Map<String, Value>>,

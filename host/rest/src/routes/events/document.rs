@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::openapi::answers::of;
 use crate::openapi::bodies::body_of;
-use crate::openapi::components::{instant, list_of, schema};
+use crate::openapi::components::{instant, list_of};
 use crate::openapi::operation::{
     Operation, Paths, data_with_warnings, headers as response_headers, path_parameter, query_parameter,
 };
@@ -186,16 +186,6 @@ fn webhooks(paths: &mut Paths) {
         base,
         operation("list", "List webhooks, newest first").answers_data(200, "The webhooks.", list_of(of::<WebhookAnswer>())),
     );
-    let made = json!({
-        "type": "object",
-        "properties": {
-            "data": of::<WebhookAnswer>(),
-            "secret": of::<webhooks::SecretAnswer>()["properties"]["secret"],
-            "warnings": schema("SvcWarnings"),
-        },
-        "required": ["data", "secret"],
-        "additionalProperties": false,
-    });
     let create = operation("create", "Make a webhook")
         .describe(
             "Needs create on `webhooks` and read on everything that it subscribes to. Each request has the header \
@@ -203,7 +193,7 @@ fn webhooks(paths: &mut Paths) {
         )
         .json_body(body_of::<webhooks::NewBody>())
         .problems(&[409])
-        .answers(201, "The new webhook and its secret.", made);
+        .answers(201, "The new webhook and its secret.", of::<webhooks::WebhookMadeAnswer>());
     paths.add("post", base, create);
     let base = "/api/v1/webhooks/{id}";
     let get = operation("get", "Get a webhook").parameter(webhook()).problems(&[400, 404]);

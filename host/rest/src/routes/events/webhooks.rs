@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use blockbase_app::{Answered, NewWebhook, TOPICS_MAX, WEBHOOK_NAME_CHARS_MAX, WebhookChanges};
+use axum::response::Response;
+use blockbase_app::{Answered, NewWebhook, TOPICS_MAX, WEBHOOK_NAME_CHARS_MAX, WebhookAnswer, WebhookChanges};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::AppState;
 use crate::answer::error::ApiError;
@@ -69,6 +69,18 @@ pub(crate) struct SecretAnswer {
     secret: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct WebhookMadeAnswer {
+    data: WebhookAnswer,
+    /// It is shown only in this response.
+    #[schemars(extend("pattern" = "^whsec_"))]
+    secret: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("$ref" = "#/components/schemas/SvcWarnings"), with = "Value")]
+    warnings: Vec<String>,
+}
+
 pub(crate) async fn list(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Webhooks, Read)>,
@@ -84,9 +96,7 @@ pub(crate) async fn create(
     let NewBody { name, url, topics, headers, enabled } = body;
     let new = NewWebhook { name, url, topics, headers: headers.unwrap_or_default(), enabled: enabled.unwrap_or(true) };
     let (Answered { data, warnings }, secret) = state.app.create_webhook(&caller, new).await?;
-    let mut answer = json!({ "data": data, "secret": secret });
-    render::add_warnings(&mut answer, warnings);
-    Ok((StatusCode::CREATED, axum::Json(answer)).into_response())
+    Ok(render::json(StatusCode::CREATED, &WebhookMadeAnswer { data, secret, warnings }))
 }
 
 pub(crate) async fn get(

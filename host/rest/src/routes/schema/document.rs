@@ -1,18 +1,14 @@
 //! The paths under which objects, fields and relationships are defined.
 
-use blockbase_app::schema::{Field, NAME_PATTERN, ObjectDefinition, Relationship, RelationshipDefinition, Resource};
+use blockbase_app::schema::{Field, ObjectDefinition, Relationship, RelationshipDefinition, Resource};
 use blockbase_app::{ChangePlan, OBJECT_MEMBERS_FIXED, SchemaDocument, SchemaHistoryAnswer};
 use serde_json::{Value, json};
 
 use crate::openapi::answers::of;
 use crate::openapi::bodies::{body_of, changes_of};
-use crate::openapi::components::{exact_object, list_of, schema};
+use crate::openapi::components::{list_of, schema};
 use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
 use crate::routes::schema::objects::{CHANGES_MAX, DependentsAnswer};
-
-fn name() -> Value {
-    json!({ "type": "string", "pattern": NAME_PATTERN })
-}
 
 pub(crate) fn schemas() -> Value {
     json!({
@@ -21,24 +17,7 @@ pub(crate) fn schemas() -> Value {
         "SvcObjectInput": body_of::<ObjectDefinition>(),
         "SvcObjectChanges": changes_of::<ObjectDefinition>(&OBJECT_MEMBERS_FIXED),
         "SvcRelationshipInput": body_of::<RelationshipDefinition>(),
-        "SvcSchemaChange": { "description": "`op` and what it changed.", "oneOf": [
-            change("create_object", json!({ "object": of::<ObjectDefinition>() })),
-            change("update_object", json!({ "object": name(), "before": of::<ObjectDefinition>(), "after": of::<ObjectDefinition>() })),
-            change("delete_object", json!({ "object": name(), "cascade": { "type": "boolean" } })),
-            change("add_field", json!({ "object": name(), "field": of::<Field>() })),
-            change("alter_field", json!({
-                "object": name(), "field": name(), "before": of::<Field>(), "after": of::<Field>(),
-            })),
-            change("drop_field", json!({ "object": name(), "field": of::<Field>() })),
-            change("create_relationship", json!({ "relationship": of::<Relationship>() })),
-            change("delete_relationship", json!({ "relationship": of::<Relationship>() })),
-        ] },
     })
-}
-
-fn change(op: &str, mut about: Value) -> Value {
-    about["op"] = json!({ "type": "string", "enum": [op] });
-    exact_object(about)
 }
 
 fn dry_run() -> Value {

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
+use crate::openapi::answers::of;
 use crate::openapi::components::schema;
 use crate::openapi::operation::{Caller, Operation, Paths, header_parameter, headers};
+use crate::routes::service::health::{AliveAnswer, ReadyAnswer};
 
 pub(crate) fn describe(paths: &mut Paths) {
     let known =
@@ -21,14 +23,6 @@ pub(crate) fn describe(paths: &mut Paths) {
         .response(200, json!({ "description": "The document.", "headers": headers(&tagged), "content": document }));
     paths.add("get", "/api/v1/openapi.json", openapi);
 
-    let status = |word: &str| {
-        json!({
-            "type": "object",
-            "properties": { "status": { "type": "string", "const": word } },
-            "required": ["status"],
-            "additionalProperties": false,
-        })
-    };
     let health = |verb: &str, summary: &str| {
         Operation::new(format!("service.{verb}"), "service", summary).called_by(Caller::Unseen).without(&[401, 403, 429, 503])
     };
@@ -37,7 +31,7 @@ pub(crate) fn describe(paths: &mut Paths) {
             "For decisions about restarts. Rate limits do \
         not count it.",
         )
-        .answers(200, "The process is alive.", status("ok"));
+        .answers(200, "The process is alive.", of::<AliveAnswer>());
     paths.add("get", "/healthz", alive);
     let body = json!({ "application/json": { "schema": schema("SvcError") } });
     let ready = health("ready", "Check whether the server can serve requests")
@@ -45,7 +39,7 @@ pub(crate) fn describe(paths: &mut Paths) {
             "For load balancers. The server is ready if the database answers and the server is not stopping. Rate limits \
             do not count it.",
         )
-        .answers(200, "The server can serve requests.", status("ready"))
+        .answers(200, "The server can serve requests.", of::<ReadyAnswer>())
         .response(503, json!({ "description": "The server cannot serve requests.", "headers": headers(&[]), "content": body }));
     paths.add("get", "/readyz", ready);
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner, Turns};
 use blockbase_schema::{Error, Result};
@@ -10,13 +9,10 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Job;
+use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 
 /// Callers' jobs in the queue at most. Further callers wait for a place.
 const CALLERS_JOBS_MAX: usize = 4096;
-/// Callers' jobs that wait for a place: at most so many of one caller, and of all callers.
-const WAITING_OF_A_CALLER_MAX: usize = 1_000;
-const WAITING_MAX: usize = 10_000;
-const PLACE_WAIT: Duration = Duration::from_secs(5);
 /// The service's jobs in the queue at most.
 const OWN_JOBS_MAX: usize = 4096;
 
