@@ -1979,233 +1979,169 @@ export interface components {
         };
         /** @description Present if something may be a mistake, such as a topic of an object that does not exist or an unknown relation key. */
         SvcWarnings: string[];
-        /** @description A task, which the service runs on a schedule. */
-        SvcTask: {
-            /** Format: uuid */
-            id: string;
+        /** @description The definition of a field. */
+        SvcFieldInput: {
             name: string;
-            /** @enum {string} */
-            type: "anonymous_cleanup" | "event_retention" | "block_action" | "erase_user";
-            enabled: boolean;
-            /** @description A cron expression of five fields, in UTC. */
-            schedule: string;
-            config: JsonObject;
-            /** Format: date-time */
-            lastRunAt: string | null;
-            /** @enum {string|null} */
-            lastStatus: "running" | "succeeded" | "failed" | null;
-            /** Format: date-time */
-            nextRunAt: string | null;
-            /** @description The reason for the suspension and its time; null if it is not suspended. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
-        /** @description A run of a task. */
-        SvcTaskRun: {
-            /** Format: uuid */
-            id: string;
-            /** Format: uuid */
-            taskId: string;
-            /** @enum {string} */
-            trigger: "schedule" | "manual";
-            /** @enum {string} */
-            status: "running" | "succeeded" | "failed";
-            /** Format: date-time */
-            startedAt: string;
-            /** Format: date-time */
-            finishedAt: string | null;
-            /** @description The result of the run; null if it did not succeed. */
-            result: JsonValue;
-            error: string | null;
-        };
-        /** @description The delivery of one event to one consumer group. */
-        SvcDelivery: {
-            /** Format: uuid */
-            eventId: string;
-            topic: string;
-            consumer: string;
-            handler: string;
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed";
             /**
-             * Format: int64
-             * @description The number of attempts that have ended since the last retry by hand.
+             * @description One of the nineteen field types.
+             * @enum {string}
              */
-            attempts: number;
-            error: string | null;
-            /** Format: date-time */
-            nextAttemptAt: string | null;
-            /** Format: date-time */
-            deliveredAt: string | null;
-            /** Format: date-time */
-            occurredAt: string;
-            /** @description Whether it failed and has no attempts left. */
-            dead: boolean;
-            /** @description Whether it was settled without an attempt, because the group no longer gets this event. */
-            skipped: boolean;
+            type: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
+            label?: string | null;
+            description?: string | null;
+            /** @description Whether each record needs a value. */
+            required?: boolean;
+            /** @description Whether no two records may have the same value. */
+            isUnique?: boolean;
+            /** @description Whether an index helps filters and sorting. */
+            indexed?: boolean;
+            /** @description The value of records that are created without one. */
+            default?: JsonValue;
+            /** @description The smallest value of a number, or the shortest length of a text. */
+            min?: (number | LosslessNumber) | null;
+            /** @description The greatest value of a number, or the longest length of a text. */
+            max?: (number | LosslessNumber) | null;
+            /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
+            pattern?: string | null;
+            /** @description The values of enum and multi_enum. */
+            options?: string[] | null;
+            /** @description Digits after the decimal point, for decimal, currency and percentage. */
+            scale?: number | null;
         };
-        /** @description A delivery with its last attempts. */
-        SvcDeliveryWithHistory: {
-            /** Format: uuid */
-            eventId: string;
-            topic: string;
-            consumer: string;
-            handler: string;
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed";
+        /** @description The members to change. Null removes one. */
+        SvcFieldChanges: {
+            name?: string;
             /**
-             * Format: int64
-             * @description The number of attempts that have ended since the last retry by hand.
+             * @description One of the nineteen field types.
+             * @enum {string}
              */
-            attempts: number;
-            error: string | null;
-            /** Format: date-time */
-            nextAttemptAt: string | null;
-            /** Format: date-time */
-            deliveredAt: string | null;
-            /** Format: date-time */
-            occurredAt: string;
-            /** @description Whether it failed and has no attempts left. */
-            dead: boolean;
-            /** @description Whether it was settled without an attempt, because the group no longer gets this event. */
-            skipped: boolean;
-            /** @description The last 20 attempts, the last one first. */
-            history: components["schemas"]["SvcDeliveryAttempt"][];
+            type?: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
+            label?: string | null;
+            description?: string | null;
+            /** @description Whether each record needs a value. */
+            required?: boolean | null;
+            /** @description Whether no two records may have the same value. */
+            isUnique?: boolean | null;
+            /** @description Whether an index helps filters and sorting. */
+            indexed?: boolean | null;
+            /** @description The value of records that are created without one. */
+            default?: JsonValue;
+            /** @description The smallest value of a number, or the shortest length of a text. */
+            min?: (number | LosslessNumber) | null;
+            /** @description The greatest value of a number, or the longest length of a text. */
+            max?: (number | LosslessNumber) | null;
+            /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
+            pattern?: string | null;
+            /** @description The values of enum and multi_enum. */
+            options?: string[] | null;
+            /** @description Digits after the decimal point, for decimal, currency and percentage. */
+            scale?: number | null;
         };
-        /** @description An attempt to deliver an event. */
-        SvcDeliveryAttempt: {
-            /**
-             * Format: int64
-             * @description The number of the attempt. It goes on rising after a retry by hand.
-             */
-            number: number;
-            /** Format: date-time */
-            at: string;
-            /** @enum {string} */
-            status: "delivered" | "failed";
-            /**
-             * Format: int64
-             * @description Null if nothing was attempted, or if the delivery succeeded at its first attempt.
-             */
-            durationMs: number | null;
-            error: string | null;
-        };
-        /** @description How many deliveries a consumer group has in each state. */
-        SvcDeliveryCounts: {
-            consumer: string;
-            /**
-             * Format: int64
-             * @description Counted up to 1,000,000.
-             */
-            pending: number;
-            /**
-             * Format: int64
-             * @description The delivered ones among the newest 10,000 deliveries of the group, or among those before `until` if it is given. The number is exact if the group has no more deliveries.
-             */
-            delivered: number;
-            /**
-             * Format: int64
-             * @description Deliveries that will be retried. Counted up to 1,000,000.
-             */
-            failed: number;
-            /**
-             * Format: int64
-             * @description Counted up to 1,000,000.
-             */
-            dead: number;
-            /**
-             * Format: date-time
-             * @description When the event of the oldest pending delivery happened.
-             */
-            oldestPendingAt: string | null;
-        };
-        /** @description An event, as answers, streams and webhooks show it. */
-        SvcEvent: {
-            /** Format: uuid */
-            id: string;
-            /** @description What happened, such as `data.task.created`. */
-            topic: string;
-            /** @description What the event says. Its members depend on the topic. */
-            payload: JsonObject;
-            /** Format: date-time */
-            occurredAt: string;
-        };
-        /** @description The events that a consumer group gets, and their handler. */
-        SvcSubscription: {
-            /** @description Topic pattern. */
-            event: string;
-            consumer: string;
-            handler: string;
-            config: JsonObject;
-            perInstance: boolean;
-            /** @description `block:<name>` if a block declared it. */
-            source: string | null;
-            /** @description The reason for the suspension and its time; null if it is not suspended. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
-        /** @description A webhook, which sends signed events to another service. */
-        SvcWebhook: {
-            /** Format: uuid */
-            id: string;
-            name: string | null;
-            /** Format: uri */
-            url: string;
-            topics: string[];
-            /** @description The names of the headers. Their values are stored encrypted and never shown. */
-            headers: {
-                [key: string]: "***";
-            };
-            enabled: boolean;
-            /** @description `block:<name>` if a block declared it. */
-            source: string | null;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            /** @description The reason for the suspension and its time; null if it is not suspended. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
-        /** @description A role: a named list of permissions. */
-        SvcRole: {
-            /** Format: uuid */
-            id: string;
+        /** @description The definition of an object. */
+        SvcObjectInput: {
             name: string;
-            description: string | null;
-            permissions: components["schemas"]["SvcGrant"][];
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
+            label?: string | null;
+            description?: string | null;
+            fields?: components["schemas"]["SvcFieldInput"][];
+            constraints?: components["schemas"]["SvcConstraints"];
+            /** @description Groups of columns, each of which has one index. */
+            indexes?: string[][];
         };
-        /** @description The permissions that a role gives on one resource. */
-        SvcGrant: {
-            /** @description An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all. */
-            resource: string;
-            /** @description `manage` includes all actions. */
-            actions: ("create" | "read" | "update" | "delete" | "manage")[];
+        /** @description The members to change. Null removes one. */
+        SvcObjectChanges: {
+            label?: string | null;
+            description?: string | null;
+            constraints?: components["schemas"]["SvcConstraints"] | null;
+            /** @description Groups of columns, each of which has one index. */
+            indexes?: string[][] | null;
+        };
+        /** @description The definition of a relationship. */
+        SvcRelationshipInput: {
+            name: string;
             /**
-             * @description `own`: only rows that the caller created.
+             * @description How many records each side can have.
+             * @enum {string}
+             */
+            kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
+            source: string;
+            target: string;
+            required?: boolean;
+            /**
+             * @description What happens to the records that refer to a deleted record.
              * @enum {string|null}
              */
-            rowPolicy?: "own" | null;
-            /** @description A condition on the rows that the grant reaches. `rowPolicy` and `where` are ANDed. */
-            where?: JsonObject | null;
+            onDelete?: "restrict" | "cascade" | "set_null" | null;
+        };
+        SvcSignUp: {
+            name: string;
+            /** Format: email */
+            email: string;
+            password: string;
+            /** @description The URL of a picture. */
+            image?: string | null;
+            /** @description Whether the session outlives the browser. The default is true. */
+            rememberMe?: boolean | null;
+            /** @description The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin. */
+            callbackURL?: string | null;
+        };
+        SvcSignIn: {
+            email: string;
+            password: string;
+            /** @description Whether the session outlives the browser. The default is true. */
+            rememberMe?: boolean | null;
+            /** @description The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin. */
+            callbackURL?: string | null;
+        };
+        SvcNewRole: {
+            name: string;
+            description?: string | null;
+            permissions?: components["schemas"]["SvcGrant"][];
+        };
+        SvcRoleChanges: {
+            name?: string;
+            description?: string | null;
+            permissions?: components["schemas"]["SvcGrant"][];
+        };
+        /** @description What a version of a block asks for in addition to the installed one. A list is empty if there is nothing new. */
+        SvcNewPermissions: {
+            data: components["schemas"]["SvcDataPermission"][];
+            secrets: string[];
+            http: string[];
+            subscriptions: components["schemas"]["SvcBlockSubscription"][];
+            webhooks: {
+                name: string;
+                url: string;
+                topics: string[];
+            }[];
+            actions: {
+                name: string;
+                /** @description The permission that an action needs instead of update on `blocks`. */
+                rbac: {
+                    resource: string;
+                    /**
+                     * @description An action that a grant allows. `manage` includes all actions.
+                     * @enum {string}
+                     */
+                    action: "create" | "read" | "update" | "delete" | "manage";
+                };
+            }[];
+            hooks: {
+                name: string;
+            }[];
+        };
+        /** @description A permission of a block on one resource. */
+        SvcDataPermission: {
+            resource: string;
+            actions: ("create" | "read" | "update" | "delete" | "manage")[];
+            /**
+             * @description Only rows that the caller of the block owns.
+             * @enum {string}
+             */
+            rowPolicy?: "own";
+            /** @description A condition on the rows that the block reaches. `$user` and `$key` in it stand for the caller of the block. */
+            where?: JsonObject;
             /** @description A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`. */
-            check?: JsonObject | null;
+            check?: JsonObject;
             /** @description The fields that can be read and written in these rows. By default they are all fields. */
             fields?: {
                 /** @description Fields that can be read: names of columns and keys of many_to_many relations. `id` can always be read. */
@@ -2216,183 +2152,185 @@ export interface components {
                 write?: (string[] | {
                     except: string[];
                 }) | null;
-            } | null;
-            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. The grant then gives nothing. */
+            };
+            /**
+             * @description If present, the caller of the block needs the permission too.
+             * @enum {string}
+             */
+            as?: "caller";
+            /** @description True in answers if a condition or a list of fields names something that no longer exists. The permission then has no effect. */
             readonly broken?: boolean;
         };
-        /** @description A user, as administrators see one. Callers whose grants list fields of users get only `id` and the listed ones of `name`, `email` and `image`. */
-        SvcManagedUser: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            email: string;
-            emailVerified: boolean;
-            image: string | null;
-            isAnonymous: boolean;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            banned: boolean;
-            roles: {
-                /** Format: uuid */
-                id: string;
-                name: string;
-            }[];
+        /** @description A subscription of the block to events. */
+        SvcBlockSubscription: {
+            /** @description A topic pattern. */
+            event: string;
+            consumer: string;
+            handler: string;
+            config: JsonObject;
+            perInstance: boolean;
         };
-        /** @description A link with which somebody sets their password once. */
-        SvcPasswordLink: {
+        /** @description The definition of an object. */
+        SvcObject: {
+            name: string;
+            label?: string;
+            description?: string;
+            fields: components["schemas"]["SvcField"][];
+            constraints?: components["schemas"]["SvcConstraints"];
+            /** @description Groups of columns, each of which has one index. */
+            indexes?: string[][];
+        };
+        /** @description The definition of a field. */
+        SvcField: {
+            name: string;
             /**
-             * Format: uri
-             * @description The page where the password is set. Only this response shows it.
+             * @description One of the nineteen field types.
+             * @enum {string}
              */
-            link: string;
-            /** Format: date-time */
-            expiresAt: string;
+            type: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
+            label?: string;
+            description?: string;
+            /** @description Whether each record needs a value. */
+            required?: boolean;
+            /** @description Whether no two records may have the same value. */
+            isUnique?: boolean;
+            /** @description Whether an index helps filters and sorting. */
+            indexed?: boolean;
+            /** @description The value of records that are created without one. */
+            default?: JsonValue;
+            /** @description The smallest value of a number, or the shortest length of a text. */
+            min?: number | LosslessNumber;
+            /** @description The greatest value of a number, or the longest length of a text. */
+            max?: number | LosslessNumber;
+            /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
+            pattern?: string;
+            /** @description The values of enum and multi_enum. */
+            options?: string[];
+            /** @description Digits after the decimal point, for decimal, currency and percentage. */
+            scale?: number;
         };
-        /** @description What a session of a user with this role may do. */
-        SvcRolePermissions: {
-            /** Format: uuid */
-            roleId: string;
-            name: string;
-            resources: {
-                resource: string;
-                /** @enum {string|null} */
-                create: "all" | "own" | "condition" | null;
-                /** @enum {string|null} */
-                read: "all" | "own" | "condition" | null;
-                /** @enum {string|null} */
-                update: "all" | "own" | "condition" | null;
-                /** @enum {string|null} */
-                delete: "all" | "own" | "condition" | null;
-                /** @enum {string|null} */
-                manage: "all" | "own" | "condition" | null;
-            }[];
+        /** @description Rules between the records of an object. */
+        SvcConstraints: {
+            /** @description Groups of columns. No two records may have the same values in all columns of a group. */
+            uniqueTogether?: string[][];
         };
-        /** @description The grants of a role that decide about an action on an object, and what they come to. */
-        SvcExplanation: {
-            /** @description The grants of the role and of `public` that allow the action on the object. */
-            grants: components["schemas"]["SvcGrant"][];
-            /** @description The condition that a record has to meet, with the values of the variables. `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it. */
-            condition: JsonObject;
-            /** @description Whether the record meets the condition. Null without `id`. */
-            passes: boolean | null;
-        };
-        /** @description A session of a user, without its token. */
-        SvcUserSession: {
-            /** Format: uuid */
-            id: string;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            expiresAt: string;
+        /** @description The effects that a change of the schema would have. */
+        SvcChangePlan: {
+            /** @description Whether the change removes a table, a column or links, even if they are empty. */
+            destructive: boolean;
             /**
-             * Format: date-time
-             * @description When it was last used, to within five minutes; null if that is not known.
+             * Format: int64
+             * @description The sum of the rows in `lost`.
              */
-            lastSeenAt: string | null;
-            ipAddress: string | null;
-            userAgent: string | null;
-            /** @description Whether it is the session of this request. */
-            current: boolean;
-        };
-        /** @description A key for a program, with the rights of one role. */
-        SvcApiKey: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            /** @description The key's first characters. */
-            prefix: string;
-            /** Format: uuid */
-            roleId: string;
-            /** Format: uuid */
-            userId: string;
-            /** Format: date-time */
-            expiresAt: string | null;
-            /** Format: date-time */
-            lastUsedAt: string | null;
-            /** Format: date-time */
-            createdAt: string;
-            /** @description The user who made it, and the API key if the user used one. Both are null if the request had no credential. The whole object is null if no maker is recorded. Then no maker limits its rights. */
-            madeBy: {
-                /** Format: uuid */
-                userId: string | null;
-                /** Format: uuid */
-                apiKeyId: string | null;
-            } | null;
-            /** @description The reason for the suspension and its time; null if it is not suspended. */
-            suspended: {
+            rows: number;
+            lost: {
                 /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
-        /** @description A user. */
-        SvcUser: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            email: string;
-            emailVerified: boolean;
-            image: string | null;
-            isAnonymous: boolean;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-        };
-        /** @description The session of a request, as its user sees it. */
-        SvcSession: {
-            /** Format: uuid */
-            id: string;
-            token: string;
-            /** Format: uuid */
-            userId: string;
-            /** Format: date-time */
-            expiresAt: string;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            ipAddress: string | null;
-            userAgent: string | null;
-        };
-        /** @description One of the caller's sessions. */
-        SvcListedSession: {
-            /** Format: uuid */
-            id: string;
-            /** @description Always null, because tokens are not shown. */
-            token: null;
-            /** Format: uuid */
-            userId: string;
-            /** Format: date-time */
-            expiresAt: string;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            ipAddress: string | null;
-            userAgent: string | null;
-            /** @description Whether it is the session of this request. */
-            current: boolean;
-        };
-        /** @description The caller. The other members are only there if `authenticated` is true. */
-        SvcMe: {
-            authenticated: boolean;
-            /** Format: uuid */
-            userId?: string;
-            roles?: string[];
-            user?: components["schemas"]["SvcUser"];
+                what: "records" | "values" | "links";
+                object: string;
+                /** @description The column whose values are lost, or the relationship whose links are lost. */
+                name: string | null;
+                /** Format: int64 */
+                rows: number;
+            }[];
+            /** @description The new rules that stored rows break. If there are any, the change is refused. */
+            breaking: {
+                /** @description `required`, `isUnique`, `uniqueTogether`, or those of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length` that become stricter, separated by commas. */
+                rule: string;
+                object: string;
+                field: string;
+                /** Format: int64 */
+                rows: number;
+                message: string;
+            }[];
+            dependents: components["schemas"]["SvcDependent"][];
             /**
-             * Format: uuid
-             * @description The API key of the request, if it has one.
+             * Format: int64
+             * @description The number of dependents that the caller may not read.
              */
-            apiKeyId?: string;
-            /** @description Whether the key is suspended, because its maker was deleted or banned. */
-            suspended?: boolean;
-            /** @description Whether this session may claim the account that was made at boot. */
-            pendingClaim?: boolean;
+            hidden: number;
+        };
+        /** @description Something that depends on an object or a column. */
+        SvcDependent: {
+            /** @enum {string} */
+            kind: "relationship" | "unique" | "index" | "role" | "webhook" | "subscription" | "block" | "task";
+            name: string;
+            /** @description Its id in the API: an id, the number of a relationship, or the name of a consumer group or block. Null if it has none. */
+            id: string | null;
+            /** @description A text for people that says how it depends on the object or column. */
+            detail: string;
+        };
+        /** @description A relationship of the live schema. */
+        SvcRelationship: {
+            /**
+             * Format: int64
+             * @description Number in the catalogue.
+             */
+            id: number;
+            name: string;
+            /**
+             * @description How many records each side can have.
+             * @enum {string}
+             */
+            kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
+            source: string;
+            target: string;
+            required: boolean;
+            /**
+             * @description What happens to the records that refer to a deleted record.
+             * @enum {string}
+             */
+            onDelete: "restrict" | "cascade" | "set_null";
+        };
+        /** @description An entry of the schema's history. */
+        SvcMigration: {
+            /** Format: int64 */
+            version: number;
+            change: components["schemas"]["SvcSchemaChange"];
+            appliedBy: string | null;
+            /** Format: date-time */
+            appliedAt: string;
+        };
+        /** @description `op` and what it changed. */
+        SvcSchemaChange: {
+            /** @constant */
+            op: "create_object";
+            object: components["schemas"]["SvcObject"];
+        } | {
+            /** @constant */
+            op: "update_object";
+            object: string;
+            before: components["schemas"]["SvcObject"];
+            after: components["schemas"]["SvcObject"];
+        } | {
+            /** @constant */
+            op: "delete_object";
+            object: string;
+            cascade: boolean;
+        } | {
+            /** @constant */
+            op: "add_field";
+            object: string;
+            field: components["schemas"]["SvcField"];
+        } | {
+            /** @constant */
+            op: "alter_field";
+            object: string;
+            field: string;
+            before: components["schemas"]["SvcField"];
+            after: components["schemas"]["SvcField"];
+        } | {
+            /** @constant */
+            op: "drop_field";
+            object: string;
+            field: components["schemas"]["SvcField"];
+        } | {
+            /** @constant */
+            op: "create_relationship";
+            relationship: components["schemas"]["SvcRelationship"];
+        } | {
+            /** @constant */
+            op: "delete_relationship";
+            relationship: components["schemas"]["SvcRelationship"];
         };
         /** @description The ways to sign in to this server. */
         SvcInstance: {
@@ -2566,38 +2504,6 @@ export interface components {
             secrets: string[];
             http: string[];
         };
-        /** @description A permission of a block on one resource. */
-        SvcDataPermission: {
-            resource: string;
-            actions: ("create" | "read" | "update" | "delete" | "manage")[];
-            /**
-             * @description Only rows that the caller of the block owns.
-             * @enum {string}
-             */
-            rowPolicy?: "own";
-            /** @description A condition on the rows that the block reaches. `$user` and `$key` in it stand for the caller of the block. */
-            where?: JsonObject;
-            /** @description A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`. */
-            check?: JsonObject;
-            /** @description The fields that can be read and written in these rows. By default they are all fields. */
-            fields?: {
-                /** @description Fields that can be read: names of columns and keys of many_to_many relations. `id` can always be read. */
-                read?: (string[] | {
-                    except: string[];
-                }) | null;
-                /** @description Fields that can be written. */
-                write?: (string[] | {
-                    except: string[];
-                }) | null;
-            };
-            /**
-             * @description If present, the caller of the block needs the permission too.
-             * @enum {string}
-             */
-            as?: "caller";
-            /** @description True in answers if a condition or a list of fields names something that no longer exists. The permission then has no effect. */
-            readonly broken?: boolean;
-        };
         /** @description An action, which callers call by its name. */
         SvcBlockAction: {
             name: string;
@@ -2621,14 +2527,20 @@ export interface components {
             name: string;
             description: string;
         };
-        /** @description A subscription of the block to events. */
-        SvcBlockSubscription: {
-            /** @description A topic pattern. */
-            event: string;
-            consumer: string;
-            handler: string;
-            config: JsonObject;
-            perInstance: boolean;
+        /** @description What an installation gives a block. */
+        SvcInstallReport: {
+            permissions: components["schemas"]["SvcBlockPermissions"];
+            webhooks: {
+                id?: string;
+                name: string;
+                url: string;
+                /** @description The signing secret, which is shown only this once. */
+                secret?: string;
+            }[];
+            /** @description Warnings about topics whose object does not exist. */
+            warnings?: string[];
+            /** @description What the upgrade asks for in addition. It is only there after a dry run of an upgrade. */
+            newPermissions?: components["schemas"]["SvcNewPermissions"];
         };
         /** @description The actions and hooks that all blocks declare, and all event handlers. */
         SvcDeclaredActions: {
@@ -2658,44 +2570,6 @@ export interface components {
             isSet: boolean;
             /** Format: date-time */
             updatedAt: string | null;
-        };
-        /** @description The number, the time and the memory of one handler's calls. */
-        SvcHandlerUsage: {
-            name: string;
-            /** Format: int64 */
-            calls: number;
-            /**
-             * Format: int64
-             * @description The number includes calls whose client disconnected.
-             */
-            failed: number;
-            /** Format: double */
-            timeMsTotal: number;
-            /**
-             * Format: double
-             * @description Null if there were no calls.
-             */
-            timeMsP50: number | null;
-            /** Format: double */
-            timeMsP95: number | null;
-            /**
-             * Format: int64
-             * @description The largest linear memory of one call.
-             */
-            memoryBytesMax: number;
-        };
-        /** @description A stored line of a block's log. */
-        SvcBlockLogLine: {
-            /** Format: date-time */
-            at: string;
-            /** @enum {string} */
-            level: "error" | "warn" | "info" | "debug" | "trace";
-            message: string;
-            /** @description Further data of the line; null if there is none. */
-            fields: JsonValue;
-            callId: string;
-            /** @description The number of the line. A later line has a higher number. */
-            id: string;
         };
         /** @description What a packed file contains, and what its installation would change. */
         SvcBlockInspection: {
@@ -2765,47 +2639,30 @@ export interface components {
                 actions: ("create" | "read" | "update" | "delete" | "manage")[];
             }[];
         };
-        /** @description What a version of a block asks for in addition to the installed one. A list is empty if there is nothing new. */
-        SvcNewPermissions: {
-            data: components["schemas"]["SvcDataPermission"][];
-            secrets: string[];
-            http: string[];
-            subscriptions: components["schemas"]["SvcBlockSubscription"][];
-            webhooks: {
-                name: string;
-                url: string;
-                topics: string[];
-            }[];
-            actions: {
-                name: string;
-                /** @description The permission that an action needs instead of update on `blocks`. */
-                rbac: {
-                    resource: string;
-                    /**
-                     * @description An action that a grant allows. `manage` includes all actions.
-                     * @enum {string}
-                     */
-                    action: "create" | "read" | "update" | "delete" | "manage";
-                };
-            }[];
-            hooks: {
-                name: string;
-            }[];
-        };
-        /** @description What an installation gives a block. */
-        SvcInstallReport: {
-            permissions: components["schemas"]["SvcBlockPermissions"];
-            webhooks: {
-                id?: string;
-                name: string;
-                url: string;
-                /** @description The signing secret, which is shown only this once. */
-                secret?: string;
-            }[];
-            /** @description Warnings about topics whose object does not exist. */
-            warnings?: string[];
-            /** @description What the upgrade asks for in addition. It is only there after a dry run of an upgrade. */
-            newPermissions?: components["schemas"]["SvcNewPermissions"];
+        /** @description The number, the time and the memory of one handler's calls. */
+        SvcHandlerUsage: {
+            name: string;
+            /** Format: int64 */
+            calls: number;
+            /**
+             * Format: int64
+             * @description The number includes calls whose client disconnected.
+             */
+            failed: number;
+            /** Format: double */
+            timeMsTotal: number;
+            /**
+             * Format: double
+             * @description Null if there were no calls.
+             */
+            timeMsP50: number | null;
+            /** Format: double */
+            timeMsP95: number | null;
+            /**
+             * Format: int64
+             * @description The largest linear memory of one call.
+             */
+            memoryBytesMax: number;
         };
         /** @description The result of a replay, in which a handler got an event once more. */
         SvcReplayed: {
@@ -2832,50 +2689,173 @@ export interface components {
                 callId: string;
             }[] | null;
         };
-        /** @description The effects that a change of the schema would have. */
-        SvcChangePlan: {
-            /** @description Whether the change removes a table, a column or links, even if they are empty. */
-            destructive: boolean;
-            /**
-             * Format: int64
-             * @description The sum of the rows in `lost`.
-             */
-            rows: number;
-            lost: {
-                /** @enum {string} */
-                what: "records" | "values" | "links";
-                object: string;
-                /** @description The column whose values are lost, or the relationship whose links are lost. */
-                name: string | null;
-                /** Format: int64 */
-                rows: number;
-            }[];
-            /** @description The new rules that stored rows break. If there are any, the change is refused. */
-            breaking: {
-                /** @description `required`, `isUnique`, `uniqueTogether`, or those of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length` that become stricter, separated by commas. */
-                rule: string;
-                object: string;
-                field: string;
-                /** Format: int64 */
-                rows: number;
-                message: string;
-            }[];
-            dependents: components["schemas"]["SvcDependent"][];
-            /**
-             * Format: int64
-             * @description The number of dependents that the caller may not read.
-             */
-            hidden: number;
-        };
-        /** @description Something that depends on an object or a column. */
-        SvcDependent: {
+        /** @description A stored line of a block's log. */
+        SvcBlockLogLine: {
+            /** Format: date-time */
+            at: string;
             /** @enum {string} */
-            kind: "relationship" | "unique" | "index" | "role" | "webhook" | "subscription" | "block" | "task";
+            level: "error" | "warn" | "info" | "debug" | "trace";
+            message: string;
+            /** @description Further data of the line; null if there is none. */
+            fields: JsonValue;
+            callId: string;
+            /** @description The number of the line. A later line has a higher number. */
+            id: string;
+        };
+        /** @description A user. */
+        SvcUser: {
+            /** Format: uuid */
+            id: string;
             name: string;
-            /** @description Its id in the API: an id, the number of a relationship, or the name of a consumer group or block. Null if it has none. */
-            id: string | null;
-            /** @description A text for people that says how it depends on the object or column. */
-            detail: string;
+            email: string;
+            emailVerified: boolean;
+            image: string | null;
+            isAnonymous: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        /** @description The session of a request, as its user sees it. */
+        SvcSession: {
+            /** Format: uuid */
+            id: string;
+            token: string;
+            /** Format: uuid */
+            userId: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            ipAddress: string | null;
+            userAgent: string | null;
+        };
+        /** @description One of the caller's sessions. */
+        SvcListedSession: {
+            /** Format: uuid */
+            id: string;
+            /** @description Always null, because tokens are not shown. */
+            token: null;
+            /** Format: uuid */
+            userId: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            ipAddress: string | null;
+            userAgent: string | null;
+            /** @description Whether it is the session of this request. */
+            current: boolean;
+        };
+        /** @description The caller. The other members are only there if `authenticated` is true. */
+        SvcMe: {
+            authenticated: boolean;
+            /** Format: uuid */
+            userId?: string;
+            roles?: string[];
+            user?: components["schemas"]["SvcUser"];
+            /**
+             * Format: uuid
+             * @description The API key of the request, if it has one.
+             */
+            apiKeyId?: string;
+            /** @description Whether the key is suspended, because its maker was deleted or banned. */
+            suspended?: boolean;
+            /** @description Whether this session may claim the account that was made at boot. */
+            pendingClaim?: boolean;
+        };
+        /** @description The permissions that a role gives on one resource. */
+        SvcGrant: {
+            /** @description An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all. */
+            resource: string;
+            /** @description `manage` includes all actions. */
+            actions: ("create" | "read" | "update" | "delete" | "manage")[];
+            /**
+             * @description `own`: only rows that the caller created.
+             * @enum {string|null}
+             */
+            rowPolicy?: "own" | null;
+            /** @description A condition on the rows that the grant reaches. `rowPolicy` and `where` are ANDed. */
+            where?: JsonObject | null;
+            /** @description A condition that a created or changed row has to meet at the end of the call. By default it is `rowPolicy` and `where`. */
+            check?: JsonObject | null;
+            /** @description The fields that can be read and written in these rows. By default they are all fields. */
+            fields?: {
+                /** @description Fields that can be read: names of columns and keys of many_to_many relations. `id` can always be read. */
+                read?: (string[] | {
+                    except: string[];
+                }) | null;
+                /** @description Fields that can be written. */
+                write?: (string[] | {
+                    except: string[];
+                }) | null;
+            } | null;
+            /** @description True in answers if a condition or a list of fields names a field or relation that no longer exists. The grant then gives nothing. */
+            readonly broken?: boolean;
+        };
+        /** @description A role: a named list of permissions. */
+        SvcRole: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string | null;
+            permissions: components["schemas"]["SvcGrant"][];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        /** @description What a session of a user with this role may do. */
+        SvcRolePermissions: {
+            /** Format: uuid */
+            roleId: string;
+            name: string;
+            resources: {
+                resource: string;
+                /** @enum {string|null} */
+                create: "all" | "own" | "condition" | null;
+                /** @enum {string|null} */
+                read: "all" | "own" | "condition" | null;
+                /** @enum {string|null} */
+                update: "all" | "own" | "condition" | null;
+                /** @enum {string|null} */
+                delete: "all" | "own" | "condition" | null;
+                /** @enum {string|null} */
+                manage: "all" | "own" | "condition" | null;
+            }[];
+        };
+        /** @description The grants of a role that decide about an action on an object, and what they come to. */
+        SvcExplanation: {
+            /** @description The grants of the role and of `public` that allow the action on the object. */
+            grants: components["schemas"]["SvcGrant"][];
+            /** @description The condition that a record has to meet, with the values of the variables. `{}` is met by every record, and `{"_or":[]}` by none. For `create`, the new record has to meet it. */
+            condition: JsonObject;
+            /** @description Whether the record meets the condition. Null without `id`. */
+            passes: boolean | null;
+        };
+        /** @description A user, as administrators see one. Callers whose grants list fields of users get only `id` and the listed ones of `name`, `email` and `image`. */
+        SvcManagedUser: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            email: string;
+            emailVerified: boolean;
+            image: string | null;
+            isAnonymous: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            banned: boolean;
+            roles: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+            }[];
         };
         /** @description The page that the answer holds. `totalCount` and `totalPages` are null if the request has `count=none`. */
         SvcPagination: {
@@ -2889,245 +2869,265 @@ export interface components {
             hasNextPage: boolean;
             hasPreviousPage: boolean;
         };
-        /** @description The definition of a field. */
-        SvcField: {
-            name: string;
+        /** @description A link with which somebody sets their password once. */
+        SvcPasswordLink: {
             /**
-             * @description One of the nineteen field types.
-             * @enum {string}
+             * Format: uri
+             * @description The page where the password is set. Only this response shows it.
              */
-            type: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
-            label?: string;
-            description?: string;
-            /** @description Whether each record needs a value. */
-            required?: boolean;
-            /** @description Whether no two records may have the same value. */
-            isUnique?: boolean;
-            /** @description Whether an index helps filters and sorting. */
-            indexed?: boolean;
-            /** @description The value of records that are created without one. */
-            default?: JsonValue;
-            /** @description The smallest value of a number, or the shortest length of a text. */
-            min?: number | LosslessNumber;
-            /** @description The greatest value of a number, or the longest length of a text. */
-            max?: number | LosslessNumber;
-            /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
-            pattern?: string;
-            /** @description The values of enum and multi_enum. */
-            options?: string[];
-            /** @description Digits after the decimal point, for decimal, currency and percentage. */
-            scale?: number;
+            link: string;
+            /** Format: date-time */
+            expiresAt: string;
         };
-        /** @description Rules between the records of an object. */
-        SvcConstraints: {
-            /** @description Groups of columns. No two records may have the same values in all columns of a group. */
-            uniqueTogether?: string[][];
+        /** @description A session of a user, without its token. */
+        SvcUserSession: {
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, to within five minutes; null if that is not known.
+             */
+            lastSeenAt: string | null;
+            ipAddress: string | null;
+            userAgent: string | null;
+            /** @description Whether it is the session of this request. */
+            current: boolean;
         };
-        /** @description The definition of an object. */
-        SvcObject: {
+        /** @description A key for a program, with the rights of one role. */
+        SvcApiKey: {
+            /** Format: uuid */
+            id: string;
             name: string;
-            label?: string;
-            description?: string;
-            fields: components["schemas"]["SvcField"][];
-            constraints?: components["schemas"]["SvcConstraints"];
-            /** @description Groups of columns, each of which has one index. */
-            indexes?: string[][];
+            /** @description The key's first characters. */
+            prefix: string;
+            /** Format: uuid */
+            roleId: string;
+            /** Format: uuid */
+            userId: string;
+            /** Format: date-time */
+            expiresAt: string | null;
+            /** Format: date-time */
+            lastUsedAt: string | null;
+            /** Format: date-time */
+            createdAt: string;
+            /** @description The user who made it, and the API key if the user used one. Both are null if the request had no credential. The whole object is null if no maker is recorded. Then no maker limits its rights. */
+            madeBy: {
+                /** Format: uuid */
+                userId: string | null;
+                /** Format: uuid */
+                apiKeyId: string | null;
+            } | null;
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
         };
-        /** @description A relationship of the live schema. */
-        SvcRelationship: {
+        /** @description An event, as answers, streams and webhooks show it. */
+        SvcEvent: {
+            /** Format: uuid */
+            id: string;
+            /** @description What happened, such as `data.task.created`. */
+            topic: string;
+            /** @description What the event says. Its members depend on the topic. */
+            payload: JsonObject;
+            /** Format: date-time */
+            occurredAt: string;
+        };
+        /** @description The delivery of one event to one consumer group. */
+        SvcDelivery: {
+            /** Format: uuid */
+            eventId: string;
+            topic: string;
+            consumer: string;
+            handler: string;
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
             /**
              * Format: int64
-             * @description Number in the catalogue.
+             * @description The number of attempts that have ended since the last retry by hand.
              */
-            id: number;
-            name: string;
-            /**
-             * @description How many records each side can have.
-             * @enum {string}
-             */
-            kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
-            source: string;
-            target: string;
-            required: boolean;
-            /**
-             * @description What happens to the records that refer to a deleted record.
-             * @enum {string}
-             */
-            onDelete: "restrict" | "cascade" | "set_null";
-        };
-        /** @description An entry of the schema's history. */
-        SvcMigration: {
-            /** Format: int64 */
-            version: number;
-            change: components["schemas"]["SvcSchemaChange"];
-            appliedBy: string | null;
+            attempts: number;
+            error: string | null;
             /** Format: date-time */
-            appliedAt: string;
+            nextAttemptAt: string | null;
+            /** Format: date-time */
+            deliveredAt: string | null;
+            /** Format: date-time */
+            occurredAt: string;
+            /** @description Whether it failed and has no attempts left. */
+            dead: boolean;
+            /** @description Whether it was settled without an attempt, because the group no longer gets this event. */
+            skipped: boolean;
         };
-        /** @description The definition of a field. */
-        SvcFieldInput: {
-            name: string;
+        /** @description A delivery with its last attempts. */
+        SvcDeliveryWithHistory: {
+            /** Format: uuid */
+            eventId: string;
+            topic: string;
+            consumer: string;
+            handler: string;
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
             /**
-             * @description One of the nineteen field types.
-             * @enum {string}
+             * Format: int64
+             * @description The number of attempts that have ended since the last retry by hand.
              */
-            type: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
-            label?: string | null;
-            description?: string | null;
-            /** @description Whether each record needs a value. */
-            required?: boolean;
-            /** @description Whether no two records may have the same value. */
-            isUnique?: boolean;
-            /** @description Whether an index helps filters and sorting. */
-            indexed?: boolean;
-            /** @description The value of records that are created without one. */
-            default?: JsonValue;
-            /** @description The smallest value of a number, or the shortest length of a text. */
-            min?: (number | LosslessNumber) | null;
-            /** @description The greatest value of a number, or the longest length of a text. */
-            max?: (number | LosslessNumber) | null;
-            /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
-            pattern?: string | null;
-            /** @description The values of enum and multi_enum. */
-            options?: string[] | null;
-            /** @description Digits after the decimal point, for decimal, currency and percentage. */
-            scale?: number | null;
+            attempts: number;
+            error: string | null;
+            /** Format: date-time */
+            nextAttemptAt: string | null;
+            /** Format: date-time */
+            deliveredAt: string | null;
+            /** Format: date-time */
+            occurredAt: string;
+            /** @description Whether it failed and has no attempts left. */
+            dead: boolean;
+            /** @description Whether it was settled without an attempt, because the group no longer gets this event. */
+            skipped: boolean;
+            /** @description The last 20 attempts, the last one first. */
+            history: components["schemas"]["SvcDeliveryAttempt"][];
         };
-        /** @description The members to change. Null removes one. */
-        SvcFieldChanges: {
-            name?: string;
+        /** @description An attempt to deliver an event. */
+        SvcDeliveryAttempt: {
             /**
-             * @description One of the nineteen field types.
-             * @enum {string}
+             * Format: int64
+             * @description The number of the attempt. It goes on rising after a retry by hand.
              */
-            type?: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
-            label?: string | null;
-            description?: string | null;
-            /** @description Whether each record needs a value. */
-            required?: boolean | null;
-            /** @description Whether no two records may have the same value. */
-            isUnique?: boolean | null;
-            /** @description Whether an index helps filters and sorting. */
-            indexed?: boolean | null;
-            /** @description The value of records that are created without one. */
-            default?: JsonValue;
-            /** @description The smallest value of a number, or the shortest length of a text. */
-            min?: (number | LosslessNumber) | null;
-            /** @description The greatest value of a number, or the longest length of a text. */
-            max?: (number | LosslessNumber) | null;
-            /** @description A regular expression of Rust's `regex` crate that matches somewhere in the text. */
-            pattern?: string | null;
-            /** @description The values of enum and multi_enum. */
-            options?: string[] | null;
-            /** @description Digits after the decimal point, for decimal, currency and percentage. */
-            scale?: number | null;
-        };
-        /** @description The definition of an object. */
-        SvcObjectInput: {
-            name: string;
-            label?: string | null;
-            description?: string | null;
-            fields?: components["schemas"]["SvcFieldInput"][];
-            constraints?: components["schemas"]["SvcConstraints"];
-            /** @description Groups of columns, each of which has one index. */
-            indexes?: string[][];
-        };
-        /** @description The members to change. Null removes one. */
-        SvcObjectChanges: {
-            label?: string | null;
-            description?: string | null;
-            constraints?: components["schemas"]["SvcConstraints"] | null;
-            /** @description Groups of columns, each of which has one index. */
-            indexes?: string[][] | null;
-        };
-        /** @description The definition of a relationship. */
-        SvcRelationshipInput: {
-            name: string;
+            number: number;
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            status: "delivered" | "failed";
             /**
-             * @description How many records each side can have.
-             * @enum {string}
+             * Format: int64
+             * @description Null if nothing was attempted, or if the delivery succeeded at its first attempt.
              */
-            kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
-            source: string;
-            target: string;
-            required?: boolean;
+            durationMs: number | null;
+            error: string | null;
+        };
+        /** @description How many deliveries a consumer group has in each state. */
+        SvcDeliveryCounts: {
+            consumer: string;
             /**
-             * @description What happens to the records that refer to a deleted record.
-             * @enum {string|null}
+             * Format: int64
+             * @description Counted up to 1,000,000.
              */
-            onDelete?: "restrict" | "cascade" | "set_null" | null;
+            pending: number;
+            /**
+             * Format: int64
+             * @description The delivered ones among the newest 10,000 deliveries of the group, or among those before `until` if it is given. The number is exact if the group has no more deliveries.
+             */
+            delivered: number;
+            /**
+             * Format: int64
+             * @description Deliveries that will be retried. Counted up to 1,000,000.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description Counted up to 1,000,000.
+             */
+            dead: number;
+            /**
+             * Format: date-time
+             * @description When the event of the oldest pending delivery happened.
+             */
+            oldestPendingAt: string | null;
         };
-        /** @description `op` and what it changed. */
-        SvcSchemaChange: {
-            object: components["schemas"]["SvcObject"];
-            /** @enum {string} */
-            op: "create_object";
-        } | {
-            object: string;
-            before: components["schemas"]["SvcObject"];
-            after: components["schemas"]["SvcObject"];
-            /** @enum {string} */
-            op: "update_object";
-        } | {
-            object: string;
-            cascade: boolean;
-            /** @enum {string} */
-            op: "delete_object";
-        } | {
-            object: string;
-            field: components["schemas"]["SvcField"];
-            /** @enum {string} */
-            op: "add_field";
-        } | {
-            object: string;
-            field: string;
-            before: components["schemas"]["SvcField"];
-            after: components["schemas"]["SvcField"];
-            /** @enum {string} */
-            op: "alter_field";
-        } | {
-            object: string;
-            field: components["schemas"]["SvcField"];
-            /** @enum {string} */
-            op: "drop_field";
-        } | {
-            relationship: components["schemas"]["SvcRelationship"];
-            /** @enum {string} */
-            op: "create_relationship";
-        } | {
-            relationship: components["schemas"]["SvcRelationship"];
-            /** @enum {string} */
-            op: "delete_relationship";
+        /** @description The events that a consumer group gets, and their handler. */
+        SvcSubscription: {
+            /** @description Topic pattern. */
+            event: string;
+            consumer: string;
+            handler: string;
+            config: JsonObject;
+            perInstance: boolean;
+            /** @description `block:<name>` if a block declared it. */
+            source: string | null;
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
         };
-        SvcSignUp: {
+        /** @description A webhook, which sends signed events to another service. */
+        SvcWebhook: {
+            /** Format: uuid */
+            id: string;
+            name: string | null;
+            /** Format: uri */
+            url: string;
+            topics: string[];
+            /** @description The names of the headers. Their values are stored encrypted and never shown. */
+            headers: {
+                [key: string]: "***";
+            };
+            enabled: boolean;
+            /** @description `block:<name>` if a block declared it. */
+            source: string | null;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
+        };
+        /** @description A task, which the service runs on a schedule. */
+        SvcTask: {
+            /** Format: uuid */
+            id: string;
             name: string;
-            /** Format: email */
-            email: string;
-            password: string;
-            /** @description The URL of a picture. */
-            image?: string | null;
-            /** @description Whether the session outlives the browser. The default is true. */
-            rememberMe?: boolean | null;
-            /** @description The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin. */
-            callbackURL?: string | null;
+            /** @enum {string} */
+            type: "anonymous_cleanup" | "event_retention" | "block_action" | "erase_user";
+            enabled: boolean;
+            /** @description A cron expression of five fields, in UTC. */
+            schedule: string;
+            config: JsonObject;
+            /** Format: date-time */
+            lastRunAt: string | null;
+            /** @enum {string|null} */
+            lastStatus: "running" | "succeeded" | "failed" | null;
+            /** Format: date-time */
+            nextRunAt: string | null;
+            /** @description The reason for the suspension and its time; null if it is not suspended. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
         };
-        SvcSignIn: {
-            email: string;
-            password: string;
-            /** @description Whether the session outlives the browser. The default is true. */
-            rememberMe?: boolean | null;
-            /** @description The page to which the client goes afterwards: a path of this server, or a URL of a trusted origin. */
-            callbackURL?: string | null;
-        };
-        SvcNewRole: {
-            name: string;
-            description?: string | null;
-            permissions?: components["schemas"]["SvcGrant"][];
-        };
-        SvcRoleChanges: {
-            name?: string;
-            description?: string | null;
-            permissions?: components["schemas"]["SvcGrant"][];
+        /** @description A run of a task. */
+        SvcTaskRun: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            taskId: string;
+            /** @enum {string} */
+            trigger: "schedule" | "manual";
+            /** @enum {string} */
+            status: "running" | "succeeded" | "failed";
+            /** Format: date-time */
+            startedAt: string;
+            /** Format: date-time */
+            finishedAt: string | null;
+            /** @description The result of the run; null if it did not succeed. */
+            result: JsonValue;
+            error: string | null;
         };
     };
     responses: {
@@ -6994,9 +6994,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description Whether the response has `url`. */
+                        redirect: boolean;
                         token: string;
                         user: components["schemas"]["SvcUser"];
-                        redirect: boolean;
+                        /** @description The `callbackURL` of the request. Clients of the protocol open it by themselves. */
+                        url?: string;
                     };
                 };
             };
