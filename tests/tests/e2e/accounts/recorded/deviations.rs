@@ -188,13 +188,6 @@ const DEVIATIONS: &[Deviation] = &[
         "The session is checked before the body is read.",
     ),
     (
-        "delete-user-link",
-        "a good link",
-        "body",
-        "302 User deleted /goodbye",
-        "The answer says what happened, also where it leads elsewhere.",
-    ),
-    (
         "delete-user-link-foreign",
         "the link, which was used up",
         "status",
