@@ -1005,7 +1005,7 @@ export interface paths {
         put?: never;
         /**
          * Check the caller's password
-         * @description A wrong password gets 400 `INVALID_PASSWORD`, and counts as a wrong password of a sign-in does.
+         * @description A wrong password gets 400 `INVALID_PASSWORD`, and counts as a wrong password of a sign-in does. After ten wrong ones in a quarter of an hour, the response is 429.
          */
         post: operations["auth.verifyPassword"];
         delete?: never;
@@ -1043,7 +1043,7 @@ export interface paths {
         };
         /**
          * Delete the caller's account with a mailed link
-         * @description The browser has to have a session of the account. The response is 404 `INVALID_TOKEN` if the token is not valid or is another user's.
+         * @description The browser has to have a session of the account, or the response is 404 `FAILED_TO_GET_USER_INFO`. It is 404 `INVALID_TOKEN` if the token is not valid or is another user's.
          */
         get: operations["auth.deleteUserCallback"];
         put?: never;
@@ -1103,11 +1103,17 @@ export interface paths {
         };
         /**
          * Prove an address with a link
-         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` if the token is not valid. Without it, the response is 401 `INVALID_TOKEN` then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
+         * @description The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid. Without it, the response is 401 then. If addresses have to be proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.
+         *
+         *     If another browser opens a link with `callbackURL`, nothing happens yet: the response is a page with a button, which sends the same request with POST. So programs that open links in mail prove nothing.
          */
         get: operations["auth.verifyEmail"];
         put?: never;
-        post?: never;
+        /**
+         * Prove an address with a link, in any browser
+         * @description The same as with GET, and the browser does not matter.
+         */
+        post: operations["auth.confirmEmail"];
         delete?: never;
         options?: never;
         head?: never;
@@ -7601,7 +7607,6 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
@@ -7711,7 +7716,52 @@ export interface operations {
             /** @description The address is proved. */
             200: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        status: boolean;
+                        /** @description The user, if the link changed the address. */
+                        user: components["schemas"]["SvcUser"] | null;
+                    };
+                    "text/html": string;
+                };
+            };
+            /** @description The page to go to. */
+            302: {
+                headers: {
                     "x-request-id": components["headers"]["RequestId"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "auth.confirmEmail": {
+        parameters: {
+            query: {
+                /** @description The token of the link. */
+                token: string;
+                /** @description The page to go to: a path of this server, or a URL of a trusted origin. */
+                callbackURL?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The address is proved. */
+            200: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -7723,7 +7773,7 @@ export interface operations {
                 };
             };
             /** @description The page to go to. */
-            302: {
+            303: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     Location: components["headers"]["Location"];

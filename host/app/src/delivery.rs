@@ -4,6 +4,7 @@ pub(crate) mod delivery_check;
 pub(crate) mod feed;
 pub(crate) mod ledger;
 pub(crate) mod persist_event;
+pub(crate) mod retries;
 pub(crate) mod shown;
 pub(crate) mod stream;
 pub(crate) mod subscriptions;

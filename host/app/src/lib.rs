@@ -64,8 +64,8 @@ pub use caller::{Authority, Caller, Credentials};
 pub use delivery::delivery_check::DeliveryCheck;
 pub use delivery::feed::{EventsRequest, FeedReader};
 pub use delivery::ledger::{
-    ATTEMPTS_MAX, Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease,
-    LedgerRequest, RESETS_MAX,
+    Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease, LedgerRequest,
+    RESETS_MAX,
 };
 pub use delivery::persist_event::UNDECODABLE;
 pub use delivery::stream::{CALLER_RECHECK, HEARTBEAT, PATTERNS_MAX, StreamForm, StreamPlace, StreamRequest, TOPICS_DEFAULT};
@@ -87,10 +87,11 @@ pub use state::block_types::{
     ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock, PreparedBlock,
 };
 pub use state::block_usage::{BlockUsageAnswer, HandlerUsage};
+pub use state::breached_passwords::BreachedPasswords;
 pub use state::feed::{Feed, FeedPump};
 pub use state::instance::{InstanceAnswer, SignInMethod};
 pub use state::listed_settings::{ListedSetting, SettingSource};
-pub use state::mail_texts::{MailTexts, MailValues, WrittenMail};
+pub use state::mail_texts::{MailTexts, MailValues, WrittenMail, escaped_html};
 pub use state::manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,

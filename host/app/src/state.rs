@@ -5,6 +5,7 @@ pub(crate) mod acts_later;
 pub(crate) mod block_faults;
 pub(crate) mod block_types;
 pub(crate) mod block_usage;
+pub(crate) mod breached_passwords;
 pub(crate) mod exports;
 pub(crate) mod feed;
 pub(crate) mod identity_cache;
@@ -41,6 +42,7 @@ use crate::state::acts_later::ActsLater;
 use crate::state::block_faults::BlockFaults;
 use crate::state::block_types::{BlockRuntime, InstalledBlock};
 use crate::state::block_usage::Usages;
+use crate::state::breached_passwords::BreachedPasswords;
 use crate::state::exports::Exports;
 use crate::state::feed::Feed;
 use crate::state::identity_cache::IdentityCache;
@@ -78,6 +80,10 @@ pub struct Settings {
     pub mail_link: MailLink,
     /// The texts of mail; `None` if the server sends no mail.
     pub mail: Option<Arc<MailTexts>>,
+    /// The passwords that nobody may choose because they were in a breach, if the operator has a list.
+    pub breached_passwords: Option<Arc<BreachedPasswords>>,
+    /// Mails that one network may ask for within an hour.
+    pub mails_of_network_max: i64,
     /// Whether an address has to be proved before its user can sign in.
     pub require_email_verification: bool,
     /// Whether users may delete their own accounts.

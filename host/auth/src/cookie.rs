@@ -81,6 +81,11 @@ impl CookieSigner {
         pairs.filter(|(name, _)| *name == self.name).find_map(|(_, value)| self.verified(&decode_component(value)))
     }
 
+    /// Whether a `Cookie` header has a cookie of this name, whatever its value.
+    pub fn names_session(&self, header: &str) -> bool {
+        header.split(';').filter_map(|pair| pair.trim().split_once('=')).any(|(name, _)| name == self.name)
+    }
+
     /// The token of a bearer value. The value is a token, or a token with its signature, plain or percent-encoded.
     pub fn token_of_bearer(&self, value: &str) -> Option<String> {
         match value.contains('.') {

@@ -27,6 +27,8 @@ pub enum PasswordProblem {
     IsEmail,
     /// The password is very common, so an attacker would try it early.
     IsCommon,
+    /// The password was in a breach, by the operator's list.
+    IsBreached,
 }
 
 /// The 3,000 most common passwords of at least eight characters, in lower case. They are the top of the list that Django ships (BSD

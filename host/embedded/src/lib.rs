@@ -21,8 +21,9 @@ use sha2::{Digest, Sha256};
 /// A response whose body is complete.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// The policy of a file that a browser runs as a worker. The worker may call this server, and load its scripts from there.
-const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'";
+/// The policy of a worker, which does not get the policy of its page. It may call this server, and load its scripts from there. Other
+/// files need no policy, because a browser applies the policy of the page that loads them.
+const WORKER_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'";
 /// The number of characters of a hash in an ETag.
 const TAG_CHARS: usize = 32;
 
@@ -131,11 +132,13 @@ impl Files {
             &[
                 (header::CACHE_CONTROL, self.kept_by.cache_control()),
                 (header::VARY, "accept-encoding"),
-                (header::CONTENT_SECURITY_POLICY, POLICY),
                 (header::REFERRER_POLICY, "no-referrer"),
                 (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             ],
         );
+        if is_worker(name) {
+            add(headers, &[(header::CONTENT_SECURITY_POLICY, WORKER_POLICY)]);
+        }
         Some(response)
     }
 }
@@ -149,6 +152,11 @@ pub fn page(content: impl Into<Bytes>, headers: &[(HeaderName, &'static str)]) -
     );
     add(response.headers_mut(), headers);
     response
+}
+
+/// Whether a browser runs the file as a worker. Both builds name workers in this way.
+fn is_worker(name: &str) -> bool {
+    name.contains(".worker-")
 }
 
 fn add(headers: &mut HeaderMap, more: &[(HeaderName, &'static str)]) {
@@ -256,6 +264,18 @@ mod tests {
                 "{known}"
             );
         }
+    }
+
+    #[test]
+    fn a_worker_has_a_policy_and_other_files_have_none() {
+        let file = || File::new("text/javascript; charset=utf-8", packed("let a = 1;")).expect("a content type");
+        let files = Files::new(KeptBy::Everybody, [("a.worker-1234.js", file()), ("a-1234.js", file())]);
+        let policy = |name| {
+            let answer = files.answer(name, &HeaderMap::new()).expect("a file");
+            answer.headers().get(header::CONTENT_SECURITY_POLICY).cloned()
+        };
+        assert_eq!(policy("a.worker-1234.js"), Some(HeaderValue::from_static(WORKER_POLICY)));
+        assert_eq!(policy("a-1234.js"), None);
     }
 
     #[test]

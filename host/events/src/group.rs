@@ -90,6 +90,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
     loop {
         may_find |= running.take_more();
         let subscription = if dispatcher.is_draining() { None } else { dispatcher.app.subscription(consumer) };
+        let subscription = subscription.filter(|subscription| dispatcher.app.serves(&subscription.target));
         match subscription.filter(|_| may_find) {
             Some(subscription) => {
                 let manner = group.manner(&subscription.target, dispatcher.is_away(consumer));
@@ -269,7 +270,7 @@ fn warn_of_lost(group: &Group, lost: u64) {
 
 fn retry_pauses(group: &Group, ended: &[Ended]) -> BTreeSet<Duration> {
     let failed = ended.iter().filter(|ended| matches!(ended.attempt, Attempt::Failed(_)));
-    failed.filter_map(|ended| group.dispatcher.app.retry_pause(ended.attempts)).collect()
+    failed.filter_map(|ended| group.dispatcher.app.retry_pause(&group.consumer, ended.attempts)).collect()
 }
 
 fn plan_retries(group: &Group, pauses: BTreeSet<Duration>) {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use blockbase_app::{ATTEMPTS_MAX, Caller, Subscription, Target};
+use blockbase_app::{Caller, Subscription, Target};
 use blockbase_store::{ClaimedEvent, CommittedEvent};
 use blockbase_telemetry::observe_delivery;
 use tokio::sync::Semaphore;
@@ -84,8 +84,8 @@ async fn follow(dispatcher: Arc<Dispatcher>, subscription: Arc<Subscription>) {
 
 async fn retry(dispatcher: &Dispatcher, subscription: &Subscription, event: ClaimedEvent) {
     let app = &dispatcher.app;
-    for attempts in 1..ATTEMPTS_MAX {
-        let Some(pause) = app.retry_pause(attempts - 1) else { break };
+    let mut attempts = 1;
+    while let Some(pause) = app.retry_pause(&subscription.consumer, attempts - 1) {
         tokio::time::sleep(pause).await;
         // The subscription may have been deleted meanwhile.
         if app.subscription(&subscription.consumer).is_none()
@@ -93,19 +93,20 @@ async fn retry(dispatcher: &Dispatcher, subscription: &Subscription, event: Clai
         {
             return;
         }
+        attempts += 1;
     }
     tracing::error!(event.id = event.id, event.consumer = subscription.consumer, "a delivery on this instance is given up");
 }
 
 async fn deliver(dispatcher: &Dispatcher, subscription: &Subscription, event: ClaimedEvent, attempts: i64) -> Result<(), Failed> {
     let (topic, consumer, handler) = (event.topic.clone(), &subscription.consumer, &subscription.handler);
-    let broken = |problem: String| Failed { kind: "broken_subscription", problem, answered: true };
+    let broken = |problem: String| Failed::new("broken_subscription", problem);
     let checked = may_deliver(&dispatcher.app, subscription).await;
     let event = match &checked {
         Ok(check) => match dispatcher.app.handed_over(check, &event).await {
             Ok(Ok(event)) => event.into_owned(),
             Ok(Err(_)) => return Ok(()),
-            Err(error) => return Err(Failed { kind: error.code.as_str(), problem: error.message, answered: true }),
+            Err(error) => return Err(Failed::new(error.code.as_str(), error.message)),
         },
         Err(_) => event,
     };

@@ -8,22 +8,22 @@ use blockbase_store::ClaimedEvent;
 
 use crate::group::Failed;
 
-/// Sends the mail of an event. An attempt makes a new link, and the link of an earlier attempt ends.
+/// Sends the mail of an event. Each attempt makes a new link.
 pub(crate) async fn send(app: &App, mailer: Option<&Mailer>, event: &ClaimedEvent, timeout: Duration) -> Result<(), Failed> {
-    let internal = |problem: String| Failed { kind: "internal", problem, answered: true };
+    let internal = |problem: String| Failed::new("internal", problem);
     let mailer = mailer.ok_or_else(|| internal("this server sends no mail (SVC_SMTP_URL)".to_owned()))?;
     let mail = app.mail_of_event(event).await.map_err(|error| internal(error.message))?;
     let Some(mail) = mail else { return Ok(()) };
     let message = Mail { id: mail.message_id, to: mail.to, subject: mail.subject, text: mail.text, html: mail.html };
-    mailer.send(&message, timeout).await.map_err(|failure| Failed {
-        kind: match failure {
-            MailFailure::Unreachable(_) => "unreachable",
-            MailFailure::Timeout => "timeout",
-            MailFailure::Refused(_) => "refused",
-            MailFailure::Unsendable(_) => "unsendable",
-        },
-        problem: without(&without(&failure.to_string(), &mail.token), &message.to),
-        answered: matches!(failure, MailFailure::Refused(_) | MailFailure::Unsendable(_)),
+    mailer.send(&message, timeout).await.map_err(|failure| {
+        let (kind, answered) = match failure {
+            MailFailure::Unreachable(_) => ("unreachable", false),
+            MailFailure::Timeout => ("timeout", false),
+            MailFailure::Refused { .. } => ("refused", true),
+            MailFailure::Unsendable(_) => ("unsendable", true),
+        };
+        let problem = without(&without(&failure.to_string(), &mail.token), &message.to);
+        Failed { answered, is_final: failure.is_final(), ..Failed::new(kind, problem) }
     })?;
     app.mail_was_sent(&mail.id).await.map_err(|error| internal(error.message))
 }

@@ -23,16 +23,14 @@ pub(crate) async fn send(
     event: &ClaimedEvent,
     timeout: Duration,
 ) -> Result<(), Failed> {
-    let request =
-        request(app, webhook, event, timeout).map_err(|problem| Failed { kind: "unsendable", problem, answered: true })?;
-    let answer = client.send(request).await.map_err(|failure| Failed {
-        kind: match failure {
+    let request = request(app, webhook, event, timeout).map_err(|problem| Failed::new("unsendable", problem))?;
+    let answer = client.send(request).await.map_err(|failure| {
+        let kind = match failure {
             Failure::Refused(_) => "refused_address",
             Failure::Timeout(_) => "timeout",
             Failure::Broken(_) => "unreachable",
-        },
-        problem: failure.to_string(),
-        answered: false,
+        };
+        Failed { answered: false, ..Failed::new(kind, failure.to_string()) }
     })?;
     if (200..300).contains(&answer.status) {
         return Ok(());
@@ -41,7 +39,7 @@ pub(crate) async fn send(
     let hint = if (300..400).contains(&answer.status) { " (redirects are not followed)" } else { "" };
     let separator = if text.is_empty() { "" } else { ": " };
     let problem = format!("HTTP {}{hint}{separator}{text}", answer.status);
-    Err(Failed { kind: "http_status", problem, answered: true })
+    Err(Failed::new("http_status", problem))
 }
 
 fn request(app: &App, webhook: &Webhook, event: &ClaimedEvent, timeout: Duration) -> Result<Request, String> {

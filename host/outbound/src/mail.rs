@@ -2,10 +2,12 @@
 //!
 //! The operator names the mail server, so it may be in a private network. A connection without TLS goes to this machine alone.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp;
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
@@ -16,6 +18,8 @@ use url::{Host, Url};
 const SMTPS_PORT: u16 = 465;
 /// The port of SMTP that begins without TLS.
 const SUBMISSION_PORT: u16 = 587;
+/// The longest wait for a connection. A machine that is away does not hold a place for the time limit of a whole mail.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Characters of a server's answer that are shown.
 const ANSWER_CHARS_MAX: usize = 300;
 
@@ -51,10 +55,58 @@ pub enum MailFailure {
     #[error("the mail server did not answer in time")]
     Timeout,
     /// The mail server answered, and did not take the mail.
-    #[error("the mail server refused the mail: {0}")]
-    Refused(String),
+    #[error("the mail server refused the mail: {answer}")]
+    Refused { answer: String, is_final: bool },
     #[error("the mail cannot be written: {0}")]
     Unsendable(String),
+}
+
+impl MailFailure {
+    /// Whether another attempt would fail as well.
+    pub fn is_final(&self) -> bool {
+        match self {
+            MailFailure::Unreachable(_) | MailFailure::Timeout => false,
+            MailFailure::Refused { is_final, .. } => *is_final,
+            MailFailure::Unsendable(_) => true,
+        }
+    }
+
+    fn of_smtp(error: &smtp::Error) -> MailFailure {
+        if error.is_timeout() {
+            return MailFailure::Timeout;
+        }
+        let answer: String = full(error).chars().take(ANSWER_CHARS_MAX).collect();
+        match error.status() {
+            Some(code) => {
+                let text = error.source().map(ToString::to_string).unwrap_or_default();
+                MailFailure::Refused { answer, is_final: is_final(code.into(), &text) }
+            }
+            // The server lacks something that is needed, like TLS or a way to sign in.
+            None if error.is_client() => MailFailure::Refused { answer, is_final: false },
+            None => MailFailure::Unreachable(answer),
+        }
+    }
+}
+
+/// Whether an answer of a mail server means that it will never take this mail: because of the receiver's mailbox, or of the content. It
+/// may take the mail later if it is busy, or if the operator can mend the cause: a wrong password, a sender or a network that is not
+/// allowed, a quota. In doubt it may, because a mail that is tried in vain harms less than one that is lost.
+fn is_final(code: u16, text: &str) -> bool {
+    if !(500..600).contains(&code) {
+        return false;
+    }
+    match enhanced_status(text) {
+        // Mailboxes that do not exist, without those statuses that are about the sender; states of a mailbox; content.
+        Some((1, detail)) => matches!(detail, 1..=4 | 6 | 10),
+        Some((subject, _)) => matches!(subject, 2 | 6),
+        None => matches!(code, 550..=552 | 556),
+    }
+}
+
+/// The subject and the detail of the enhanced status with which a permanent refusal may begin: RFC 3463.
+fn enhanced_status(text: &str) -> Option<(u16, u16)> {
+    let (subject, detail) = text.split_whitespace().next()?.strip_prefix("5.")?.split_once('.')?;
+    Some((subject.parse().ok()?, detail.parse().ok()?))
 }
 
 impl Mailer {
@@ -99,6 +151,7 @@ impl Mailer {
         let mut transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&name)
             .port(url.port().unwrap_or(port))
             .tls(tls)
+            .timeout(Some(CONNECT_MAX))
             .hello_name(ClientId::Domain(mailer.domain.clone()));
         if !url.username().is_empty() {
             let decoded = |text: &str| percent_decoded(text).ok_or("has a user or password that is not valid UTF-8.".to_owned());
@@ -132,14 +185,7 @@ impl Mailer {
                 match tokio::time::timeout(timeout, transport.send(message)).await {
                     Err(_) => Err(MailFailure::Timeout),
                     Ok(Ok(_)) => Ok(()),
-                    Ok(Err(error)) if error.is_timeout() => Err(MailFailure::Timeout),
-                    Ok(Err(error)) => {
-                        let text: String = full(&error).chars().take(ANSWER_CHARS_MAX).collect();
-                        Err(match error.is_permanent() || error.is_transient() {
-                            true => MailFailure::Refused(text),
-                            false => MailFailure::Unreachable(text),
-                        })
-                    }
+                    Ok(Err(error)) => Err(MailFailure::of_smtp(&error)),
                 }
             }
         }
@@ -241,6 +287,44 @@ mod tests {
             assert!(!why.contains("hunter2") && !why.contains("example.com/"), "{why}");
         }
         assert!(Mailer::smtp("smtps://mail.example.com", "nobody").is_err());
+    }
+
+    #[test]
+    fn a_refusal_is_final_if_the_receiver_or_the_content_is_its_reason() {
+        for (code, text) in [
+            (550, "5.1.1 <ann@example.com>: Recipient address rejected: User unknown"),
+            (550, "No such user here"),
+            (550, ""),
+            (551, "User not local"),
+            (552, "5.2.2 Mailbox full"),
+            (554, "5.1.10 Recipient address has a null MX"),
+            (554, "5.6.0 The content was not accepted"),
+            (556, "Domain does not accept mail"),
+        ] {
+            assert!(is_final(code, text), "{code} {text}");
+        }
+        for (code, text) in [
+            (421, "4.3.2 Service shutting down"),
+            (450, "4.2.1 Greylisted"),
+            (451, "5.1.1 a contradiction"),
+            (500, "Syntax error"),
+            (530, "5.7.0 Authentication required"),
+            (530, "Must issue a STARTTLS command first"),
+            (535, "5.7.8 Authentication credentials invalid"),
+            (535, "Incorrect authentication data"),
+            (550, "5.1.8 Sender address rejected: Domain not found"),
+            (550, "5.4.5 Daily user sending limit exceeded"),
+            (550, "5.7.1 Relaying denied"),
+            (553, "The sender is not allowed"),
+            (554, "No SMTP service here"),
+            (554, "5.7.1 <ann@example.com>: Relay access denied"),
+        ] {
+            assert!(!is_final(code, text), "{code} {text}");
+        }
+        assert_eq!(enhanced_status("5.1.10 text"), Some((1, 10)));
+        for none in ["", "5", "5.1", "5.1.x", "4.1.1", "15.1.1", "5.1.1.1", "the 5.1.1"] {
+            assert_eq!(enhanced_status(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -104,12 +104,15 @@ impl Rest {
     /// All routes, for clients on the network.
     pub fn router(&self) -> Router {
         let state = self.0.clone();
-        routes::all(state.settings.metrics.is_some())
-            .into_router()
-            .fallback(answer::error::no_route)
-            .method_not_allowed_fallback(answer::error::no_method)
-            .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::admit))
+        let admitted = |router: Router<AppState>| {
+            router
+                .method_not_allowed_fallback(answer::error::no_method)
+                .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::admit))
+        };
+        let api = routes::all(state.settings.metrics.is_some()).into_router().fallback(answer::error::no_route);
+        admitted(api)
             .layer(edge::middleware::cors(&state.settings.trusted_origins))
+            .merge(admitted(routes::surfaces::pages().into_router()))
             .layer(axum::middleware::from_fn_with_state(state.clone(), edge::middleware::around))
             .with_state(state)
     }

@@ -15,7 +15,7 @@ pub(crate) mod tasks;
 
 use crate::routing::Routes;
 
-/// All routes of a server. It has `/metrics` if telemetry is on.
+/// All routes of a server except [`surfaces::pages`]. It has `/metrics` if telemetry is on.
 pub(crate) fn all(has_metrics: bool) -> Routes {
     let areas = [
         data::routes(),
@@ -72,7 +72,7 @@ mod tests {
             .flat_map(|(path, item)| item.as_object().expect("operations").keys().map(move |method| format!("{method} {path}")))
             .collect();
         let mut answered = BTreeSet::new();
-        for (method, path) in all(true).list() {
+        for (method, path) in all(true).merge(surfaces::pages()).list() {
             let path = path
                 .replace("/data/{object}", "/data/task")
                 .replace("/links/{relation}", "/links/tags")

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_app::{ListedSetting, MailTexts, SettingSource};
+use blockbase_app::{BreachedPasswords, ListedSetting, MailTexts, SettingSource};
 use blockbase_outbound::Mailer;
 use blockbase_telemetry::Collector;
 use ipnet::IpNet;
@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) anonymous_auth: bool,
     pub(crate) signup_role: Option<String>,
     pub(crate) require_email_verification: bool,
+    pub(crate) breached_passwords: Option<Arc<BreachedPasswords>>,
+    pub(crate) mails_of_network_max: i64,
     pub(crate) delete_user: bool,
     pub(crate) mail: Option<Mail>,
     pub(crate) events_enabled: bool,
@@ -126,6 +128,12 @@ fn mail(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<Option<Mail>
     let folder = source.text("SVC_MAIL_TEMPLATES").map(PathBuf::from);
     let texts = MailTexts::read(folder.as_deref()).map_err(|why| format!("SVC_MAIL_TEMPLATES: {why}"))?;
     Ok(Some(Mail { mailer: Arc::new(mailer), texts: Arc::new(texts) }))
+}
+
+fn breached_passwords(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<Option<Arc<BreachedPasswords>>, String> {
+    let folder = source.text("SVC_BREACHED_PASSWORDS").map(PathBuf::from);
+    let opened = folder.map(|folder| BreachedPasswords::open(&folder)).transpose();
+    Ok(opened.map_err(|why| format!("SVC_BREACHED_PASSWORDS: {why}"))?.map(Arc::new))
 }
 
 /// Fewest characters of a setup token that is not `auto`. A person who guesses it becomes admin.
@@ -352,6 +360,8 @@ impl Config {
             anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH")?,
             signup_role: source.text("SVC_SIGNUP_ROLE"),
             require_email_verification: source.flag("SVC_REQUIRE_EMAIL_VERIFICATION")?,
+            breached_passwords: breached_passwords(&source)?,
+            mails_of_network_max: i64::try_from(source.number("SVC_MAILS_PER_NETWORK")?).unwrap_or(i64::MAX),
             delete_user: source.flag("SVC_DELETE_USER")?,
             mail: mail(&source)?,
             events_enabled: source.flag("SVC_EVENTS_ENABLED")?,

@@ -463,6 +463,8 @@ fn app_settings(config: &Config, addresses: &Addresses, setup_token: Option<Stri
         ),
         mail: config.mail.as_ref().map(|mail| Arc::clone(&mail.texts)),
         require_email_verification: config.require_email_verification,
+        breached_passwords: config.breached_passwords.clone(),
+        mails_of_network_max: config.mails_of_network_max,
         delete_user: config.delete_user,
         events_retention_days: config.events_retention_days,
         events_bytes_max,

@@ -98,6 +98,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
         Is("false"),
         "whether an address is proved with a mailed link before its user signs in",
     ),
+    plain("SVC_BREACHED_PASSWORDS", Nothing, "folder of prefix files of breached passwords, which nobody may choose"),
     plain("SVC_DELETE_USER", Is("false"), "whether users may delete their own accounts"),
     address(
         "SVC_SMTP_URL",
@@ -106,6 +107,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     ),
     plain("SVC_MAIL_FROM", Nothing, "sender of mail, as Example <mail@example.com>; needed with SVC_SMTP_URL"),
     plain("SVC_MAIL_TEMPLATES", Nothing, "folder of texts that replace those of mail: <name>.<language>.txt and .html"),
+    number("SVC_MAILS_PER_NETWORK", Is("100"), (1, 1_000_000), "mails that one network may ask for within an hour"),
     plain("SVC_MAIL_LOG", Is("false"), "writes mail with its links into the log and sends none; for development"),
     plain("SVC_EVENTS_ENABLED", Is("true"), "whether writes emit events"),
     number(

@@ -1,11 +1,14 @@
 /**
- * A link to confirm an address that was not valid: the server leads from it to the console with `?error=INVALID_TOKEN`. This module takes the
+ * A link to confirm an address that was not valid: the server leads from it to the console with `?error=INVALID_TOKEN` or
+ * `TOKEN_EXPIRED`. This module takes the
  * error out of the address bar before the router reads the address, so that a reload does not show it again.
  */
 import { useSyncExternalStore } from "react";
 
 /** The pages where such links end: see `api/auth.ts`. */
 const PATH = /^\/admin(\/account)?\/?$/;
+
+const ERRORS = ["INVALID_TOKEN", "TOKEN_EXPIRED"];
 
 let isRefused = false;
 const watchers = new Set<() => void>();
@@ -18,7 +21,7 @@ function set(next: boolean): void {
 /** Notes the error of the address, and removes it there. Other addresses, and other errors, stay as they are. */
 export function takeRefusedLink({ location, history }: { location: Pick<Location, "pathname" | "search" | "hash">; history: Pick<History, "state" | "replaceState"> }): void {
   const search = new URLSearchParams(location.search);
-  if (!PATH.test(location.pathname) || search.get("error") !== "INVALID_TOKEN") return;
+  if (!PATH.test(location.pathname) || !ERRORS.includes(search.get("error") ?? "")) return;
   search.delete("error");
   const rest = search.toString();
   history.replaceState(history.state, "", location.pathname + (rest === "" ? "" : `?${rest}`) + location.hash);

@@ -40,9 +40,9 @@ impl App {
     pub async fn bootstrap(&self, admin: BootstrapAdmin) -> Result<bool> {
         let wrong = |what: String| Error::new(Code::InvalidValue, what);
         let email = normal_email(&admin.email).ok_or_else(|| wrong("SVC_ADMIN_EMAIL is not an e-mail address.".to_owned()))?;
-        check_password(&admin.password, &email)
-            .map_err(|problem| wrong(password_error(problem, admin.password_variable).message))?;
-        let hash = self.hasher.hash(admin.password).await.map_err(hash_error)?;
+        let refused = |problem| wrong(password_error(problem, admin.password_variable).message);
+        check_password(&admin.password, &email).map_err(refused)?;
+        let hash = self.hash_chosen(admin.password).await?.map_err(refused)?;
         let now = self.clock.now();
         let user = UserRow {
             id: self.clock.id(now).to_string(),
@@ -108,7 +108,8 @@ impl App {
         if check_name(&name).is_err() || name.trim().is_empty() {
             return Err(Error::new(Code::InvalidValue, "`name` holds 1 to 200 characters.").with_field("name"));
         }
-        check_password(&new_password, &user.email).map_err(|problem| password_error(problem, "newPassword"))?;
+        let refused = |problem| password_error(problem, "newPassword");
+        check_password(&new_password, &user.email).map_err(refused)?;
         let old_hash = self.password_hash(&user.id).await?.ok_or_else(nothing)?;
         if self.hasher.verify(new_password.clone(), Some(old_hash.clone())).await.map_err(hash_error)? {
             let user_id = user.id.clone();
@@ -125,7 +126,7 @@ impl App {
             let message = "`newPassword` is the bootstrap password itself; the claim replaces it.";
             return Err(Error::new(Code::InvalidValue, message).with_field("newPassword"));
         }
-        let new_hash = self.hasher.hash(new_password).await.map_err(hash_error)?;
+        let new_hash = self.hash_chosen(new_password).await?.map_err(refused)?;
         let (user_id, session_id, now) = (user.id.clone(), session.id.clone(), self.clock.now());
         let claimed = self
             .change_accounts_by(Judged::of(&identity), move |connection| {

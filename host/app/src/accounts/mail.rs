@@ -6,6 +6,7 @@
 //! stored nowhere, and the event, the ledger and the log show no token.
 
 use blockbase_auth::{LinkToken, hash_token};
+use blockbase_quota::network_of;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{
     AccountTokenRow, ClaimedEvent, Connection, MailKind, MailRow, Maker, ReadCost, Service, TokenKind, UserRow,
@@ -18,15 +19,18 @@ use crate::App;
 use crate::base::topic::{MailMembers, Topic};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
+use crate::delivery::retries::MAIL_KEPT_MS;
 use crate::outbox::platform_event::Announcer;
 use crate::state::mail_texts::{MailTexts, MailValues};
 
 const HOUR_MS: i64 = 3_600_000;
 /// Mails to one address that may be asked for within an hour.
 const MAILS_OF_ADDRESS_MAX: i64 = 5;
+/// Mails that one account may ask for within an hour, to any addresses.
+const MAILS_OF_ACCOUNT_MAX: i64 = 20;
 const LIMIT_MS: i64 = HOUR_MS;
-/// How long a mail waits that could not be sent. Then it is too late for it.
-const KEPT_MS: i64 = 7 * 24 * HOUR_MS;
+/// Most mailed links of one kind that an account has at the same time.
+const LINKS_MAX: i64 = 10;
 /// Rows that one transaction deletes.
 const PURGED_AT_ONCE: i64 = 500;
 /// Characters of a token's hash that tell two copies of a mail apart.
@@ -59,6 +63,29 @@ pub(super) struct NewMail<'a> {
     pub(super) page: Option<String>,
     pub(super) language: Option<String>,
     pub(super) maker: Maker,
+    /// Nobody for mail that the server sends by itself, or that somebody asks for who manages users.
+    pub(super) asker: Asker,
+}
+
+/// Who asks for a mail. How much they may ask for is limited whether or not the addresses have accounts, so the limit tells nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asker {
+    /// The account of the session, or the one whose password was shown.
+    user_id: Option<String>,
+    network: Option<String>,
+}
+
+impl Asker {
+    /// The client of a request that has no session, or whose session is not needed.
+    pub(super) fn client(client: &Client) -> Asker {
+        let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
+        Asker { user_id: None, network: address.map(|address| network_of(address).to_string()) }
+    }
+
+    /// The client of a request of an account.
+    pub(super) fn account(client: &Client, user_id: &str) -> Asker {
+        Asker { user_id: Some(user_id.to_owned()), ..Asker::client(client) }
+    }
 }
 
 /// How somebody asks for a mail.
@@ -69,6 +96,20 @@ pub struct MailRequest {
     pub page: Option<String>,
     /// The languages of the request, as `Accept-Language` lists them.
     pub languages: Option<String>,
+}
+
+/// A [`MailRequest`] that was checked.
+pub(super) struct CheckedRequest {
+    /// In its normal form.
+    pub(super) address: String,
+    pub(super) page: Option<String>,
+    pub(super) language: Option<String>,
+}
+
+/// The refusal of what happens too often in a window of time, `left_ms` before the window ends.
+pub(super) fn too_many(what: &str, left_ms: i64) -> Error {
+    let seconds = u16::try_from(left_ms / 1000 + 1).unwrap_or(u16::MAX);
+    Error::new(Code::RateLimited, format!("{what}. Try again in {seconds} s.")).with_retry_after(seconds)
 }
 
 /// The first language of an `Accept-Language` header.
@@ -90,12 +131,13 @@ fn mail_is_off() -> AuthProblem {
 }
 
 impl MailRequest {
-    pub(super) fn checked(self) -> Result<(String, Option<String>, Option<String>), AuthProblem> {
-        let email = normal_email(&self.email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
+    pub(super) fn checked(self) -> Result<CheckedRequest, AuthProblem> {
+        let address =
+            normal_email(&self.email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
         if self.page.as_ref().is_some_and(|page| page.chars().count() > PAGE_CHARS_MAX) {
             return Err(AuthProblem::Validation(format!("The page's address has {PAGE_CHARS_MAX} characters at most.")));
         }
-        Ok((email, self.page, self.languages.as_deref().and_then(first_language)))
+        Ok(CheckedRequest { address, page: self.page, language: self.languages.as_deref().and_then(first_language) })
     }
 }
 
@@ -114,6 +156,9 @@ impl App {
     }
 
     /// Stores a mail and writes the event that leads to it. Returns whether the address may still get it.
+    ///
+    /// # Errors
+    /// `rate_limited` if the asker has asked for too many.
     pub(super) async fn ask_for_mail(
         &self,
         connection: &mut Connection,
@@ -121,10 +166,21 @@ impl App {
         mail: NewMail<'_>,
         now: i64,
     ) -> Result<bool> {
+        // No address looks like these.
+        let of_account = mail.asker.user_id.map(|id| (format!("mail of the account {id}"), MAILS_OF_ACCOUNT_MAX));
+        let of_network =
+            mail.asker.network.map(|name| (format!("mail of the network {name}"), self.settings.mails_of_network_max));
+        for (counted, most) in [of_account, of_network].into_iter().flatten() {
+            let (asked, since) = connection.count_in_window(&hash_token(&counted), LIMIT_MS, now).await?;
+            if asked > most {
+                tracing::warn!(mail.kind = mail.kind.as_str(), "too many mails: {counted}");
+                return Err(too_many("Too many mails were asked for", since + LIMIT_MS - now));
+            }
+        }
         // A notice is not counted, so nobody can use up the count to suppress it.
         let asked = match mail.kind {
             MailKind::EmailChanged => 0,
-            _ => connection.count_mail(&hash_token(mail.address), LIMIT_MS, now).await?,
+            _ => connection.count_in_window(&hash_token(mail.address), LIMIT_MS, now).await?.0,
         };
         if asked > MAILS_OF_ADDRESS_MAX {
             tracing::warn!(
@@ -151,29 +207,33 @@ impl App {
     }
 
     /// Asks for a link to another password. The answer is the same whether or not an account has the address.
-    pub async fn request_password_reset(&self, request: MailRequest) -> Result<(), AuthProblem> {
+    ///
+    /// # Errors
+    /// `rate_limited` if the client's network asks for too much mail.
+    pub async fn request_password_reset(&self, client: &Client, request: MailRequest) -> Result<(), AuthProblem> {
         self.mail_texts()?;
-        let (address, page, language) = request.checked()?;
-        self.ask_alone(MailKind::Reset, address, None, page, language).await
+        self.ask_alone(MailKind::Reset, None, request.checked()?, Asker::client(client)).await
     }
 
     /// Asks for a link that proves an address. With a session, the address has to be that of the session's user.
     ///
     /// # Errors
-    /// [`AuthProblem::EmailMismatch`] and [`AuthProblem::EmailAlreadyVerified`] for a session.
+    /// [`AuthProblem::EmailMismatch`] and [`AuthProblem::EmailAlreadyVerified`] for a session; `rate_limited`.
     pub async fn request_verification(&self, client: &Client, request: MailRequest) -> Result<(), AuthProblem> {
         self.mail_texts()?;
-        let (address, page, language) = request.checked()?;
+        let request = request.checked()?;
         let identity = self.identify(&client.credentials).await?.filter(|identity| identity.session().is_some());
         if let Some(identity) = &identity {
-            if identity.user.email != address {
+            if identity.user.email != request.address {
                 return Err(AuthProblem::EmailMismatch);
             }
             if identity.user.email_verified {
                 return Err(AuthProblem::EmailAlreadyVerified);
             }
         }
-        self.ask_alone(MailKind::Verify, address, identity.map(|identity| identity.user.id.clone()), page, language).await
+        let user_id = identity.map(|identity| identity.user.id.clone());
+        let asker = user_id.as_deref().map_or_else(|| Asker::client(client), |id| Asker::account(client, id));
+        self.ask_alone(MailKind::Verify, user_id, request, asker).await
     }
 
     /// Whether a user has to prove their address before they can sign in. Admins can always sign in, because they configure the mail.
@@ -190,26 +250,31 @@ impl App {
     }
 
     /// Asks for a link that proves the address of a user who has shown the password.
-    pub(super) async fn request_verification_of(&self, user: &UserRow, request: MailRequest) -> Result<(), AuthProblem> {
-        let (address, page, language) = request.checked()?;
-        self.ask_alone(MailKind::Verify, address, Some(user.id.clone()), page, language).await
+    pub(super) async fn request_verification_of(
+        &self,
+        client: &Client,
+        user: &UserRow,
+        request: MailRequest,
+    ) -> Result<(), AuthProblem> {
+        let asker = Asker::account(client, &user.id);
+        self.ask_alone(MailKind::Verify, Some(user.id.clone()), request.checked()?, asker).await
     }
 
     /// Asks for a mail in a transaction of its own.
     pub(super) async fn ask_alone(
         &self,
         kind: MailKind,
-        address: String,
         user_id: Option<String>,
-        page: Option<String>,
-        language: Option<String>,
+        request: CheckedRequest,
+        asker: Asker,
     ) -> Result<(), AuthProblem> {
+        let CheckedRequest { address, page, language } = request;
         let (app, announcer, now) = (self.itself()?, self.announcer(&Caller::nobody()), self.clock.now());
         self.store
             .write(Service, move |connection| {
                 Box::pin(async move {
-                    let mail =
-                        NewMail { kind, address: &address, user_id: user_id.as_deref(), page, language, maker: Maker::default() };
+                    let (user_id, maker) = (user_id.as_deref(), Maker::default());
+                    let mail = NewMail { kind, address: &address, user_id, page, language, maker, asker };
                     app.ask_for_mail(connection, &announcer, mail, now).await
                 })
             })
@@ -268,7 +333,8 @@ impl App {
                             created_at: now,
                             expires_at: now + lives_ms,
                         };
-                        connection.insert_account_token(row).await?;
+                        // Earlier links stay valid: a mail with one may be on its way.
+                        connection.insert_account_token(row, LINKS_MAX - 1).await?;
                     }
                     let values = MailValues {
                         link: &(app.settings.mail_link)(mail.kind, token.as_str(), mail.page.as_deref()),
@@ -307,7 +373,7 @@ impl App {
             let gone = self
                 .store
                 .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move { Ok(connection.purge_mails(now - KEPT_MS, now - LIMIT_MS, PURGED_AT_ONCE).await?) })
+                    Box::pin(async move { Ok(connection.purge_mails(now - MAIL_KEPT_MS, now - LIMIT_MS, PURGED_AT_ONCE).await?) })
                 })
                 .await?;
             if gone == 0 {

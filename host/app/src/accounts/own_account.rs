@@ -1,11 +1,11 @@
 //! What users do with their own account by mailed links and passwords: another address, and the deletion.
 
-use blockbase_auth::hash_token;
+use blockbase_auth::{PASSWORD_CHARS_MAX, hash_token};
 use blockbase_schema::time::DAY_MS;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{MailKind, ReadCost, TokenKind};
+use blockbase_store::{MailKind, ReadCost, Service, TokenKind};
 
-use super::mail::MailRequest;
+use super::mail::{Asker, MailRequest, too_many};
 use super::removal::{detach_user, remove_user};
 use super::types::hash_error;
 use super::users::keep_an_admin;
@@ -17,6 +17,10 @@ use crate::caller::identity::Identity;
 
 /// How old a session may be that deletes its account without a password or a link.
 const FRESH_MS: i64 = DAY_MS;
+/// Wrong passwords of one account that are checked within [`WRONG_PASSWORDS_MS`]. Somebody at an unlocked computer has a session, and may
+/// try passwords with it from many networks.
+const WRONG_PASSWORDS_MAX: i64 = 10;
+const WRONG_PASSWORDS_MS: i64 = 900_000;
 
 /// How a user shows that the deletion of the account is meant.
 #[derive(Clone, Debug, Default)]
@@ -40,18 +44,20 @@ impl App {
     /// Asks for a link that gives the account another address. The new address gets it. The answer is the same if the address is taken.
     ///
     /// # Errors
-    /// [`AuthProblem::EmailIsTheSame`]; [`AuthProblem::EmailCannotChange`] for guests.
+    /// [`AuthProblem::EmailIsTheSame`]; [`AuthProblem::EmailCannotChange`] for guests; `rate_limited` after too many mails.
     pub async fn request_email_change(&self, client: &Client, request: MailRequest) -> Result<(), AuthProblem> {
         self.mail_texts()?;
         let identity = self.session(&client.credentials).await?;
         if identity.user.is_anonymous {
             return Err(AuthProblem::EmailCannotChange);
         }
-        let (address, page, language) = request.checked()?;
-        if address == identity.user.email {
+        let request = request.checked()?;
+        if request.address == identity.user.email {
             return Err(AuthProblem::EmailIsTheSame);
         }
-        self.ask_alone(MailKind::ChangeEmail, address, Some(identity.user.id.clone()), page, language).await
+        let id = identity.user.id.clone();
+        let asker = Asker::account(client, &id);
+        self.ask_alone(MailKind::ChangeEmail, Some(id), request, asker).await
     }
 
     /// Checks the password of the caller's user.
@@ -61,15 +67,33 @@ impl App {
     pub async fn verify_password(&self, client: &Client, password: String) -> Result<(), AuthProblem> {
         let identity = self.session(&client.credentials).await?;
         let hash = self.password_hash(&identity.user.id).await?.ok_or(AuthProblem::InvalidPassword)?;
+        if password.chars().count() > PASSWORD_CHARS_MAX {
+            return Err(AuthProblem::PasswordTooLong);
+        }
         let attempt = self.begin_try(&identity.user.email, client).await?;
+        // Counted before it is known to be wrong, so that passwords tried at the same time are all counted.
+        let counted = hash_token(&format!("passwords checked for the account {}", identity.user.id));
+        let (key, now) = (counted.clone(), self.clock.now());
+        let (tried, since) = self
+            .store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move { Ok(connection.count_in_window(&key, WRONG_PASSWORDS_MS, now).await?) })
+            })
+            .await?;
+        if tried > WRONG_PASSWORDS_MAX {
+            return Err(too_many("Too many wrong passwords", since + WRONG_PASSWORDS_MS - now).into());
+        }
         if !self.hasher.verify(password, Some(hash)).await.map_err(hash_error)? {
             self.log_failed_try(&identity.user.email, client, "a check of the password");
             return Err(AuthProblem::InvalidPassword);
         }
         let now = self.clock.now();
         self.store
-            .write_in_reserve(blockbase_store::Service, move |connection| {
-                Box::pin(async move { Ok(connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?) })
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move {
+                    connection.uncount(&counted).await?;
+                    Ok(connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?)
+                })
             })
             .await?;
         Ok(())
@@ -97,8 +121,9 @@ impl App {
                         return Err(AuthProblem::SessionIsOld);
                     }
                     let request = MailRequest { email: identity.user.email.clone(), page, languages: client.languages.clone() };
-                    let (address, page, language) = request.checked()?;
-                    self.ask_alone(MailKind::DeleteUser, address, Some(identity.user.id.clone()), page, language).await?;
+                    let id = identity.user.id.clone();
+                    let asker = Asker::account(client, &id);
+                    self.ask_alone(MailKind::DeleteUser, Some(id), request.checked()?, asker).await?;
                     return Ok(Deletion::Mailed);
                 }
             }

@@ -12,7 +12,7 @@ use blockbase_store::{AccountTokenRow, Connection, Maker, ReadCost, Service, Tok
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::types::{ADMIN, hash_error, password_error};
+use super::types::{ADMIN, password_error};
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
@@ -30,6 +30,8 @@ pub(super) const TOKEN_TRIES: &str = "the links to set a password";
 const NO_ADDRESS: &str = "\0";
 /// Stands for the network of a sign-in where nobody signs in. No network has this name.
 const NO_NETWORK: &str = "";
+/// How long an expired token is kept, so that its user learns that it has expired.
+const EXPIRED_KEPT_MS: i64 = DAY_MS;
 /// Expired tokens deleted in one transaction.
 const PURGED_AT_ONCE: i64 = 500;
 
@@ -100,7 +102,7 @@ impl App {
             created_at: now,
             expires_at,
         };
-        connection.insert_account_token(row).await?;
+        connection.insert_account_token(row, 0).await?;
         // Browsers do not send the part after `#`, so it gets into no log.
         let link = format!("{}#token={}", self.settings.set_password_url, token.as_str());
         Ok(PasswordLinkAnswer { link, expires_at: Timestamp(expires_at) })
@@ -142,12 +144,7 @@ impl App {
             log_invalid(client);
             return Ok(false);
         }
-        let now = self.clock.now();
-        self.store
-            .write_in_reserve(Service, move |connection| {
-                Box::pin(async move { Ok(connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?) })
-            })
-            .await?;
+        self.try_succeeded(attempt).await?;
         Ok(true)
     }
 
@@ -166,7 +163,7 @@ impl App {
             return Err(AuthProblem::InvalidToken);
         };
         check_password(&password, &link.user.email)?;
-        let password_hash = self.hasher.hash(password).await.map_err(hash_error)?;
+        let password_hash = self.hash_chosen(password).await??;
         match self.use_link(client, link.token.token_hash, password_hash, attempt).await? {
             Outcome::Done => Ok(()),
             Outcome::NeedsSetup => Err(setup_required().into()),
@@ -192,7 +189,7 @@ impl App {
                 if !connection.has_credentialed_user().await? && !is_admin(connection, &user.id).await? {
                     return Ok(Outcome::NeedsSetup);
                 }
-                if !connection.use_account_token(&token_hash).await? {
+                if !connection.use_account_token(&token).await? {
                     return Ok(Outcome::Invalid);
                 }
                 if token.is_mailed {
@@ -218,7 +215,7 @@ impl App {
         let refused = |problem| password_error(problem, "password");
         check_password(&password, NO_ADDRESS).map_err(refused)?;
         let given = password.clone();
-        let password_hash = self.hasher.hash(password).await.map_err(hash_error)?;
+        let password_hash = self.hash_chosen(password).await?.map_err(refused)?;
         let (user_id, caller, app, now) = (user_id.to_owned(), caller.clone(), self.itself()?, self.clock.now());
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
@@ -271,7 +268,7 @@ impl App {
         }
     }
 
-    /// Deletes the tokens that have expired.
+    /// Deletes the tokens that expired a day ago.
     pub async fn purge_account_tokens(&self) -> Result<u64> {
         let mut purged = 0;
         loop {
@@ -279,7 +276,7 @@ impl App {
             let gone = self
                 .store
                 .write_in_reserve(Service, move |connection| {
-                    Box::pin(async move { Ok(connection.purge_account_tokens(now, PURGED_AT_ONCE).await?) })
+                    Box::pin(async move { Ok(connection.purge_account_tokens(now - EXPIRED_KEPT_MS, PURGED_AT_ONCE).await?) })
                 })
                 .await?;
             purged += gone;

@@ -41,7 +41,7 @@ impl App {
             self.log_failed_try(&user.email, &client, "a change of the password");
             return Err(AuthProblem::InvalidPassword);
         }
-        let new_hash = self.hasher.hash(new).await.map_err(hash_error)?;
+        let new_hash = self.hash_chosen(new).await??;
         let remember = identity.session().is_some_and(is_remembered);
         let session = revokes_others.then(|| self.new_session(&user.id, remember, &client)).transpose()?;
         let (session, token) = session.unzip();

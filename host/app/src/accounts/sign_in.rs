@@ -54,7 +54,8 @@ impl App {
         };
         if self.waits_for_proof(&user).await? {
             let request = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
-            self.request_verification_of(&user, request).await?;
+            self.request_verification_of(&client, &user, request).await?;
+            self.try_succeeded(attempt).await?;
             return Err(AuthProblem::EmailNotVerified { user_id: user.id });
         }
         let guest = self.guest_of(&client.credentials).await?;

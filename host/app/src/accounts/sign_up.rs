@@ -5,8 +5,8 @@ use blockbase_schema::{Code, Error};
 use blockbase_store::{MailKind, Maker, UserRow};
 
 use super::guests::{Upgrade, carry_over};
-use super::mail::{MailRequest, NewMail};
-use super::types::{ADMIN, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
+use super::mail::{Asker, CheckedRequest, MailRequest, NewMail};
+use super::types::{ADMIN, SignedIn, UserAnswer, check_image, check_name, normal_email};
 use crate::App;
 use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
 use crate::caller::Caller;
@@ -80,7 +80,7 @@ impl App {
             return Err(needs_setup_token());
         }
         let guest = self.guest_of(&client.credentials).await?;
-        let password_hash = self.hasher.hash(password).await.map_err(hash_error)?;
+        let password_hash = self.hash_chosen(password).await??;
         let now = self.clock.now();
         let user = UserRow {
             id: self.clock.id(now).to_string(),
@@ -96,14 +96,15 @@ impl App {
         let (session, token) = self.new_session(&user.id, remember, &client)?;
         let caller = App::as_user(&user.id);
         let mail = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
-        let (_, page, language) = mail.checked()?;
-        let (user, password_hash, session, guest, caller, page, language) =
-            (&user, &password_hash, &session, &guest, &caller, &page, &language);
+        let CheckedRequest { page, language, .. } = mail.checked()?;
+        let asker = Asker::client(&client);
+        let (user, password_hash, session, guest, caller, page, language, asker) =
+            (&user, &password_hash, &session, &guest, &caller, &page, &language, &asker);
         let outcome = self
             .on_schema(&Caller::system(), move |registry| async move {
                 self.store.check_room()?;
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
-                let (app, page, language) = (self.itself()?, page.clone(), language.clone());
+                let (app, page, language, asker) = (self.itself()?, page.clone(), language.clone(), asker.clone());
                 let announcer = self.announcer(caller);
                 let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
@@ -135,6 +136,7 @@ impl App {
                                 page,
                                 language,
                                 maker: Maker::default(),
+                                asker,
                             };
                             app.ask_for_mail(connection, &announcer, mail, now).await?;
                         }

@@ -3,11 +3,12 @@
 use std::ops::Not;
 
 use blockbase_auth::{HashError, PasswordProblem, SessionToken};
-use blockbase_schema::{Code, Error, is_email};
+use blockbase_schema::{Code, Error, Result, is_email};
 use blockbase_store::{SessionRow, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::client::AuthProblem;
 use crate::caller::identity::{Identity, Shown};
@@ -32,6 +33,7 @@ pub(crate) fn password_error(problem: PasswordProblem, field: &str) -> Error {
         PasswordProblem::TooLong => "has 128 characters at most",
         PasswordProblem::IsEmail => "is not the address itself",
         PasswordProblem::IsCommon => "is not one of the commonest passwords",
+        PasswordProblem::IsBreached => "is not one that was in a data breach",
     };
     Error::new(Code::InvalidValue, format!("`{field}`: a password {what}.")).with_field(field)
 }
@@ -43,6 +45,20 @@ pub(crate) fn hash_error(error: HashError) -> Error {
             Error::new(Code::Unavailable, "More passwords wait to be checked than this server takes. Try again shortly.")
         }
         HashError::Failed(cause) => Error::internal(cause),
+    }
+}
+
+impl App {
+    /// The hash of a password that somebody chooses, unless the password was in a breach.
+    pub(super) async fn hash_chosen(&self, password: String) -> Result<Result<String, PasswordProblem>> {
+        if let Some(breached) = self.settings.breached_passwords.clone() {
+            let sought = password.clone();
+            let found = tokio::task::spawn_blocking(move || breached.has(&sought)).await.map_err(Error::internal)?;
+            if found.map_err(Error::internal)? {
+                return Ok(Err(PasswordProblem::IsBreached));
+            }
+        }
+        self.hasher.hash(password).await.map(Ok).map_err(hash_error)
     }
 }
 

@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 
 use blockbase_auth::{LinkToken, hash_token};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, DbError, MailKind, Maker, MakerPart, TokenKind, UserRow};
+use blockbase_store::{Connection, DbError, Made, MailKind, Maker, MakerPart, TokenKind, UserRow};
 
 use super::guests::{Upgrade, carry_over};
-use super::mail::NewMail;
+use super::mail::{Asker, NewMail};
 use super::password_links::{TOKEN_TRIES, log_invalid};
 use super::removal::keys_are_gone;
 use super::types::{SignedIn, UserAnswer, hash_error};
 use crate::App;
-use crate::access::makers::settle;
+use crate::access::makers::{raise_versions_of, settle};
 use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
@@ -39,6 +39,8 @@ impl Browser {
 /// The outcome of a proof.
 enum Outcome {
     Invalid,
+    /// It is not known whether the person who opened the link wants the proof.
+    Asks(Box<UserRow>),
     /// The link changes an address, and the browser has no session of that account.
     OfAnother,
     /// The user, and whether the browser that signed up gets a session now.
@@ -49,6 +51,8 @@ enum Outcome {
 
 /// What a link that proves an address did.
 pub enum AddressProof {
+    /// Nothing has happened yet, because the link was opened outside of the account's browser. The person with this address is asked first.
+    Asks(String),
     /// The address is proved. The browser that signed up has a session now.
     Proved(Option<SignedIn>),
     /// The account has another address now.
@@ -66,7 +70,7 @@ impl App {
     }
 
     /// Notes that an address is proved. The first proof ends the account's sessions and keys if it comes from another browser than that of
-    /// the account, and replaces the password with that of `password_hash`. The accounts are locked.
+    /// the account, replaces the password with that of `password_hash`, and suspends what was made with the account. The accounts are locked.
     ///
     /// The password is replaced and not removed: a server on which nobody has a password gives its next sign-up the role `admin`.
     pub(super) async fn prove_address(
@@ -87,6 +91,13 @@ impl App {
         // Nobody can have used an account without a password, so there is nothing of a stranger in it.
         let is_used = connection.password_hash(&user.id).await?.is_some();
         if is_used && !browser.is_of(user) {
+            // Webhooks, tasks and the like were made by somebody else. From now on their maker is a user who does not exist.
+            let things = connection.things_made_by(&user.id).await?;
+            raise_versions_of(connection, &things).await?;
+            let stranger = self.clock.id(now).to_string();
+            for kind in Made::KEPT {
+                connection.move_makership(kind, &user.id, &stranger).await?;
+            }
             let keys = connection.api_keys_of_user(&user.id).await?;
             for holder in &keys {
                 connection.delete_api_key(&holder.key.id).await?;
@@ -94,6 +105,7 @@ impl App {
             connection.delete_sessions_of(&user.id, None).await?;
             connection.set_password(&user.id, password_hash, now).await?;
             connection.end_claim(&user.id).await?;
+            settle(connection, &announcer, MakerPart::User(stranger), now).await?;
             keys_are_gone(connection, &announcer, keys, now).await?;
         }
         // Conditions with `$user.email` have a value from now on.
@@ -103,22 +115,30 @@ impl App {
     /// Proves an address with the token of a mail. The browser that signed up, if sign-ups wait for the proof, gets its session, and a guest
     /// who signed up in it takes along what is theirs.
     ///
+    /// If it `asks`, a first proof outside of the account's browser needs a second call that does not. Programs that check mail open its
+    /// links, and would end the password of whoever signed up.
+    ///
     /// # Errors
-    /// [`AuthProblem::InvalidVerification`], whatever is wrong with the token; `rate_limited` after too many wrong tokens.
-    pub async fn verify_email(&self, client: &Client, token: &str) -> Result<AddressProof, AuthProblem> {
+    /// [`AuthProblem::ExpiredVerification`]; [`AuthProblem::InvalidVerification`], whatever else is wrong with the token; `rate_limited`
+    /// after too many wrong tokens.
+    pub async fn verify_email(&self, client: &Client, token: &str, asks: bool) -> Result<AddressProof, AuthProblem> {
         let attempt = self.begin_try(TOKEN_TRIES, client).await?;
         let (hash, browser) = (hash_token(token), self.browser_of(client).await?);
         let (sought, now) = (hash.clone(), self.clock.now());
         let known = self
             .store
             .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
-                Box::pin(async move { Ok(connection.account_token(&sought, &TokenKind::OF_ADDRESSES, now).await?) })
+                // Expired ones are kept for a while, so that their users learn why they do not work.
+                Box::pin(async move { Ok(connection.account_token(&sought, &TokenKind::OF_ADDRESSES, 0).await?) })
             })
             .await?;
         let Some(known) = known else {
             log_invalid(client);
             return Err(AuthProblem::InvalidVerification);
         };
+        if known.expires_at <= now {
+            return Err(AuthProblem::ExpiredVerification);
+        }
         let signed_up = browser.signed_up.contains(&known.user_id) && self.settings.require_email_verification;
         let guest = match signed_up {
             true => self.guest_of(&client.credentials).await?,
@@ -148,7 +168,11 @@ impl App {
                         if token.kind == TokenKind::EmailChange && browser.session.as_ref() != Some(&user.id) {
                             return Ok(Outcome::OfAnother);
                         }
-                        if !connection.use_account_token(&hash).await? {
+                        if asks && token.kind == TokenKind::Verification && !user.email_verified && !browser.is_of(&user) {
+                            connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
+                            return Ok(Outcome::Asks(Box::new(user)));
+                        }
+                        if !connection.use_account_token(&token).await? {
                             return Ok(Outcome::Invalid);
                         }
                         if let Some(address) = token.address {
@@ -193,6 +217,7 @@ impl App {
             }
             Outcome::Changed(user) => Ok(AddressProof::Changed(UserAnswer::from(&*user))),
             Outcome::OfAnother => Err(AuthProblem::LinkOfAnother),
+            Outcome::Asks(user) => Ok(AddressProof::Asks(user.email)),
         }
     }
 
@@ -226,6 +251,7 @@ impl App {
             page: None,
             language: None,
             maker: Maker::default(),
+            asker: Asker::default(),
         };
         self.ask_for_mail(connection, announcer, notice, now).await?;
         settle(connection, announcer, MakerPart::User(user.id.clone()), now).await?;

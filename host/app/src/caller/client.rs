@@ -24,6 +24,7 @@ pub enum AuthProblem {
     PasswordTooLong,
     PasswordIsEmail,
     PasswordIsCommon,
+    PasswordIsBreached,
     InvalidEmail,
     /// A member of the body is missing, has the wrong type, or is too long.
     Validation(String),
@@ -44,8 +45,10 @@ pub enum AuthProblem {
     EmailNotVerified {
         user_id: String,
     },
-    /// The token of a link that proves an address is unknown, used, expired or ended.
+    /// The token of a link that proves an address is unknown, used or ended.
     InvalidVerification,
+    /// The token of a link that proves an address has expired.
+    ExpiredVerification,
     /// A change of the address to the same address was asked for.
     EmailIsTheSame,
     /// The link changes the address of an account of which the request has no session.
@@ -77,6 +80,7 @@ impl From<PasswordProblem> for AuthProblem {
             PasswordProblem::TooLong => AuthProblem::PasswordTooLong,
             PasswordProblem::IsEmail => AuthProblem::PasswordIsEmail,
             PasswordProblem::IsCommon => AuthProblem::PasswordIsCommon,
+            PasswordProblem::IsBreached => AuthProblem::PasswordIsBreached,
         }
     }
 }

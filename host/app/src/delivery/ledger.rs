@@ -18,16 +18,13 @@ use crate::App;
 use crate::access::quota::ScanPermit;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
+use crate::delivery::retries::{ATTEMPTS_MAX, RetryPolicy};
 use crate::delivery::shown::{Glance, glance};
 use crate::records::read::page_json;
-use crate::state::routing::{MAIL_CONSUMER, Subscription, WEBHOOK_CONSUMER};
+use crate::state::routing::{MAIL_CONSUMER, Subscription, Target, WEBHOOK_CONSUMER};
 
-/// Attempts of a delivery at most.
-pub const ATTEMPTS_MAX: i64 = 5;
-/// The longest pause between two attempts, as a multiple of the base pause.
-const BACKOFF_CAP: i64 = 60;
 /// How often the server may end during one delivery before the delivery is given up. Two times the delivery still runs together
-/// with others. After that, it runs as often as there are attempts, but never together with another suspect.
+/// with others. After that, it runs as often as a delivery usually has attempts, but never together with another suspect.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// Bytes of payloads claimed at once. The first event is claimed even if it is larger.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
@@ -227,28 +224,22 @@ fn only_attempt(row: &LedgerRow) -> Option<AttemptRow> {
     Some(AttemptRow { number: row.attempts, ended_at, duration_ms: None, error: None })
 }
 
-/// The pause after this many attempts. It is the base, doubled with each attempt, up to a maximum.
-fn backoff(base_ms: i64, attempts: i64) -> i64 {
-    let doubled = u32::try_from(attempts - 1).ok().and_then(|times| 1_i64.checked_shl(times)).unwrap_or(BACKOFF_CAP);
-    base_ms.saturating_mul(doubled.clamp(1, BACKOFF_CAP))
-}
-
 /// The stored form of an error text. It is bounded, and contains no NUL, which Postgres cannot store in text.
 fn kept(error: &str) -> String {
     error.replace('\0', "\u{fffd}").chars().take(ERROR_CHARS_MAX).collect()
 }
 
 /// The outcome of an attempt, as the ledger stores it.
-pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (Attempted, Outcome) {
-    let attempts = ended.attempts + 1;
+pub(crate) fn outcome(policy: RetryPolicy, ended: Ended) -> (Attempted, Outcome) {
     let outcome = match ended.attempt {
         Attempt::Delivered => Outcome::Delivered,
         Attempt::Skipped(why) => Outcome::Skipped { error: kept(&why) },
         Attempt::Released => Outcome::Released,
-        Attempt::Failed(error) if attempts < ATTEMPTS_MAX => {
-            Outcome::Failed { error: kept(&error), retry_ms: backoff(retry_base_ms, attempts) }
-        }
-        Attempt::Failed(error) | Attempt::Dead(error) => Outcome::Dead { error: kept(&error) },
+        Attempt::Failed(error) => match policy.next_ms(ended.attempts + 1) {
+            Some(retry_ms) => Outcome::Failed { error: kept(&error), retry_ms },
+            None => Outcome::Dead { error: kept(&error) },
+        },
+        Attempt::Dead(error) => Outcome::Dead { error: kept(&error) },
     };
     let attempted = Attempted {
         seq: ended.seq,
@@ -297,8 +288,8 @@ impl App {
 
     /// Stores the outcomes of attempts. Returns the number of those whose claim was lost, for which nothing was stored.
     pub async fn settle_deliveries(&self, consumer: &str, token: &str, ended: Vec<Ended>) -> Result<u64> {
-        let outcomes: Vec<(Attempted, Outcome)> =
-            ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
+        let policy = self.retry_policy(consumer);
+        let outcomes: Vec<(Attempted, Outcome)> = ended.into_iter().map(|ended| outcome(policy, ended)).collect();
         self.until_uncontended(|| {
             let (consumer, token, outcomes) = (consumer.to_owned(), token.to_owned(), outcomes.clone());
             self.store.write_in_reserve(Service, move |connection| {
@@ -313,7 +304,7 @@ impl App {
         let subscriptions = self.subscriptions();
         let groups: Vec<String> = subscriptions
             .iter()
-            .filter(|subscription| !subscription.per_instance)
+            .filter(|subscription| !subscription.per_instance && self.serves(&subscription.target))
             .map(|subscription| subscription.consumer.clone())
             .collect();
         if groups.is_empty() {
@@ -324,6 +315,11 @@ impl App {
                 Box::pin(async move { Ok(connection.groups_with_work(groups).await?) })
             })
             .await
+    }
+
+    /// Whether this instance makes deliveries to a target. Without a mail server it leaves mail to the instances that have one.
+    pub fn serves(&self, target: &Target) -> bool {
+        !matches!(target, Target::Mail) || self.settings.mail.is_some()
     }
 
     /// Ends the claims of the process that used the database before. It does so only if no other process can use the database.
@@ -625,13 +621,6 @@ impl App {
         Ok(count)
     }
 
-    /// The pause after an attempt that fails now, after `attempts` earlier ones. `None` if no attempt is left.
-    pub fn retry_pause(&self, attempts: i64) -> Option<Duration> {
-        let ended = attempts + 1;
-        let pause = u64::try_from(backoff(self.settings.retry_base_ms, ended)).unwrap_or(u64::MAX);
-        (ended < ATTEMPTS_MAX).then(|| Duration::from_millis(pause))
-    }
-
     /// The current subscription of a group; `None` if it has none.
     pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
         self.subscriptions().get(consumer).cloned()
@@ -684,13 +673,6 @@ async fn may_retry_group(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_backoff_doubles_up_to_its_cap() {
-        let pauses: Vec<i64> = (1..=9).map(|attempts| backoff(5000, attempts)).collect();
-        assert_eq!(pauses, [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
-        assert_eq!(backoff(1, 1000), 60);
-    }
 
     #[test]
     fn errors_are_kept_within_bounds() {

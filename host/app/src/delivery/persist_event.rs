@@ -112,8 +112,8 @@ impl App {
                         Err(error) => unwritten.push(ended(Attempt::Failed(error.message))),
                     }
                 }
+                let policy = self.retry_policy(consumer);
                 let (consumer, token) = (consumer.to_owned(), token.to_owned());
-                let retry_base = self.settings.retry_base_ms;
                 self.store
                     .write(Service, move |connection| {
                         Box::pin(async move {
@@ -127,7 +127,7 @@ impl App {
                             all.extend(write_plans(connection, context, plans).await?);
                             // A batch is one transaction, so each of its events took as long as the whole batch.
                             all.iter_mut().for_each(|ended| ended.took = Some(began.elapsed()));
-                            let outcomes = all.iter().cloned().map(|ended| outcome(retry_base, ended)).collect();
+                            let outcomes = all.iter().cloned().map(|ended| outcome(policy, ended)).collect();
                             connection.settle_deliveries(&consumer, &token, outcomes).await?;
                             Ok(all)
                         })

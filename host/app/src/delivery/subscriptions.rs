@@ -16,6 +16,7 @@ use crate::access::makers::{declared_by_none, keep_maker};
 use crate::base::answer::{AnyObject, SuspensionAnswer};
 use crate::base::stored::Place;
 use crate::caller::Caller;
+use crate::delivery::retries::MAIL_KEPT_MS;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{
@@ -308,11 +309,13 @@ impl App {
         Ok(())
     }
 
-    /// Drops the waiting deliveries of deleted groups, in small transactions, so that writes continue. Returns their number.
+    /// Drops the waiting deliveries of deleted groups, and those of mail that nobody sent in time, in small transactions, so that writes
+    /// continue. Returns their number.
     pub async fn sweep_deliveries(&self) -> Result<u64> {
-        let (gone, up_to) = self
+        let too_late = self.clock.now() - MAIL_KEPT_MS;
+        let gone = self
             .store
-            .read_as_service(ReadCost::Scan, |connection| {
+            .read_as_service(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
                     let unsettled = connection.groups_unsettled().await?;
                     let known: HashSet<String> = connection
@@ -321,15 +324,20 @@ impl App {
                         .into_iter()
                         .map(|row| row.consumer)
                         .chain(connection.webhooks().await?.into_iter().map(|row| format!("{WEBHOOK_CONSUMER}{}", row.id)))
-                        .chain([MAIL_CONSUMER.to_owned()])
                         .collect();
-                    let up_to = connection.last_event_seq().await?;
-                    Ok((unsettled.into_iter().filter(|group| !known.contains(group)).collect::<Vec<_>>(), up_to))
+                    let (last, last_too_late) =
+                        (connection.last_event_seq().await?, connection.last_event_before(too_late).await?);
+                    let mut gone = Vec::new();
+                    for group in unsettled.into_iter().filter(|group| !known.contains(group)) {
+                        let up_to = if group == MAIL_CONSUMER { last_too_late } else { last };
+                        gone.push((group, up_to));
+                    }
+                    Ok(gone)
                 })
             })
             .await?;
         let mut dropped = 0;
-        for consumer in gone {
+        for (consumer, up_to) in gone {
             loop {
                 let drop = || {
                     let group = consumer.clone();

@@ -15,7 +15,7 @@ const FALLBACK: &str = "en";
 const SUBJECT: &str = "Subject: ";
 const LINK: &str = "link";
 /// The names that `{{…}}` takes.
-const PLACEHOLDERS: [&str; 4] = [LINK, "email", "server", "hours"];
+const PLACEHOLDERS: [&str; 5] = [LINK, "email", "server", "hours", "time"];
 
 /// The values of the placeholders in one mail.
 #[derive(Clone, Debug)]
@@ -51,20 +51,20 @@ const fn built_in(kind: MailKind) -> &'static str {
     match kind {
         MailKind::Invite => {
             "Subject: Your account on {{server}}\n\nHello,\n\nsomebody made an account for {{email}} on {{server}}. \
-             Choose your password here:\n\n{{link}}\n\nThe link works once, within {{hours}} hours.\n"
+             Choose your password here:\n\n{{link}}\n\nThe link works once, within {{time}}.\n"
         }
         MailKind::Reset => {
             "Subject: Another password for {{server}}\n\nHello,\n\nsomebody asked for another password for {{email}} on {{server}}. \
-             Choose it here:\n\n{{link}}\n\nThe link works once, within {{hours}} hours. If you did not ask for it, ignore this mail: \
+             Choose it here:\n\n{{link}}\n\nThe link works once, within {{time}}. If you did not ask for it, ignore this mail: \
              your password stays as it is.\n"
         }
         MailKind::Verify => {
             "Subject: Confirm your address for {{server}}\n\nHello,\n\nconfirm that {{email}} is your address on {{server}}:\n\n\
-             {{link}}\n\nThe link works once, within {{hours}} hours. If you have no account there, ignore this mail.\n"
+             {{link}}\n\nThe link works once, within {{time}}. If you have no account there, ignore this mail.\n"
         }
         MailKind::ChangeEmail => {
             "Subject: Confirm your new address for {{server}}\n\nHello,\n\nconfirm that {{email}} is your new address on {{server}}:\n\n\
-             {{link}}\n\nThe link works once, within {{hours}} hours. If you have no account there, ignore this mail.\n"
+             {{link}}\n\nThe link works once, within {{time}}. If you have no account there, ignore this mail.\n"
         }
         MailKind::EmailChanged => {
             "Subject: Your address on {{server}} has changed\n\nHello,\n\nyour account on {{server}} has another address now, and \
@@ -72,7 +72,7 @@ const fn built_in(kind: MailKind) -> &'static str {
         }
         MailKind::DeleteUser => {
             "Subject: Delete your account on {{server}}\n\nHello,\n\nsomebody who is signed in to your account on {{server}} wants to \
-             delete it. Open this link in the same browser to do so:\n\n{{link}}\n\nThe link works once, within {{hours}} hours. If it \
+             delete it. Open this link in the same browser to do so:\n\n{{link}}\n\nThe link works once, within {{time}}. If it \
              was not you, change your password: the account stays.\n"
         }
     }
@@ -122,7 +122,7 @@ impl MailTexts {
         WrittenMail {
             subject: fill(subject, values, str::to_owned),
             text: fill(text, values, str::to_owned),
-            html: html.as_ref().map(|html| fill(html, values, escaped)),
+            html: html.as_ref().map(|html| fill(html, values, escaped_html)),
         }
     }
 }
@@ -158,6 +158,16 @@ impl Template {
     }
 }
 
+/// A number of hours in English words, in days if it is whole days.
+fn in_words(hours: i64) -> String {
+    match (hours, hours % 24) {
+        (1, _) => "1 hour".to_owned(),
+        (24, _) => "1 day".to_owned(),
+        (_, 0) => format!("{} days", hours / 24),
+        _ => format!("{hours} hours"),
+    }
+}
+
 /// The names within `{{…}}`.
 fn placeholders(text: &str) -> impl Iterator<Item = &str> {
     text.split("{{").skip(1).filter_map(|part| part.split_once("}}")).map(|(name, _)| name.trim())
@@ -166,6 +176,7 @@ fn placeholders(text: &str) -> impl Iterator<Item = &str> {
 /// The text with the values in it. A value is not searched for placeholders.
 fn fill(text: &str, values: &MailValues<'_>, write: impl Fn(&str) -> String) -> String {
     let hours = values.hours.to_string();
+    let time = in_words(values.hours);
     let mut parts = text.split("{{");
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -178,14 +189,16 @@ fn fill(text: &str, values: &MailValues<'_>, write: impl Fn(&str) -> String) -> 
             LINK => values.link,
             "email" => values.email,
             "server" => values.server,
-            _ => &hours,
+            "hours" => &hours,
+            _ => &time,
         }));
         filled.push_str(rest);
     }
     filled
 }
 
-fn escaped(text: &str) -> String {
+/// A text within HTML.
+pub fn escaped_html(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -227,7 +240,13 @@ mod tests {
             let fallback = texts.write(MailKind::Reset, language, &VALUES);
             assert_eq!(fallback.subject, "Another password for a.example");
             assert!(fallback.text.contains("ann+<b>@example.com") && fallback.html.is_none());
+            assert!(fallback.text.contains("within 1 hour."), "{}", fallback.text);
         }
+    }
+
+    #[test]
+    fn a_time_is_said_in_words() {
+        assert_eq!([1, 2, 24, 25, 168].map(in_words), ["1 hour", "2 hours", "1 day", "25 hours", "7 days"]);
     }
 
     #[test]

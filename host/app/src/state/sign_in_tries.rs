@@ -180,6 +180,16 @@ impl App {
         }
     }
 
+    /// Reports that an attempt succeeded. Those that change something report it in their own transaction.
+    pub(crate) async fn try_succeeded(&self, attempt: Try) -> Result<(), Error> {
+        let now = self.clock.now();
+        self.store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move { Ok(connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?) })
+            })
+            .await
+    }
+
     /// Logs a line for operators who watch the log for attacks.
     pub(crate) fn log_failed_try(&self, email: &str, client: &Client, what: &str) {
         tracing::warn!(auth.account = email, client.address = client.ip_address, "{what} failed: the password is wrong");

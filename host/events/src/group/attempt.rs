@@ -27,9 +27,16 @@ pub(crate) struct Failed {
     pub(crate) problem: String,
     /// Whether the receiver answered.
     pub(crate) answered: bool,
+    /// Whether another attempt would fail as well.
+    pub(crate) is_final: bool,
 }
 
 impl Failed {
+    /// The receiver answered, or nothing was sent, and another attempt may succeed.
+    pub(crate) fn new(kind: &'static str, problem: String) -> Failed {
+        Failed { kind, problem, answered: true, is_final: false }
+    }
+
     /// Whether the rights of the maker could not be read from the database. Then the receiver was not called, and no attempt
     /// counts.
     fn is_unjudged(&self) -> bool {
@@ -149,6 +156,7 @@ impl Group {
         };
         match observe_delivery(&topic, &self.consumer, &subscription.handler, |failed: &Failed| failed.kind, attempt).await {
             Ok(()) => (Attempt::Delivered, Some(true)),
+            Err(failed) if failed.is_final => (Attempt::Dead(failed.problem), Some(failed.answered)),
             Err(failed) => (Attempt::Failed(failed.problem), Some(failed.answered)),
         }
     }
@@ -170,9 +178,9 @@ impl Group {
                 deliver_to_block(app, (block, handler, config), event, attempts, timeout).await
             }
             Target::Mail => mail::send(app, settings.mailer.as_deref(), &event, timeout).await,
-            Target::Broken(problem) => Err(Failed { kind: "broken_subscription", problem: problem.clone(), answered: true }),
+            Target::Broken(problem) => Err(Failed::new("broken_subscription", problem.clone())),
             Target::LogEvent | Target::PersistEvent(_) => {
-                Err(Failed { kind: "internal", problem: "the handler takes events in batches".to_owned(), answered: true })
+                Err(Failed::new("internal", "the handler takes events in batches".to_owned()))
             }
         }
     }
@@ -195,10 +203,10 @@ fn undecided(error: Error) -> Attempt {
 /// The reason for the refusal.
 pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Result<DeliveryCheck, Failed> {
     let check = app.delivery_check(subscription).await;
-    let check = check.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })?;
+    let check = check.map_err(|error| Failed::new(error.code.as_str(), error.message))?;
     match check.why_stopped() {
         None => Ok(check),
-        Some(problem) => Err(Failed { kind: "suspended", problem, answered: true }),
+        Some(problem) => Err(Failed::new("suspended", problem)),
     }
 }
 
@@ -242,10 +250,10 @@ pub(crate) async fn deliver_to_block(
 ) -> Result<(), Failed> {
     let delivered = app.deliver_to_block(block, handler, config, event, attempts);
     match tokio::time::timeout(timeout, delivered).await {
-        Ok(delivered) => delivered.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true }),
+        Ok(delivered) => delivered.map_err(|error| Failed::new(error.code.as_str(), error.message)),
         Err(_) => {
             let problem = format!("the handler did not end within {} ms", timeout.as_millis());
-            Err(Failed { kind: Code::ActionTimeout.as_str(), problem, answered: true })
+            Err(Failed::new(Code::ActionTimeout.as_str(), problem))
         }
     }
 }

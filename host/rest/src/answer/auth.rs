@@ -16,6 +16,8 @@ pub(crate) enum AuthError {
     InvalidCallbackUrl,
     /// `redirectTo` leads to an origin that is not trusted.
     InvalidRedirectUrl,
+    /// The browser that opened the link of a deletion has no session.
+    NoUserInfo,
 }
 
 impl From<AuthProblem> for AuthError {
@@ -55,6 +57,9 @@ impl IntoResponse for AuthError {
             AuthError::InvalidRedirectUrl => {
                 return refusal(StatusCode::FORBIDDEN, "INVALID_REDIRECT_URL", "Invalid redirectURL");
             }
+            AuthError::NoUserInfo => {
+                return refusal(StatusCode::NOT_FOUND, "FAILED_TO_GET_USER_INFO", "Failed to get user info");
+            }
         };
         match problem {
             AuthProblem::UserExists => refusal(
@@ -72,6 +77,9 @@ impl IntoResponse for AuthError {
             AuthProblem::PasswordIsCommon => {
                 bad("PASSWORD_COMPROMISED", "The password is among the commonest. Choose another one.")
             }
+            AuthProblem::PasswordIsBreached => {
+                bad("PASSWORD_COMPROMISED", "The password was in a data breach. Choose another one.")
+            }
             AuthProblem::InvalidEmail => bad("INVALID_EMAIL", "Invalid email"),
             AuthProblem::Validation(message) => bad("VALIDATION_ERROR", &message),
             AuthProblem::SignUpDisabled => bad("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Email and password sign up is not enabled"),
@@ -86,6 +94,7 @@ impl IntoResponse for AuthError {
             AuthProblem::EmailAlreadyVerified => bad("EMAIL_ALREADY_VERIFIED", "Email is already verified"),
             AuthProblem::EmailNotVerified { .. } => refusal(StatusCode::FORBIDDEN, "EMAIL_NOT_VERIFIED", "Email not verified"),
             AuthProblem::InvalidVerification => refusal(StatusCode::UNAUTHORIZED, "INVALID_TOKEN", "Invalid token"),
+            AuthProblem::ExpiredVerification => refusal(StatusCode::UNAUTHORIZED, "TOKEN_EXPIRED", "Token expired"),
             AuthProblem::EmailIsTheSame => bad("EMAIL_IS_THE_SAME", "Email is the same"),
             AuthProblem::LinkOfAnother => refusal(StatusCode::UNAUTHORIZED, "INVALID_USER", "Invalid user"),
             AuthProblem::InvalidDeletion => refusal(StatusCode::NOT_FOUND, "INVALID_TOKEN", "Invalid token"),

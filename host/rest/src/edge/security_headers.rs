@@ -12,16 +12,23 @@ pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
     // Nearly every response depends on a credential. So a response without a rule for caches must not be cached.
     add(headers, header::CACHE_CONTROL, "no-store");
     add(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    add(headers, header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'");
+    if !is_asset(path) {
+        add(headers, header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'");
+    }
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HTTPS_ONLY);
     }
     // A hook's response belongs to its block, and the files of GraphiQL are the same for everybody.
-    let is_own = path.starts_with("/api/") && !path.starts_with("/api/v1/hooks/") && !path.starts_with("/api/v1/graphql/assets/");
+    let is_own = path.starts_with("/api/") && !path.starts_with("/api/v1/hooks/") && !is_asset(path);
     let varies = headers.get_all(header::VARY).iter().any(|value| *value == CREDENTIALS);
     if is_own && !varies {
         headers.append(header::VARY, CREDENTIALS);
     }
+}
+
+/// Whether a path is a file that a page from the binary loads. A policy has an effect only on pages and workers. Workers have their own.
+fn is_asset(path: &str) -> bool {
+    path.starts_with("/admin/assets/") || path.starts_with("/api/v1/graphql/assets/")
 }
 
 fn add(headers: &mut HeaderMap, name: header::HeaderName, value: &'static str) {
@@ -59,5 +66,9 @@ mod tests {
         assert!(!headers.contains_key(header::STRICT_TRANSPORT_SECURITY));
         assert!(!after("/api/v1/hooks/a/b", false, &[]).contains_key(header::VARY));
         assert!(!after("/healthz", false, &[]).contains_key(header::VARY));
+        for path in ["/admin/assets/a.js", "/api/v1/graphql/assets/a.js"] {
+            let headers = after(path, false, &[]);
+            assert!(!headers.contains_key(header::VARY) && !headers.contains_key(header::CONTENT_SECURITY_POLICY), "{path}");
+        }
     }
 }

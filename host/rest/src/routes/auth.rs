@@ -1,6 +1,7 @@
 //! `/api/auth` in better-auth's wire form.
 
 mod answers;
+mod confirm_page;
 pub(crate) mod document;
 mod mail_links;
 mod own_account;
@@ -49,6 +50,7 @@ pub(crate) fn routes() -> Routes {
         .post("/api/auth/change-password", change_password)
         .post("/api/auth/send-verification-email", send_verification)
         .get("/api/auth/verify-email", verify_email)
+        .post("/api/auth/verify-email", verify_email)
         .post("/api/auth/request-password-reset", request_reset)
         .get("/api/auth/reset-password/{token}", reset_callback)
         .post("/api/auth/reset-password", reset_password)
@@ -61,7 +63,10 @@ pub(crate) fn routes() -> Routes {
 }
 
 /// A body of the protocol: JSON, a form, or nothing. Unknown members are ignored, as in the protocol.
-pub(crate) struct AuthBody(Map<String, Value>);
+pub(crate) struct AuthBody {
+    members: Map<String, Value>,
+    is_empty: bool,
+}
 
 impl FromRequest<AppState> for AuthBody {
     type Rejection = AuthError;
@@ -81,7 +86,7 @@ impl FromRequest<AppState> for AuthBody {
         if holds('\0') {
             return Err(AuthProblem::Validation("A member contains a NUL character.".to_owned()).into());
         }
-        Ok(AuthBody(members))
+        Ok(AuthBody { members, is_empty: text.is_empty() })
     }
 }
 
@@ -118,8 +123,16 @@ fn form_member(name: &str, value: &str) -> (String, Value) {
 }
 
 impl AuthBody {
+    /// A body that must not be empty, so that nothing happens to whoever forgot it.
+    fn required(self) -> Result<AuthBody, AuthError> {
+        match self.is_empty {
+            true => Err(AuthProblem::Validation("Send an object, `{}` at least.".to_owned()).into()),
+            false => Ok(self),
+        }
+    }
+
     fn parse<T: DeserializeOwned>(self) -> Result<T, AuthError> {
-        strict_from_value(Value::Object(self.0)).map_err(|misfit| AuthProblem::Validation(misfit.to_string()).into())
+        strict_from_value(Value::Object(self.members)).map_err(|misfit| AuthProblem::Validation(misfit.to_string()).into())
     }
 }
 
@@ -155,7 +168,11 @@ fn hand_out(state: &AppState, response: &mut Response, token: &str, remember: bo
 
 /// A response `{ "success": true }` that removes the session's cookie.
 fn session_gone(state: &AppState) -> Response {
-    let mut response = axum::Json(SessionGoneAnswer::GONE).into_response();
+    without_session(state, axum::Json(SessionGoneAnswer::GONE).into_response())
+}
+
+/// A response that also removes the session's cookie.
+fn without_session(state: &AppState, mut response: Response) -> Response {
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().clear_cookie()) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }

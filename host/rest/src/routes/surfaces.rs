@@ -35,9 +35,11 @@ pub(crate) fn routes() -> Routes {
         .post("/api/v1/mcp", mcp)
         .delete("/api/v1/mcp", mcp)
         .any("/", root)
-        .get("/admin", console)
-        .get("/admin/", console)
-        .get("/admin/{*path}", console)
+}
+
+/// The console's page and files. Scripts of other origins have no use for them.
+pub(crate) fn pages() -> Routes {
+    Routes::new().get("/admin", console).get("/admin/", console).get("/admin/{*path}", console)
 }
 
 /// The path of the console.

@@ -79,13 +79,13 @@ fn begin(api: &Api, package: &Package, yes: bool) -> Result<(), Problem> {
     }
     match is_installed {
         true => replace(api, package),
-        false => install::report(package, &api.upload(&package.file, &[])?.expect()?, "is installed", false),
+        false => install::report(api, package, &api.upload(&package.file, &[])?.expect()?, "is installed", false),
     }
 }
 
 fn replace(api: &Api, package: &Package) -> Result<(), Problem> {
     let reply = api.upload(&package.file, &[("upgrade", "true"), ("allowNewPermissions", "true")])?;
-    install::report(package, &reply.expect()?, "serves", false)
+    install::report(api, package, &reply.expect()?, "serves", false)
 }
 
 /// Each file with its last change and its length. If one of these differs, the file was written.

@@ -109,7 +109,7 @@ pub(super) fn install(api: &Api, package: &Package, yes: bool, json: bool) -> Re
         return Err(Problem::Failed("Nothing was installed.".to_owned()));
     }
     let answer = api.upload(&package.file, &[])?.expect()?;
-    report(package, &answer, "is installed", json)
+    report(api, package, &answer, "is installed", json)
 }
 
 pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
@@ -132,7 +132,7 @@ pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Re
         }
         reply = api.upload(&package.file, &[("upgrade", "true"), ("allowNewPermissions", "true")])?;
     }
-    report(package, &reply.expect()?, &format!("is in the place of {before}"), json)
+    report(api, package, &reply.expect()?, &format!("is in the place of {before}"), json)
 }
 
 fn asks_for_more(reply: &Reply) -> bool {
@@ -149,7 +149,7 @@ fn new_permissions(refusal: &Value) -> Vec<String> {
 }
 
 /// Reports what was done, and shows what the server shows only once.
-pub(super) fn report(package: &Package, answer: &Value, done: &str, json: bool) -> Result<(), Problem> {
+pub(super) fn report(api: &Api, package: &Package, answer: &Value, done: &str, json: bool) -> Result<(), Problem> {
     if json {
         return print_json(answer);
     }
@@ -167,10 +167,22 @@ pub(super) fn report(package: &Package, answer: &Value, done: &str, json: bool) 
     for warning in answer["report"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         note(&inert(warning));
     }
-    for name in &package.manifest.permissions.secrets {
+    for name in unset_secrets(api, &package.manifest) {
         note(&format!("It reads the secret {0}: `blockbase block secret set {1} {0}`", inert(name), package.manifest.name));
     }
     Ok(())
+}
+
+/// The secrets that the block reads and that are not set. All that it reads if the caller may not see which ones are set.
+fn unset_secrets<'a>(api: &Api, manifest: &'a Manifest) -> Vec<&'a String> {
+    let read = &manifest.permissions.secrets;
+    if read.is_empty() {
+        return Vec::new();
+    }
+    let listed = api.get(&["blocks", &manifest.name, "secrets"], &[]).and_then(|reply| reply.data()).unwrap_or_default();
+    let listed = listed.as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_set = |name: &String| listed.iter().any(|secret| secret["name"] == name.as_str() && secret["isSet"] == true);
+    read.iter().filter(|name| !is_set(name)).collect()
 }
 
 #[cfg(test)]

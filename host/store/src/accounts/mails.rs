@@ -1,4 +1,4 @@
-//! Mail that waits to be sent, and how much of it one address gets.
+//! Mail that waits to be sent, and counts in a window of time.
 
 use crate::connection::Connection;
 use crate::error::DbError;
@@ -62,20 +62,27 @@ pub struct MailRow {
 }
 
 impl Connection {
-    /// Counts a mail to an address. Returns how many were asked for in the current window, which begins with the first of them. The row
-    /// stays locked, so that concurrent requests are all counted.
-    pub async fn count_mail(&mut self, address_hash: &str, window_ms: i64, now: i64) -> Result<i64, DbError> {
+    /// Counts something under a key: mail to an address, or wrong passwords of an account. Returns how often it was counted in the
+    /// current window, which begins with the first time, and when the window began. The row stays locked, so that concurrent requests
+    /// are all counted.
+    pub async fn count_in_window(&mut self, key: &str, window_ms: i64, now: i64) -> Result<(i64, i64), DbError> {
         let rows = self
             .fetch(
-                "INSERT INTO svc_mail_limits (address_hash, since, mails) VALUES ($1, $2, 1) \
-                 ON CONFLICT (address_hash) DO UPDATE SET \
-                 mails = CASE WHEN svc_mail_limits.since <= $3 THEN 1 ELSE svc_mail_limits.mails + 1 END, \
-                 since = CASE WHEN svc_mail_limits.since <= $3 THEN excluded.since ELSE svc_mail_limits.since END \
-                 RETURNING mails",
-                vec![address_hash.into(), now.into(), (now - window_ms).into()],
+                "INSERT INTO svc_window_counts (counted, since, times) VALUES ($1, $2, 1) \
+                 ON CONFLICT (counted) DO UPDATE SET \
+                 times = CASE WHEN svc_window_counts.since <= $3 THEN 1 ELSE svc_window_counts.times + 1 END, \
+                 since = CASE WHEN svc_window_counts.since <= $3 THEN excluded.since ELSE svc_window_counts.since END \
+                 RETURNING times, since",
+                vec![key.into(), now.into(), (now - window_ms).into()],
             )
             .await?;
-        rows.first().map_or(Ok(0), |row| row.integer(0))
+        rows.first().map_or(Ok((0, now)), |row| Ok((row.integer(0)?, row.integer(1)?)))
+    }
+
+    /// Takes back one count of a key, because what it counted did not happen.
+    pub async fn uncount(&mut self, key: &str) -> Result<(), DbError> {
+        let sql = "UPDATE svc_window_counts SET times = times - 1 WHERE counted = $1 AND times > 0";
+        self.run(sql, vec![key.into()]).await.map(|_| ())
     }
 
     pub async fn insert_mail(&mut self, mail: MailRow) -> Result<(), DbError> {
@@ -131,8 +138,8 @@ impl Connection {
     pub async fn purge_mails(&mut self, before: i64, counts_before: i64, limit: i64) -> Result<u64, DbError> {
         let mails =
             "DELETE FROM svc_mails WHERE id IN (SELECT id FROM svc_mails WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
-        let counts = "DELETE FROM svc_mail_limits WHERE address_hash IN \
-                      (SELECT address_hash FROM svc_mail_limits WHERE since < $1 ORDER BY since LIMIT $2)";
+        let counts = "DELETE FROM svc_window_counts WHERE counted IN \
+                      (SELECT counted FROM svc_window_counts WHERE since < $1 ORDER BY since LIMIT $2)";
         Ok(self.run(mails, vec![before.into(), limit.into()]).await?
             + self.run(counts, vec![counts_before.into(), limit.into()]).await?)
     }

@@ -65,10 +65,12 @@ pub struct AccountTokenRow {
 }
 
 impl Connection {
-    /// Stores a token. The account's earlier tokens of this kind end.
-    pub async fn insert_account_token(&mut self, token: AccountTokenRow) -> Result<(), DbError> {
-        let ended = "DELETE FROM svc_account_tokens WHERE user_id = $1 AND kind = $2";
-        self.run(ended, vec![token.user_id.clone().into(), token.kind.as_str().into()]).await?;
+    /// Stores a token. Of the account's earlier tokens of this kind, the newest `kept` stay.
+    pub async fn insert_account_token(&mut self, token: AccountTokenRow, kept: i64) -> Result<(), DbError> {
+        let ended = "DELETE FROM svc_account_tokens WHERE user_id = $1 AND kind = $2 AND token_hash NOT IN \
+                     (SELECT token_hash FROM svc_account_tokens WHERE user_id = $1 AND kind = $2 \
+                     ORDER BY created_at DESC, token_hash LIMIT $3)";
+        self.run(ended, vec![token.user_id.clone().into(), token.kind.as_str().into(), kept.into()]).await?;
         self.run(
             "INSERT INTO svc_account_tokens (token_hash, user_id, kind, made_by_user, made_by_key, is_mailed, address, created_at, expires_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -117,9 +119,15 @@ impl Connection {
         Ok(token.transpose()?.filter(|token| kinds.contains(&token.kind)))
     }
 
-    /// Uses a token up. `true` for the caller who did.
-    pub async fn use_account_token(&mut self, token_hash: &str) -> Result<bool, DbError> {
-        Ok(self.run("DELETE FROM svc_account_tokens WHERE token_hash = $1", vec![token_hash.into()]).await? == 1)
+    /// Uses a token up, which ends the account's other tokens of its kind. `true` for the caller who did.
+    pub async fn use_account_token(&mut self, token: &AccountTokenRow) -> Result<bool, DbError> {
+        let used = "DELETE FROM svc_account_tokens WHERE token_hash = $1";
+        if self.run(used, vec![token.token_hash.clone().into()]).await? != 1 {
+            return Ok(false);
+        }
+        let others = "DELETE FROM svc_account_tokens WHERE user_id = $1 AND kind = $2";
+        self.run(others, vec![token.user_id.clone().into(), token.kind.as_str().into()]).await?;
+        Ok(true)
     }
 
     /// Ends all tokens of an account, and the mails that would make new ones.
@@ -130,12 +138,12 @@ impl Connection {
         self.run("DELETE FROM svc_account_tokens WHERE user_id = $1", vec![user_id.into()]).await.map(|_| ())
     }
 
-    /// Deletes at most `limit` tokens that have expired.
-    pub async fn purge_account_tokens(&mut self, now: i64, limit: i64) -> Result<u64, DbError> {
+    /// Deletes at most `limit` tokens that expired before `before`.
+    pub async fn purge_account_tokens(&mut self, before: i64, limit: i64) -> Result<u64, DbError> {
         self.run(
             "DELETE FROM svc_account_tokens WHERE token_hash IN (SELECT token_hash FROM svc_account_tokens \
              WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
-            vec![now.into(), limit.into()],
+            vec![before.into(), limit.into()],
         )
         .await
     }

@@ -156,6 +156,12 @@ impl Connection {
         Ok(counts)
     }
 
+    /// The number of the last event that happened before an instant; 0 if there is none.
+    pub async fn last_event_before(&mut self, instant: i64) -> Result<i64, DbError> {
+        let sql = "SELECT seq FROM svc_events WHERE occurred_at < $1 ORDER BY occurred_at DESC LIMIT 1";
+        self.fetch(sql, vec![instant.into()]).await?.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
     /// The numbers of the events between two times, as a condition on entries. It is exact, except for events that were written at the
     /// same moment but happened in another order.
     async fn numbers_of_time(&mut self, since: Option<i64>, until: Option<i64>) -> Result<String, DbError> {
@@ -166,8 +172,7 @@ impl Connection {
             condition.push_str(&format!(" AND d.event_seq >= {first}"));
         }
         if let Some(until) = until {
-            let sql = "SELECT seq FROM svc_events WHERE occurred_at < $1 ORDER BY occurred_at DESC LIMIT 1";
-            let last = self.fetch(sql, vec![until.into()]).await?.first().map_or(Ok(0), |row| row.integer(0))?;
+            let last = self.last_event_before(until).await?;
             condition.push_str(&format!(" AND d.event_seq <= {last}"));
         }
         Ok(condition)

@@ -58,6 +58,11 @@ async fn deliveries(admin: &Admin<'_>) -> Vec<Value> {
 }
 
 #[track_caller]
+fn expect_status(answer: &Answer, status: u16) {
+    assert_eq!(answer.status, status, "{}", answer.text);
+}
+
+#[track_caller]
 fn expect_code(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, answer.json()["code"].as_str()), (status, Some(code)), "{}", answer.text);
 }
@@ -159,11 +164,42 @@ on_both_engines! {
 
         // Somebody signed up with Bob's address, and waits. Bob proves it in his own browser.
         let squatter = server.with_token(server.sign_up("bob").await);
+        // An expired link says so.
+        assert_eq!(ask(None, json!({ "email": "bob@example.com", "callbackURL": "/welcome" })).await.status, 200);
+        let path = path_of(&server, &mails.mails(2).await[1]);
+        server.sql("UPDATE svc_account_tokens SET expires_at = 1").await;
+        assert_eq!(server.call("POST", &path, None).await.headers["location"], "/welcome?error=TOKEN_EXPIRED");
+        expect_code(&server.call("GET", path.split("&callbackURL").next().unwrap(), None).await, 401, "TOKEN_EXPIRED");
+        admin.make_task_object().await;
+        let hooks = json!([{ "resource": "webhooks", "actions": ["manage"] }, { "resource": "task", "actions": ["read"] }]);
+        expect_status(&admin.post("/api/v1/roles", json!({ "name": "hooks", "permissions": hooks })).await, 201);
+        let bob = squatter.get("/api/v1/me").await.json()["user"]["id"].as_str().unwrap().to_owned();
+        expect_status(&admin.post(&format!("/api/v1/users/{bob}/roles"), json!({ "roleId": "hooks" })).await, 200);
+        let hook = json!({ "name": "spy", "url": "https://spy.example.com/", "topics": ["data.task.#"] });
+        expect_status(&squatter.post("/api/v1/webhooks", hook).await, 201);
         assert_eq!(ask(None, json!({ "email": "bob@example.com" })).await.status, 200);
-        let mail = mails.mails(2).await.remove(1);
-        let opened = server.call("GET", &path_of(&server, &mail).replace("%2F", "https%3A%2F%2Fapp.example.com"), None).await;
-        assert_eq!(opened.headers["location"].to_str().unwrap(), "https://app.example.com", "{}", opened.text);
+        let mail = mails.mails(3).await.remove(2);
+        let path = path_of(&server, &mail).replace("%2F", "https%3A%2F%2Fapp.example.com");
+        // A program that opens links in mail gets a page with a button, and so does Bob. Nothing has happened yet.
+        for mode in [None, Some("navigate")] {
+            let mut request = server.request("GET", &path);
+            if let Some(mode) = mode {
+                request = request.header("sec-fetch-mode", mode);
+            }
+            let asked = server.send(request).await;
+            assert_eq!((asked.status, &asked.headers["cache-control"], &asked.headers["referrer-policy"]),
+                (200, &"no-store".parse().unwrap(), &"same-origin".parse().unwrap()));
+            assert!(asked.text.contains("<form method=\"post\">") && asked.text.contains("bob@example.com"), "{}", asked.text);
+        }
+        assert_eq!(squatter.get("/api/v1/me").await.json()["user"]["emailVerified"], false);
+        let pressed = server.request("POST", &path).header("origin", &server.base);
+        let pressed = server.send(pressed.header("content-type", "application/x-www-form-urlencoded")).await;
+        assert_eq!(pressed.status, 303, "{}", pressed.text);
+        assert_eq!(pressed.headers["location"].to_str().unwrap(), "https://app.example.com");
         until("the squatter is out", async || squatter.get("/api/v1/me").await.json()["authenticated"] == false).await;
+        // What the squatter made stops.
+        let hook = admin.get("/api/v1/webhooks").await.data()[0].clone();
+        assert_eq!(hook["suspended"]["reason"], "maker_gone", "{hook}");
         assert_eq!(sign_in(&server, "bob", PASSWORD).await.status, 401);
         // Nobody becomes admin by that.
         assert_eq!(server.call("GET", "/api/v1/instance", None).await.json()["needsAdmin"], false);
@@ -171,7 +207,7 @@ on_both_engines! {
 
         // Kinds of links do not stand for each other.
         request_reset(&server, "bob").await;
-        let of_reset = token(&mails.mails(3).await[2]);
+        let of_reset = token(&mails.mails(4).await[3]);
         expect_code(&server.call("GET", &format!("/api/auth/verify-email?token={of_reset}"), None).await, 401, "INVALID_TOKEN");
         assert_eq!(reset(&server, &of_reset, NEW_PASSWORD).await.status, 200);
     }
@@ -214,13 +250,13 @@ on_both_engines! {
         let newest = mails.mails(4).await.remove(3);
         // A scanner of mail asks for the head alone.
         assert_eq!(server.call("HEAD", &path_of(&server, &newest), None).await.status, 204);
-        // A new link ends the earlier ones.
-        assert_eq!(server.call("GET", &path_of(&server, &mail), None).await.headers["location"], "/welcome?error=INVALID_TOKEN");
         // The browser that signed up is signed in, and keeps its password.
         let opened = server.send(server.request("GET", &path_of(&server, &newest)).header("cookie", &cookie)).await;
         assert_eq!(opened.status, 302, "{}", opened.text);
         assert!(opened.headers.contains_key("set-auth-token"), "{:?}", opened.headers);
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 200);
+        // Using a link ends the others of its kind.
+        assert_eq!(server.call("GET", &path_of(&server, &mail), None).await.headers["location"], "/welcome?error=INVALID_TOKEN");
         // The cookie of a taken address opens nothing.
         assert_eq!(admin.get("/api/v1/users").await.json()["pagination"]["totalCount"], 2);
 
@@ -303,6 +339,9 @@ on_both_engines! {
         assert_eq!((gone.status, &gone.json()["message"]), (200, &json!("User deleted")), "{}", gone.text);
         assert!(gone.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.status, 401);
+        // Nobody is deleted for an empty request.
+        let empty = server.send(server.request("POST", "/api/auth/delete-user").bearer_auth(&of_admin)).await;
+        expect_code(&empty, 400, "VALIDATION_ERROR");
         // A new session is enough.
         let bob = server.sign_up("bob").await;
         assert_eq!(delete(&bob, json!({})).await.json()["message"], "User deleted");
@@ -318,7 +357,7 @@ on_both_engines! {
         assert_eq!((mailed.status, &mailed.json()["message"]), (200, &json!("Verification email sent")), "{}", mailed.text);
         let mail = mails.mails(1).await.remove(0);
         let path = path_of(&server, &mail);
-        assert_eq!(server.call("GET", &path, None).await.status, 401);
+        expect_code(&server.call("GET", &path, None).await, 404, "FAILED_TO_GET_USER_INFO");
         expect_code(&admin.get(&path).await, 404, "INVALID_TOKEN");
         expect_code(&delete(&eve, json!({ "token": "wrong" })).await, 404, "INVALID_TOKEN");
         let gone = server.with_token(eve.clone()).get(&path).await;
@@ -339,7 +378,7 @@ on_both_engines! {
         let members: Vec<String> = invited.json().as_object().unwrap().keys().cloned().collect();
         assert_eq!(members, ["data"], "the link is in the mail alone");
         let mail = mails.mails(1).await.remove(0);
-        assert!(mail["text"].as_str().unwrap().contains("168 hours"), "{mail}");
+        assert!(mail["text"].as_str().unwrap().contains("within 7 days"), "{mail}");
         assert_eq!(reset(&server, &token(&mail), PASSWORD).await.status, 200);
         assert_eq!(sign_in(&server, "ann", PASSWORD).await.json()["user"]["emailVerified"], true);
         // The operator of the server gets the link.
@@ -375,21 +414,76 @@ on_both_engines! {
             ended.len() == 10 && ended.iter().all(|delivery| delivery["status"] == "delivered")
         }).await;
         assert_eq!(mails.events("mail").len(), 5);
-        // The last link alone works.
+        // Each link works until one is used.
         let sent = mails.mails(5).await;
         let works = async |mail: &Value| {
             let path = format!("/api/auth/reset-password/{}?callbackURL=/x", token(mail));
             server.call("GET", &path, None).await.headers["location"].to_str().unwrap().starts_with("/x?token=")
         };
-        let mut working = 0;
         for mail in &sent {
-            working += usize::from(works(mail).await);
+            assert!(works(mail).await);
         }
-        assert_eq!(working, 1);
+        assert_eq!(reset(&server, &token(&sent[2]), NEW_PASSWORD).await.status, 200);
+        for mail in &sent {
+            assert!(!works(mail).await);
+        }
         // After an hour there may be more.
-        server.sql("UPDATE svc_mail_limits SET since = since - 3600001").await;
+        server.sql("UPDATE svc_window_counts SET since = since - 3600001").await;
         request_reset(&server, "ann").await;
         mails.mails(6).await;
+    }
+
+    async fn accounts_and_networks_ask_for_so_many_mails(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).env("SVC_MAILS_PER_NETWORK", "24").start().await;
+        let admin = server.admin().await;
+        let ann = server.with_token(server.sign_up("ann").await);
+        let change = async |index: usize| {
+            let body = json!({ "newEmail": format!("new-{index}@example.com") });
+            ann.post("/api/auth/change-email", body).await
+        };
+        for index in 0..20 {
+            assert_eq!(change(index).await.status, 200);
+        }
+        let refused = change(20).await;
+        let seconds: u32 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!(refused.status == 429 && (1..=3601).contains(&seconds), "{} {seconds}", refused.text);
+        // Everybody of the network, with known and unknown addresses alike.
+        for name in ["ann", "nobody-1", "nobody-2", "nobody-3"] {
+            assert_eq!(request_reset(&server, name).await.status, 200);
+        }
+        for name in ["ann", "nobody-4"] {
+            assert_eq!(request_reset(&server, name).await.status, 429);
+        }
+        // Who manages users invites more.
+        expect_status(&admin.post("/api/v1/users", json!({ "email": "bob@example.com" })).await, 201);
+        server.sql("UPDATE svc_window_counts SET since = since - 3600001").await;
+        assert_eq!(change(20).await.status, 200);
+    }
+
+    async fn passwords_are_checked_ten_times_in_a_quarter_of_an_hour(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        server.admin().await;
+        let ann = server.with_token(server.sign_up("ann").await);
+        let check = async |password: &str| ann.post("/api/auth/verify-password", json!({ "password": password })).await;
+        for _ in 0..9 {
+            expect_code(&check("wrong").await, 400, "INVALID_PASSWORD");
+        }
+        // Too long ones are not tried, and do not count.
+        expect_code(&check(&"x".repeat(129)).await, 400, "PASSWORD_TOO_LONG");
+        // Right ones do not count.
+        for _ in 0..3 {
+            assert_eq!(check(PASSWORD).await.status, 200);
+        }
+        expect_code(&check("wrong").await, 400, "INVALID_PASSWORD");
+        for password in ["wrong", PASSWORD] {
+            let refused = check(password).await;
+            assert!(refused.status == 429 && refused.headers.contains_key("retry-after"), "{}", refused.text);
+        }
+        server.sql("UPDATE svc_window_counts SET since = since - 900001").await;
+        server.sql("DELETE FROM svc_sign_in_tries").await;
+        assert_eq!(check(PASSWORD).await.status, 200);
     }
 
     async fn a_mail_survives_a_mail_server_that_is_away_and_a_kill(engine: Engine) {
@@ -411,7 +505,7 @@ on_both_engines! {
 
         // A mail server that hangs does not hold up requests, and a kill loses nothing.
         mails.behave(json!({ "hang": "data" })).await;
-        server.sql("DELETE FROM svc_mail_limits").await;
+        server.sql("DELETE FROM svc_window_counts").await;
         assert_eq!(request_reset(&server, "ann").await.status, 200);
         until("the mail hangs", async || !mails.events("hung").is_empty()).await;
         server.kill();
@@ -541,6 +635,10 @@ async fn wrong_settings_of_mail_stop_the_boot() {
         (&[("SVC_MAIL_LOG", "true"), ("SVC_EVENTS_ENABLED", "false")], "SVC_EVENTS_ENABLED"),
         (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", "/nonexistent")], "SVC_MAIL_TEMPLATES"),
         (&[("SVC_MAIL_LOG", "true"), ("SVC_MAIL_TEMPLATES", folder)], "reset.en.txt"),
+        (&[("SVC_MAILS_PER_NETWORK", "0")], "SVC_MAILS_PER_NETWORK"),
+        (&[("SVC_BREACHED_PASSWORDS", "/nonexistent")], "SVC_BREACHED_PASSWORDS"),
+        // No prefix files.
+        (&[("SVC_BREACHED_PASSWORDS", folder)], "SVC_BREACHED_PASSWORDS"),
     ] {
         let builder = settings.iter().fold(ServerBuilder::new(Engine::Sqlite), |builder, (name, value)| builder.env(name, value));
         let (status, text) = builder.fail().await;

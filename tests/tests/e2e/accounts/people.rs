@@ -193,6 +193,28 @@ on_both_engines! {
         assert!(server.sql("SELECT user_id FROM svc_credentials").await.is_empty());
     }
 
+    async fn nobody_chooses_a_breached_password(engine: Engine) {
+        const BREACHED: &str = "a breached password";
+        // SHA-1 of it, in its file.
+        let (file, line) = ("0E865", "9A4A24AF245D7F9CCB25AB6C7F9CC66632B");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(file), format!("{line}:42
+")).unwrap();
+        let server = ServerBuilder::new(engine).env("SVC_BREACHED_PASSWORDS", folder.path().to_str().unwrap()).start().await;
+        let admin = server.admin().await;
+        let sign_up = json!({ "name": "Ann", "email": "ann@example.com", "password": BREACHED });
+        expect_code(&server.call("POST", "/api/auth/sign-up/email", Some(sign_up)).await, 400, "PASSWORD_COMPROMISED");
+        let change = json!({ "currentPassword": PASSWORD, "newPassword": BREACHED });
+        expect_code(&admin.post("/api/auth/change-password", change).await, 400, "PASSWORD_COMPROMISED");
+        // The link can still be used.
+        let (_, token) = invited(&admin, "bob", json!([])).await;
+        expect_code(&reset(&server, &token, BREACHED).await, 400, "PASSWORD_COMPROMISED");
+        let set = server.run(&["user", "set-password", "bob@example.com"], &format!("{BREACHED}
+")).await;
+        set.expect_error(1, &["data breach"]);
+        assert_eq!(reset(&server, &token, NEW_PASSWORD).await.status, 200);
+    }
+
     async fn a_link_gives_somebody_another_password(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let admin = server.admin().await;

@@ -70,8 +70,13 @@ on_both_engines! {
         let ends = server.sql(&format!("SELECT expires_at - updated_at FROM svc_sessions WHERE id = '{}'", session["id"].as_str().unwrap())).await;
         assert_eq!(ends[0][0], (7 * DAY_MS).to_string());
         assert!(!get(&cookie).await.headers.contains_key("set-cookie"));
-        // The short session has ended.
+        // The short session has ended. Its cookie is removed, unless nobody looked at it.
         assert!(!is_in(&server, &token_of(&short)).await);
+        let ended = get(&cookie_of(&short)).await;
+        let set = ended.headers["set-cookie"].to_str().unwrap();
+        assert!(ended.text == "null" && set.starts_with("svc.session_token=; Max-Age=0"), "{set}");
+        let request = server.request("GET", "/api/auth/get-session").header("cookie", &cookie).bearer_auth(token_of(&short));
+        assert!(!server.send(request).await.headers.contains_key("set-cookie"));
         // Any request extends the session. A client with a bearer token gets the token in a header, without a cookie.
         server.sql(&age(2 * DAY_MS)).await;
         tokio::time::sleep(std::time::Duration::from_millis(3100)).await;

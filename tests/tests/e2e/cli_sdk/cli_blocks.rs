@@ -264,6 +264,13 @@ on_sqlite_first! {
         shell.run(&["secret", "set", "tasks", "STRIPE_KEY", "hunter2"]).await.expect_error(2, &["unexpected argument"]);
         let typed = shell.at_terminal("Value of STRIPE_KEY: ", "hunter3\n", "secret set tasks STRIPE_KEY").await;
         assert!(typed.out().contains("is set") && !typed.out.contains("hunter3"), "{typed:?}");
+        // An upgrade names only the secrets that are not set.
+        let permissions = json!({ "data": [], "secrets": ["STRIPE_KEY", "OTHER_KEY"], "http": ["https://api.stripe.com"] });
+        let next = shell.file("next.wasm", tasks_block(json!({ "version": "0.2.0", "permissions": permissions })).await);
+        let report = shell.run(&["upgrade", &next, "--yes"]).await;
+        report.out();
+        assert!(report.error.contains("block secret set tasks OTHER_KEY"), "{report:?}");
+        assert!(!report.error.contains("block secret set tasks STRIPE_KEY"), "{report:?}");
         assert_eq!(shell.run(&["secret", "delete", "tasks", "STRIPE_KEY"]).await.out(), "STRIPE_KEY is deleted from tasks.\n");
     }
 

@@ -119,6 +119,7 @@ async fn the_page_loads_from_this_server_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_file_is_what_the_build_says_in_both_forms() {
     let server = server().await;
+    let mut workers = 0;
     for file in manifest() {
         let path = asset_path(&file);
         let gzip = fetch(&server, "GET", &path, &[("accept-encoding", "gzip, br")]).await;
@@ -143,7 +144,16 @@ async fn every_file_is_what_the_build_says_in_both_forms() {
             assert!(vary.iter().all(|vary| !vary.contains("cookie")), "{vary:?}");
             assert_eq!(answer.header("content-length"), answer.body.len().to_string());
         }
+        // The page loads dozens of files, so each has only the headers that it needs. A worker does not get the policy of its page.
+        let is_worker = path.contains(".worker-");
+        assert_eq!(gzip.headers.contains_key("content-security-policy"), is_worker, "{path}");
+        assert!(gzip.headers.keys().all(|name| !name.as_str().starts_with("access-control-")), "{path}: {:?}", gzip.headers);
+        workers += usize::from(is_worker);
         let text = String::from_utf8_lossy(&content);
+        // How the build starts a worker.
+        for worker in text.split("new Worker(").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            assert!(worker.contains(".worker-"), "{path} starts {worker}");
+        }
         for elsewhere in ELSEWHERE.iter().chain(&LOADS) {
             // License texts name the origin of their packages.
             assert!(path.contains("licen") || !text.contains(elsewhere), "{path} has {elsewhere}");
@@ -159,6 +169,7 @@ async fn every_file_is_what_the_build_says_in_both_forms() {
         assert_eq!((head.status, head.body.len()), (200, 0));
         assert_eq!(head.header("content-length"), gzip.body.len().to_string());
     }
+    assert!(workers > 0, "no file is a worker");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -94,16 +94,12 @@ fn routes() -> Vec<Route> {
         route("post /api/auth/request-password-reset", "", json!({ "email": "nobody@example.com" }), Guard::Anyone(404)),
         route("post /api/auth/send-verification-email", "", json!({ "email": "nobody@example.com" }), Guard::Anyone(404)),
         route("get /api/auth/verify-email", "/api/auth/verify-email?token=none&callbackURL=/x", Value::Null, Guard::Anyone(302)),
+        route("post /api/auth/verify-email", "/api/auth/verify-email?token=none&callbackURL=/x", Value::Null, Guard::Anyone(303)),
         route("post /api/auth/change-email", "", json!({ "newEmail": "nobody@example.com" }), Guard::Session(404)),
         route("post /api/auth/verify-password", "", json!({ "password": "wrong password" }), Guard::Session(400)),
         // Users may not delete themselves.
         route("post /api/auth/delete-user", "", json!({}), Guard::Session(404)),
-        route(
-            "get /api/auth/delete-user/callback",
-            "/api/auth/delete-user/callback?token=none",
-            Value::Null,
-            Guard::Session(404),
-        ),
+        route("get /api/auth/delete-user/callback", "/api/auth/delete-user/callback?token=none", Value::Null, Guard::Anyone(404)),
         route("post /api/auth/sign-in/anonymous", "", json!({}), Guard::Anyone(200)),
         route("get /api/v1/events/stream", "", Value::Null, Guard::Known),
         route("get /api/auth/list-sessions", "", Value::Null, Guard::Session(200)),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{ManagedUserAnswer, ROLES_OF_USER_MAX, checked_name, give};
 use crate::App;
-use crate::accounts::mail::NewMail;
+use crate::accounts::mail::{Asker, NewMail};
 use crate::accounts::password_links::{is_admin, setup_required};
 use crate::accounts::types::normal_email;
 use crate::base::answer::Timestamp;
@@ -124,6 +124,7 @@ impl App {
                         page: None,
                         language: None,
                         maker: caller.maker(),
+                        asker: Asker::default(),
                     };
                     app.ask_for_mail(connection, &announcer, mail, now).await?
                 };

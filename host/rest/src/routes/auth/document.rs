@@ -205,7 +205,10 @@ fn own_account(paths: &mut Paths) {
         .answers(200, "The link is mailed if the address is free.", status());
     paths.add("post", "/api/auth/change-email", change);
     let verify = operation("verifyPassword", "Check the caller's password", Caller::Session)
-        .describe("A wrong password gets 400 `INVALID_PASSWORD`, and counts as a wrong password of a sign-in does.")
+        .describe(
+            "A wrong password gets 400 `INVALID_PASSWORD`, and counts as a wrong password of a sign-in does. After ten wrong ones in a \
+            quarter of an hour, the response is 429.",
+        )
         .json_body(body_of::<CheckedPasswordBody>())
         .answers(200, "The password is right.", status());
     paths.add("post", "/api/auth/verify-password", verify);
@@ -221,9 +224,10 @@ fn own_account(paths: &mut Paths) {
     paths.add("post", "/api/auth/delete-user", delete);
     let callback = operation("deleteUserCallback", "Delete the caller's account with a mailed link", Caller::Session)
         .describe(
-            "The browser has to have a session of the account. The response is 404 `INVALID_TOKEN` if the token is not valid or is another \
-            user's.",
+            "The browser has to have a session of the account, or the response is 404 `FAILED_TO_GET_USER_INFO`. It is 404 `INVALID_TOKEN` \
+            if the token is not valid or is another user's.",
         )
+        .without(&[401])
         .parameter(json!({
             "name": "token",
             "in": "query",
@@ -266,29 +270,44 @@ fn mail(paths: &mut Paths) {
         .problems(&[404])
         .answers(200, "The link is mailed if an account has the address and has not proved it.", status());
     paths.add("post", "/api/auth/send-verification-email", send);
-    let verify = operation("verifyEmail", "Prove an address with a link", Caller::Unseen)
+    let proof = |id: &str, summary: &str, html: Value| {
+        let mut content = json!({ "application/json": { "schema": of::<AddressProvedAnswer<'_>>() } });
+        for (kind, page) in html.as_object().into_iter().flatten() {
+            content[kind] = page.clone();
+        }
+        operation(id, summary, Caller::Unseen)
+            .parameter(json!({
+                "name": "token",
+                "in": "query",
+                "required": true,
+                "description": "The token of the link.",
+                "schema": { "type": "string" },
+            }))
+            .parameter(query_parameter(
+                "callbackURL",
+                "The page to go to: a path of this server, or a URL of a trusted origin.",
+                json!({ "type": "string" }),
+            ))
+            .problems(&[400, 507])
+            .response(200, json!({ "description": "The address is proved.", "content": content }))
+    };
+    let leads = || json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) });
+    let page = json!({ "text/html": { "schema": { "type": "string", "description": "The page that asks first." } } });
+    let verify = proof("verifyEmail", "Prove an address with a link", page)
         .describe(
             "The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, \
             unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with \
-            `error=INVALID_TOKEN` if the token is not valid. Without it, the response is 401 `INVALID_TOKEN` then. If addresses have to be \
-            proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.",
+            `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid. Without it, the response is 401 then. If addresses have to be \
+            proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.\n\nIf another browser opens a link with \
+            `callbackURL`, nothing happens yet: the response is a page with a button, which sends the same request with POST. So programs \
+            that open links in mail prove nothing.",
         )
-        .parameter(json!({
-            "name": "token",
-            "in": "query",
-            "required": true,
-            "description": "The token of the link.",
-            "schema": { "type": "string" },
-        }))
-        .parameter(query_parameter(
-            "callbackURL",
-            "The page to go to: a path of this server, or a URL of a trusted origin.",
-            json!({ "type": "string" }),
-        ))
-        .problems(&[400, 507])
-        .answers(200, "The address is proved.", of::<AddressProvedAnswer<'_>>())
-        .response(302, json!({ "description": "The page to go to.", "headers": headers(&[("Location", "Location")]) }));
+        .response(302, leads());
     paths.add("get", "/api/auth/verify-email", verify);
+    let confirm = proof("confirmEmail", "Prove an address with a link, in any browser", json!({}))
+        .describe("The same as with GET, and the browser does not matter.")
+        .response(303, leads());
+    paths.add("post", "/api/auth/verify-email", confirm);
 }
 
 fn profile(paths: &mut Paths) {

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use super::answers::{DeletionAnswer, DoneAnswer};
 use super::reset::header_of;
 use super::sign::callback;
-use super::{AuthBody, client, languages, session_gone};
+use super::{AuthBody, client, languages, without_session};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::answer::error::ApiError;
-use crate::request::admission::WithSession;
+use crate::request::admission::{Anyone, WithSession};
 use crate::request::extract::{QueryPairs, RequestInfo};
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,7 +79,7 @@ pub(crate) async fn delete_user(
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
-    let body: DeletionBody = body.parse()?;
+    let body: DeletionBody = body.required()?.parse()?;
     let page = callback(&state, body.callback_url)?;
     let request = DeletionRequest { password: body.password, token: body.token, page };
     match state.app.delete_own_account(&client(credentials, &headers, &info), request).await? {
@@ -92,7 +92,7 @@ pub(crate) async fn delete_user(
 pub(crate) async fn delete_user_callback(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
-    WithSession(credentials): WithSession,
+    Anyone(credentials): Anyone,
     method: Method,
     headers: HeaderMap,
     query: Result<QueryPairs, ApiError>,
@@ -105,20 +105,17 @@ pub(crate) async fn delete_user_callback(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let request = DeletionRequest { token: Some(token.to_owned()), ..DeletionRequest::default() };
-    state.app.delete_own_account(&client(credentials, &headers, &info), request).await?;
-    let mut response = deleted(&state);
-    if let Some(location) = location {
-        *response.status_mut() = StatusCode::FOUND;
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(response)
+    let ended = state.app.delete_own_account(&client(credentials, &headers, &info), request).await;
+    ended.map_err(|problem| match problem {
+        AuthProblem::NoSession => AuthError::NoUserInfo,
+        problem => problem.into(),
+    })?;
+    Ok(match location {
+        Some(location) => without_session(&state, (StatusCode::FOUND, [(header::LOCATION, location)]).into_response()),
+        None => deleted(&state),
+    })
 }
 
 fn deleted(state: &AppState) -> Response {
-    let cookies = session_gone(state).headers().clone();
-    let mut response = axum::Json(DeletionAnswer::DELETED).into_response();
-    if let Some(cookie) = cookies.get(header::SET_COOKIE) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie.clone());
-    }
-    response
+    without_session(state, axum::Json(DeletionAnswer::DELETED).into_response())
 }

@@ -42,13 +42,15 @@ pub(super) struct ResetRequestBody {
 
 pub(crate) async fn request_reset(
     State(state): State<AppState>,
-    Anyone(_): Anyone,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: ResetRequestBody = body.parse()?;
     let page = callback(&state, body.redirect_to).map_err(|_| AuthError::InvalidRedirectUrl)?;
-    state.app.request_password_reset(MailRequest { email: body.email, page, languages: languages(&headers) }).await?;
+    let request = MailRequest { email: body.email, page, languages: languages(&headers) };
+    state.app.request_password_reset(&client(credentials, &headers, &info), request).await?;
     Ok(axum::Json(ResetRequestedAnswer::REQUESTED).into_response())
 }
 

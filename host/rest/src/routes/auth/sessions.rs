@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::AuthBody;
 use super::answers::DoneAnswer;
+use super::{AuthBody, without_session};
 use crate::AppState;
 use crate::answer::auth::AuthError;
 use crate::request::admission::WithSession;
@@ -23,10 +23,18 @@ fn done() -> Response {
     axum::Json(DoneAnswer::DONE).into_response()
 }
 
-/// The session and its user, or null.
+/// The session and its user, or null. The cookie of a session that has ended is removed.
 pub(crate) async fn get(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, AuthError> {
     let answer = state.app.current_session(&credentials).await?;
+    let cookies = state.app.cookies();
+    // With another credential, nobody looked at the cookie.
+    let by_cookie = credentials.bearer.is_none() && credentials.api_key.is_none();
+    let has_ended =
+        by_cookie && answer.is_none() && credentials.cookies.as_deref().is_some_and(|header| cookies.names_session(header));
     let mut response = axum::Json(answer).into_response();
+    if has_ended {
+        response = without_session(&state, response);
+    }
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

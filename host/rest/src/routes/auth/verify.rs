@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::answers::{AddressProvedAnswer, DoneAnswer};
+use super::confirm_page::confirm_page;
 use super::reset::{header_of, with_parameter};
 use super::sign::callback;
 use super::{AuthBody, client, hand_out, languages};
@@ -59,23 +60,33 @@ pub(crate) async fn verify_email(
         // Scanners of mail look so. They follow no link for a person.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    let leads = if method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
     let failed = |page: &str, code: &str| {
         let location = with_parameter(page, ("error", code)).ok_or(AuthError::InvalidCallbackUrl)?;
-        Ok((StatusCode::FOUND, [(header::LOCATION, location)]).into_response())
+        Ok((leads, [(header::LOCATION, location)]).into_response())
     };
-    let (session, user) = match (state.app.verify_email(&client(credentials, &headers, &info), token).await, &page) {
+    let asks = method == Method::GET && page.is_some() && may_be_navigation(&headers);
+    let (session, user) = match (state.app.verify_email(&client(credentials, &headers, &info), token, asks).await, &page) {
+        (Ok(AddressProof::Asks(address)), _) => return Ok(confirm_page(&address)),
         (Ok(AddressProof::Proved(session)), _) => (session, None),
         (Ok(AddressProof::Changed(user)), _) => (None, Some(user)),
         (Err(AuthProblem::InvalidVerification), Some(page)) => return failed(page, "INVALID_TOKEN"),
+        (Err(AuthProblem::ExpiredVerification), Some(page)) => return failed(page, "TOKEN_EXPIRED"),
         (Err(AuthProblem::LinkOfAnother), Some(page)) => return failed(page, "INVALID_USER"),
         (Err(problem), _) => return Err(problem.into()),
     };
     let mut response = match location {
-        Some(location) => (StatusCode::FOUND, [(header::LOCATION, location)]).into_response(),
+        Some(location) => (leads, [(header::LOCATION, location)]).into_response(),
         None => axum::Json(AddressProvedAnswer { status: true, user: user.as_ref() }).into_response(),
     };
     if let Some(session) = session {
         hand_out(&state, &mut response, session.token.as_str(), session.remember);
     }
     Ok(response)
+}
+
+/// Whether a browser may show the response as a page. Browsers say for what they ask; other programs, such as those that check the links
+/// of mail, do not.
+fn may_be_navigation(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-mode").is_none_or(|mode| mode == "navigate")
 }

@@ -1,0 +1,8 @@
+-- Counts in a window of time: mail of an address, an account and a network, and wrong passwords. Version 20, for Postgres.
+
+ALTER TABLE svc_mail_limits RENAME TO svc_window_counts;
+-- SHA-256 of what is counted.
+ALTER TABLE svc_window_counts RENAME COLUMN address_hash TO counted;
+-- How often it happened since `since`.
+ALTER TABLE svc_window_counts RENAME COLUMN mails TO times;
+ALTER INDEX svc_mail_limits_age RENAME TO svc_window_counts_age;
