@@ -139,6 +139,11 @@ const mantineTokens = {
   "--mantine-color-amber-light-color": "var(--bb-amber)",
   "--mantine-color-blue-light": "var(--bb-blue-bg)",
   "--mantine-color-blue-light-color": "var(--bb-blue)",
+  // Mantine's own backgrounds of what the pointer is on are too dark for these texts.
+  "--mantine-color-green-light-hover": "var(--bb-green-bg)",
+  "--mantine-color-red-light-hover": "var(--bb-red-bg)",
+  "--mantine-color-amber-light-hover": "var(--bb-amber-bg)",
+  "--mantine-color-blue-light-hover": "var(--bb-blue-bg)",
   "--mantine-color-indigo-light-color": "var(--bb-accent-text)",
   "--mantine-color-indigo-outline": "var(--bb-accent-text)",
 };

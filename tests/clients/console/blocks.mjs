@@ -184,9 +184,9 @@ test("a block is configured, gets its secret, shows its log as it is written, an
   await call(owner, "POST", "/api/v1/blocks/clerk/actions/spin", {});
   const log = page.getByRole("log", { name: "Log of clerk" });
   await log.getByText("spinning").first().waitFor();
-  await page.getByLabel("Find in the log").fill("no such line");
+  await page.getByLabel("Find in the log", { exact: true }).fill("no such line");
   await page.getByText("No line matches.").waitFor();
-  await page.getByLabel("Find in the log").fill("spinning");
+  await page.getByLabel("Find in the log", { exact: true }).fill("spinning");
   await log.getByText("spinning").first().waitFor();
   await look(page, "log");
   // What an action does wrong is said below its form.
