@@ -1,6 +1,6 @@
 //! Sign-in with a password.
 
-use blockbase_schema::Result;
+use blockbase_schema::{Code, Result};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::MailRequest;
@@ -54,8 +54,12 @@ impl App {
         };
         if self.waits_for_proof(&user).await? {
             let request = MailRequest { email: user.email.clone(), page: callback, languages: client.languages.clone() };
-            self.request_verification_of(&client, &user, request).await?;
             self.try_succeeded(attempt).await?;
+            match self.request_verification_of(&client, &user, request).await {
+                // The answer is the same without a mail.
+                Err(AuthProblem::Other(error)) if error.code == Code::RateLimited => {}
+                asked => asked?,
+            }
             return Err(AuthProblem::EmailNotVerified { user_id: user.id });
         }
         let guest = self.guest_of(&client.credentials).await?;
