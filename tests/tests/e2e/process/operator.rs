@@ -56,7 +56,7 @@ on_both_engines! {
         server.run(&["user", "revoke", "ANN@example.com", "admin"], "").await.out();
         until("ann is no longer admin", async || !has_admin().await).await;
         server.run(&["user", "revoke", "ann@example.com", "admin"], "").await.expect_error(1, &["does not have the role admin"]);
-        server.run(&["user", "grant", "ann@example.com", "nothing"], "").await.expect_error(1, &["role"]);
+        server.run(&["user", "grant", "ann@example.com", "nothing"], "").await.expect_error(1, &["there is no role `nothing`"]);
 
         // A key of a user acts as the user, and its deletion counts at once.
         let key = server.run(&["key", "create", "ci", "--user", "ann@example.com", "--role", "editor"], "").await;
@@ -91,7 +91,7 @@ on_both_engines! {
         server.run(&["user", "delete", "admin@example.com", "--yes"], "").await.expect_error(1, &["last admin"]);
         server.run(&["user", "create", "ann@example.com"], "").await.expect_error(1, &["unique_violation"]);
         server.run(&["user", "create", "nobody"], "").await.expect_error(1, &["email"]);
-        server.run(&["user", "create", "bob@example.com", "--role", "nothing"], "").await.expect_error(1, &["index 0"]);
+        server.run(&["user", "create", "bob@example.com", "--role", "nothing"], "").await.expect_error(1, &["index 0: there is no role `nothing`"]);
         for weak in ["short", "ann@example.com", "password1"] {
             server.run(&["user", "set-password", "ann@example.com"], weak).await.expect_error(1, &["password"]);
         }
