@@ -351,7 +351,7 @@ impl App {
     }
 }
 
-/// The error for a body that names an unknown role, which is `named`. Callers who may not read roles get the same error as for a role that gives
+/// The error for a body that names an unknown role. Callers who may not read roles get the same error as for a role that gives
 /// more than they have.
 pub(crate) fn unknown_role(caller: &Caller, named: &str) -> Error {
     match caller.holds(Resource::Roles, Action::Read) {

@@ -28,7 +28,6 @@ const TOO_MUCH_MAIL: &str = "An address gets five mails an hour.";
 const CODED: &str = "Every error has a body with a code.";
 const NO_OPTION: &str = "This server has no option for it.";
 const HOUR: &str = "The link of a deletion lives an hour.";
-
 const SETTING_NAMED: &str = "The message names the setting that lists the origins.";
 
 const INVALID_CALLBACK_URL: &str =
