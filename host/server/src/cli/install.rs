@@ -104,8 +104,8 @@ pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Pr
 }
 
 pub(super) fn install(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
-    // A dry run reports what the server would refuse before the question. Without a question, the install itself reports it.
     progress(COMPILING);
+    // A dry run reports what the server would refuse before the question. Without a question, the install itself reports it.
     if !yes {
         expect_new(&api.upload(&package.file, &[("dryRun", "true")])?, package)?;
     }
