@@ -12,7 +12,8 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
         // GraphQL's GET requests take this header, as REST's do.
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
-        // GraphQL does not manage blocks, users or the schema, lists no past events, and requires no state of a record.
+        // GraphQL does not manage blocks, users or the schema, lists no past events, and requires no state of a record. Its filters are
+        // members of an argument.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }
@@ -23,7 +24,9 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::FollowFromNow
         | Hint::FromNewestEvent
         | Hint::Cascade
-        | Hint::ReadAgain => return None,
+        | Hint::ReadAgain
+        | Hint::FilterByField
+        | Hint::Filter { .. } => return None,
     };
     Some(words.into())
 }

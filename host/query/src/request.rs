@@ -1,6 +1,6 @@
 //! A request of the list operation, before it is checked against the schema.
 
-use blockbase_schema::{Error, Result, json, listed};
+use blockbase_schema::{Error, Hint, Result, excerpt, is_name, json, listed};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -17,6 +17,9 @@ pub enum FilterValue {
     /// A JSON value, as text.
     Json(Box<RawValue>),
 }
+
+/// The parameter that holds all filters in other products.
+pub(crate) const FOREIGN_FILTER: &str = "filter";
 
 /// `field operator value`.
 #[derive(Clone, Debug)]
@@ -415,11 +418,23 @@ fn parameter_filter(name: &str, value: &str) -> Result<Filter> {
     let (field, operator) = match name.split_once('[') {
         None => (name, Operator::DEFAULT),
         Some((field, rest)) => match rest.strip_suffix(']') {
+            Some(operator) if field == FOREIGN_FILTER && operator.contains("][") => {
+                (field, Operator::parse(operator).map_err(|error| error.with_hint(hint_of_nested(operator, value)))?)
+            }
             Some(operator) => (field, Operator::parse(operator)?),
             None => return Err(Error::invalid_request(format!("The parameter {name:?} lacks its closing bracket."))),
         },
     };
     Ok(Filter { field: field.to_owned(), operator, value: FilterValue::Text(value.to_owned()) })
+}
+
+/// The hint for `filter[title][_eq]=x`, a form of other products. `path` is the text between the outer brackets.
+fn hint_of_nested(path: &str, value: &str) -> Hint {
+    let meant = path.split_once("][").filter(|(field, _)| is_name(field)).and_then(|(field, operator)| {
+        let operator = Operator::parse(operator.strip_prefix('_').unwrap_or(operator)).ok()?;
+        Some(Hint::Filter { field: field.to_owned(), operator: operator.name(), value: excerpt(value).into_owned() })
+    });
+    meant.unwrap_or(Hint::FilterByField)
 }
 
 #[cfg(test)]
@@ -472,6 +487,21 @@ mod tests {
         assert_eq!(operator("a[NotIn]"), Some(Operator::Nin));
         assert_eq!(operator("a[near]"), None);
         assert_eq!(operator("a[eq"), None);
+    }
+
+    #[test]
+    fn the_nested_form_of_other_products_gets_the_right_spelling() {
+        let hint = |name: &'static str| {
+            let error = ListRequest::from_parameters([(name, "x")]).expect_err("no filter of this server");
+            error.hint.map(|hint| *hint)
+        };
+        let filter = |operator| Some(Hint::Filter { field: "title".to_owned(), operator, value: "x".to_owned() });
+        assert_eq!(hint("filter[title][_eq]"), filter("eq"));
+        assert_eq!(hint("filter[title][_icontains]"), Some(Hint::FilterByField));
+        assert_eq!(hint("filter[title][gte]"), filter("gte"));
+        assert_eq!(hint("filter[author][name][_eq]"), Some(Hint::FilterByField));
+        assert_eq!(hint("filter[near]"), None);
+        assert_eq!(hint("title[a][b]"), None);
     }
 
     #[test]

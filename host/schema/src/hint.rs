@@ -40,6 +40,10 @@ pub enum Hint {
     Cascade,
     /// Read the record again, and require its new state.
     ReadAgain,
+    /// Send each filter by itself, under the name of its field.
+    FilterByField,
+    /// Send the filter in this server's form.
+    Filter { field: String, operator: &'static str, value: String },
 }
 
 /// A surface's words for a hint, in whole sentences. `None` if the surface lacks the operation that the hint names.

@@ -142,7 +142,7 @@ test("a block is configured, gets its secret, shows its log as it is written, an
     name: "clerk",
     config: { type: "object", properties: { cheer: { type: "string", title: "Cheer", minLength: 3, default: "Well done!" } }, additionalProperties: false },
     permissions: { ...ECHO.permissions, secrets: ["TOKEN"] },
-    subscriptions: [{ event: "data.note.#", consumer: "clerk:log", handler: "log_event" }],
+    subscriptions: [{ event: "data.note.#", consumer: "clerk:log", handler: "file_it" }],
     actions: [{ name: "spin", description: "Never ends.", input: { type: "object" }, rbac: { resource: "clerk:use", action: "read" }, timeoutMs: 300 }],
     resources: [{ name: "clerk:use", actions: ["read"] }],
   };
@@ -206,6 +206,17 @@ test("a block is configured, gets its secret, shows its log as it is written, an
   await button(page, "Replay").click();
   await page.getByText("The handler failed").waitFor();
   await look(page, "replay");
+});
+
+test("a block without handlers of its own offers no replay", async () => {
+  const subscriptions = [{ event: "data.note.#", consumer: "ledger:log", handler: "log_event" }];
+  const page = await open("/admin/blocks/install", { as: owner });
+  await choose(page, version("1.0.2", { name: "ledger", actions: [], resources: [], subscriptions }));
+  await button(page, "Agree and install").click();
+  await page.getByRole("heading", { name: "ledger", level: 1 }).waitFor();
+  await page.getByRole("link", { name: "Events and hooks", exact: true }).click();
+  await page.getByText("log_event").first().waitFor();
+  assert.equal(await page.getByLabel("Event id").count(), 0);
 });
 
 test("the page of a role offers what blocks declare", async () => {

@@ -52,6 +52,7 @@ before(async () => {
 test("a record is created with a value of every type, and no digit is lost", async () => {
   const page = await open("/admin/data/task/new", { as: me });
   await row(page, "title").getByRole("textbox").fill("Buy milk");
+  await page.getByText("Once the Task is created, its tab Links adds tags.").waitFor();
   await look(page, "new");
   for (const [name, value] of [
     ["contact", "ann@example.com"],

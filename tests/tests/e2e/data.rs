@@ -121,6 +121,41 @@ on_both_engines! {
         }
     }
 
+    async fn filters_of_other_products_get_the_right_spelling(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let by_field = Some("Each filter is a parameter of its own");
+        for (query, code, spelling) in [
+            ("filter=(done=true)", "unknown_field", by_field),
+            ("filter=%7B%22done%22%3A%7B%22_eq%22%3Atrue%7D%7D", "unknown_field", by_field),
+            ("filter%5Btitle%5D%5B_eq%5D=x", "invalid_request", Some("Write it as `title[eq]=x`.")),
+            ("filter%5Bowner%5D%5Bname%5D%5B_eq%5D=x", "invalid_request", by_field),
+            ("priority=gte.2", "invalid_value", Some("Write it as `priority[gte]=2`.")),
+            ("priority=in.(1,2)", "invalid_value", Some("Write it as `priority[in]=1,2`.")),
+            ("done=eq.true", "invalid_value", Some("Write it as `done[eq]=true`.")),
+            ("created_at=lt.2030-01-01", "invalid_value", Some("Write it as `created_at[lt]=2030-01-01`.")),
+            ("priority=2.x", "invalid_value", None),
+            ("priority=near.2", "invalid_value", None),
+            ("priority=like.2", "invalid_value", None),
+            ("colour=eq.red", "unknown_field", None),
+        ] {
+            for path in ["task", "task/aggregate", "task/export"] {
+                let query = match path {
+                    "task" => query.to_owned(),
+                    "task/export" => format!("format=csv&{query}"),
+                    _ => format!("fn=count&{query}"),
+                };
+                let refused = admin.get(&format!("/api/v1/data/{path}?{query}")).await.expect_error(400, code);
+                let message = refused["message"].as_str().unwrap();
+                assert_eq!(message.contains("Write it as") || message.contains("Each filter"), spelling.is_some(), "{message}");
+                assert!(spelling.is_none_or(|spelling| message.contains(spelling)), "{query}: {message}");
+            }
+        }
+        // Any text is a value of a text.
+        admin.make("task", json!({ "title": "gte.2" })).await;
+        assert_eq!(admin.get("/api/v1/data/task?title=gte.2").await.json()["pagination"]["totalCount"], 1);
+    }
+
     async fn amounts_and_filters_finer_than_the_scale_are_taken_at_their_word(server: Server) {
         let admin = server.admin().await;
         admin.define("price", json!([{ "name": "amount", "type": "currency", "required": true }])).await;

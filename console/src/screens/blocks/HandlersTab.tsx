@@ -10,8 +10,12 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Lines } from "./Lines";
 import classes from "./Blocks.module.css";
 
+/** Handlers of the server, to which a block may lead events. Only handlers of the block itself can be called again. */
+const BUILT_IN = ["log_event", "persist_event"];
+
 /** What events it gets, where others can reach it, and a way to hand it a recorded event once more. */
 export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boolean }) {
+  const handlers = [...new Set(block.subscriptions.map(({ handler }) => handler))].filter((handler) => !BUILT_IN.includes(handler));
   return (
     <>
       {block.hooks.length > 0 && (
@@ -50,13 +54,12 @@ export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boo
           </dl>
         </section>
       )}
-      {canReplay && block.subscriptions.length > 0 && <Replay block={block} />}
+      {canReplay && handlers.length > 0 && <Replay block={block} handlers={handlers} />}
     </>
   );
 }
 
-function Replay({ block }: { block: Block }) {
-  const handlers = [...new Set(block.subscriptions.map(({ handler }) => handler))];
+function Replay({ block, handlers }: { block: Block; handlers: string[] }) {
   const [handler] = handlers;
   const [eventId, setEventId] = useState("");
   const replay = useMutation({

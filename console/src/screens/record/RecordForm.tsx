@@ -34,6 +34,8 @@ export function RecordForm({ shape, draft, errors, glowing = NOTHING, readOnly =
     const wanted = term.trim().toLowerCase();
     return shape.columns.filter((column) => !hidden.has(column.name) && (wanted === "" || column.name.includes(wanted) || columnLabel(column).toLowerCase().includes(wanted) || column.name in errors));
   }, [shape.columns, term, hidden, errors]);
+  // A link needs both records.
+  const later = shape.links.filter(({ isReadOnly }) => isReadOnly !== true).map(({ key }) => key);
   useEffect(() => {
     if (focusOn === null) return;
     const row = place.current?.querySelector(`[data-column="${CSS.escape(focusOn)}"]`);
@@ -68,6 +70,11 @@ export function RecordForm({ shape, draft, errors, glowing = NOTHING, readOnly =
           onIncrement={column.isReadOnly === true ? undefined : onIncrement}
         />
       ))}
+      {draft.base === null && later.length > 0 && (
+        <p className={classes.nothing}>
+          Once the {shape.label} is created, its tab Links adds {new Intl.ListFormat("en").format(later)}.
+        </p>
+      )}
       {columns.length === 0 && term !== "" && <p className={classes.nothing}>No field has “{term}” in its name.</p>}
       {shape.columns.length === 0 && <p className={classes.nothing}>{shape.isPartial === true ? "You may use no field of these records." : "This object has no fields yet. Add some on its page under Objects."}</p>}
     </div>

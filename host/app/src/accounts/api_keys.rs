@@ -191,7 +191,7 @@ impl App {
                     if !is_own {
                         app.require_strength_over_user(connection, &caller, &user).await?;
                     }
-                    let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller))?;
+                    let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller, &new.role))?;
                     caller.covers(&carried_by_role(&role, is_own)?)?;
                     if connection.api_keys_count(&user_id).await? >= KEYS_OF_USER_MAX {
                         let message = format!("A user has {KEYS_OF_USER_MAX} API keys at most. Delete one that nobody uses.");

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::types::{ADMIN, password_error};
+use super::verification::log_ended;
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
@@ -54,7 +55,10 @@ struct Link {
 
 /// What the transaction of a reset decided.
 enum Outcome {
-    Done,
+    Done {
+        /// Whether it was a first proof of the address that ended what the account had.
+        has_ended: bool,
+    },
     Invalid,
     /// It would make the first account that can sign in.
     NeedsSetup,
@@ -165,7 +169,12 @@ impl App {
         check_password(&password, &link.user.email)?;
         let password_hash = self.hash_chosen(password).await??;
         match self.use_link(client, link.token.token_hash, password_hash, attempt).await? {
-            Outcome::Done => Ok(()),
+            Outcome::Done { has_ended } => {
+                if has_ended {
+                    log_ended(&link.user.id);
+                }
+                Ok(())
+            }
             Outcome::NeedsSetup => Err(setup_required().into()),
             Outcome::Invalid => {
                 log_invalid(client);
@@ -192,15 +201,14 @@ impl App {
                 if !connection.use_account_token(&token).await? {
                     return Ok(Outcome::Invalid);
                 }
-                if token.is_mailed {
-                    app.prove_address(connection, &mut user, &browser, &password_hash, now).await?;
-                }
+                let has_ended =
+                    token.is_mailed && app.prove_address(connection, &mut user, &browser, &password_hash, now).await?;
                 replace_password(connection, &user.id, &password_hash, now).await?;
                 // Whoever tried the old password without success does not have to wait with the new one.
                 for account in [&attempt.account, &account_of(&user.email)] {
                     connection.sign_in_succeeded(account, &attempt.network, now).await?;
                 }
-                Ok(Outcome::Done)
+                Ok(Outcome::Done { has_ended })
             })
         })
         .await

@@ -105,7 +105,7 @@ fn checked_name(name: String) -> Result<String> {
 /// Gives a user a role, none of whose rights the caller lacks. The accounts are locked.
 async fn give(connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
     // Held: what the role gives does not change until it is given.
-    let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller))?;
+    let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller, role))?;
     caller.covers(&grants(&role.permissions)?)?;
     if connection.roles_count_beside(user_id, &role.id).await? >= ROLES_OF_USER_MAX {
         let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
@@ -353,9 +353,9 @@ impl App {
 
 /// The error for a body that names an unknown role. Callers who may not read roles get the same error as for a role that gives
 /// more than they have.
-pub(crate) fn unknown_role(caller: &Caller) -> Error {
+pub(crate) fn unknown_role(caller: &Caller, named: &str) -> Error {
     match caller.holds(Resource::Roles, Action::Read) {
-        true => Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId"),
+        true => Error::new(Code::ForeignKeyViolation, format!("`roleId`: there is no role `{named}`.")).with_field("roleId"),
         false => Error::new(Code::Forbidden, "You cannot grant permissions that you do not have."),
     }
 }

@@ -43,8 +43,13 @@ enum Outcome {
     Asks(Box<UserRow>),
     /// The link changes an address, and the browser has no session of that account.
     OfAnother,
-    /// The user, and whether the browser that signed up gets a session now.
-    Proved(Box<UserRow>, bool),
+    Proved {
+        user: Box<UserRow>,
+        /// Whether the browser that signed up gets a session now.
+        signs_in: bool,
+        /// Whether the account lost its sessions, its keys and its password.
+        has_ended: bool,
+    },
     /// The user with the new address.
     Changed(Box<UserRow>),
 }
@@ -71,6 +76,7 @@ impl App {
 
     /// Notes that an address is proved. The first proof ends the account's sessions and keys if it comes from another browser than that of
     /// the account, replaces the password with that of `password_hash`, and suspends what was made with the account. The accounts are locked.
+    /// Returns whether it ended these.
     ///
     /// The password is replaced and not removed: a server on which nobody has a password gives its next sign-up the role `admin`.
     pub(super) async fn prove_address(
@@ -80,9 +86,9 @@ impl App {
         browser: &Browser,
         password_hash: &str,
         now: i64,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if user.email_verified {
-            return Ok(());
+            return Ok(false);
         }
         user.email_verified = true;
         user.updated_at = now;
@@ -90,7 +96,8 @@ impl App {
         let announcer = self.announcer(&App::as_user(&user.id));
         // Nobody can have used an account without a password, so there is nothing of a stranger in it.
         let is_used = connection.password_hash(&user.id).await?.is_some();
-        if is_used && !browser.is_of(user) {
+        let ends = is_used && !browser.is_of(user);
+        if ends {
             // Webhooks, tasks and the like were made by somebody else. From now on their maker is a user who does not exist.
             let things = connection.things_made_by(&user.id).await?;
             raise_versions_of(connection, &things).await?;
@@ -109,7 +116,8 @@ impl App {
             keys_are_gone(connection, &announcer, keys, now).await?;
         }
         // Conditions with `$user.email` have a value from now on.
-        settle(connection, &announcer, MakerPart::User(user.id.clone()), now).await
+        settle(connection, &announcer, MakerPart::User(user.id.clone()), now).await?;
+        Ok(ends)
     }
 
     /// Proves an address with the token of a mail. The browser that signed up, if sign-ups wait for the proof, gets its session, and a guest
@@ -181,7 +189,7 @@ impl App {
                             return Ok(if changed { Outcome::Changed(Box::new(user)) } else { Outcome::Invalid });
                         }
                         let signs_in = signed_up && !user.email_verified;
-                        app.prove_address(connection, &mut user, &browser, &unknown, now).await?;
+                        let has_ended = app.prove_address(connection, &mut user, &browser, &unknown, now).await?;
                         connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
                         if signs_in {
                             if let Some(guest) = &guest {
@@ -193,7 +201,7 @@ impl App {
                             }
                             connection.insert_session(session).await?;
                         }
-                        Ok(Outcome::Proved(Box::new(user), signs_in))
+                        Ok(Outcome::Proved { user: Box::new(user), signs_in, has_ended })
                     })
                 })
                 .await
@@ -208,7 +216,10 @@ impl App {
                 log_invalid(client);
                 Err(AuthProblem::InvalidVerification)
             }
-            Outcome::Proved(user, signs_in) => {
+            Outcome::Proved { user, signs_in, has_ended } => {
+                if has_ended {
+                    log_ended(&user.id);
+                }
                 if guest.is_some() && signs_in {
                     self.follow_carry_over(&user.id).await;
                 }
@@ -257,4 +268,13 @@ impl App {
         settle(connection, announcer, MakerPart::User(user.id.clone()), now).await?;
         Ok(true)
     }
+}
+
+/// Logs a line that explains why somebody cannot sign in any more. It has no address.
+pub(super) fn log_ended(user_id: &str) {
+    tracing::info!(
+        user.id = user_id,
+        "the first proof of an address came from another browser than its account's: the account's sessions and keys have ended, and its \
+         password is replaced"
+    );
 }

@@ -10,7 +10,7 @@ pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::SetSecret { block } => return Some(format!("POST /api/v1/blocks/{block}/secrets sets it.").into()),
         Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
         // A block presents no credential, and its manifest names its objects. It manages no blocks, no users and no schema. It reads
-        // only the events that it is given.
+        // only the events that it is given. Its filters are JSON.
         Hint::Authenticate
         | Hint::ListObjects
         | Hint::ListBlocks
@@ -23,7 +23,9 @@ pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::FollowFromNow
         | Hint::FromNewestEvent
         | Hint::Cascade
-        | Hint::ReadAgain => return None,
+        | Hint::ReadAgain
+        | Hint::FilterByField
+        | Hint::Filter { .. } => return None,
     };
     Some(words.into())
 }

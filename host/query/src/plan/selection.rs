@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use blockbase_schema::{Code, Column, Error, Object, Result, Value, fold, parse_filter_text};
+use blockbase_schema::{Code, Column, ColumnType, Error, Hint, Object, Result, Value, excerpt, fold, parse_filter_text};
 
 use super::column_index;
 use crate::access::{Access, Scope};
 use crate::condition::{self, Condition, Reading, Where};
 use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
-use crate::request::{Filter, FilterValue};
+use crate::request::{FOREIGN_FILTER, Filter, FilterValue};
 
 /// One test of one column; `column` is a place in `Object::columns`.
 #[derive(Debug, Clone, PartialEq)]
@@ -212,7 +212,10 @@ impl Selection {
 
 /// A filter as a test of a column.
 pub(crate) fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
-    let index = column_index(object, &filter.field)?;
+    let index = column_index(object, &filter.field).map_err(|error| match (filter.field.as_str(), &filter.value) {
+        (FOREIGN_FILTER, FilterValue::Text(_)) => error.with_hint(Hint::FilterByField),
+        _ => error,
+    })?;
     let column = &object.columns[index];
     if !filter.operator.applies_to(column.ty) {
         let message = format!("`{}` is {}, which this operator cannot compare.", column.name, column.kind.name());
@@ -225,7 +228,7 @@ pub(crate) fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
         Operator::Nin => Test::In { values: list_values(column, &filter.value)?, negated: true },
         Operator::Like => Test::Contains { texts: vec![search_text(column, &filter.value)?], fold_case: false },
         Operator::Ilike => Test::Contains { texts: vec![search_text(column, &filter.value)?], fold_case: true },
-        Operator::Eq => match one_value(column, &filter.value)? {
+        Operator::Eq => match one_value(column, &filter.value).map_err(|error| spelled(error, column, &filter.value))? {
             Value::Null => Test::IsNull,
             value => Test::Compare(Comparison::Equal, value),
         },
@@ -239,6 +242,29 @@ pub(crate) fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
         Operator::Lte => Test::Compare(Comparison::LessOrEqual, ordered_value(column, &filter.value)?),
     };
     Ok(Predicate { column: index, test })
+}
+
+/// The error of a value. `priority=gte.2`, a form of other products, gets the right spelling.
+fn spelled(error: Error, column: &Column, value: &FilterValue) -> Error {
+    let FilterValue::Text(text) = value else { return error };
+    // A text may begin like this.
+    let Some((name, operand)) = text.split_once('.').filter(|_| column.ty != ColumnType::Text) else { return error };
+    if operand.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return error;
+    }
+    let Ok(operator) = Operator::parse(name) else { return error };
+    let operand = match operator.operand() {
+        Operand::List => operand.strip_prefix('(').and_then(|items| items.strip_suffix(')')).unwrap_or(operand),
+        Operand::Ordered | Operand::Value => operand,
+        Operand::Text | Operand::Nothing => return error,
+    };
+    match operator.applies_to(column.ty) {
+        true => {
+            let (field, value) = (column.name.clone(), excerpt(operand).into_owned());
+            error.with_hint(Hint::Filter { field, operator: operator.name(), value })
+        }
+        false => error,
+    }
 }
 
 /// The same tests without duplicates. All texts that a column has to contain are in one test, so that the column's text is folded

@@ -9,6 +9,11 @@ use serde_json::json;
 use crate::answer::error::{ApiError, status};
 use crate::answer::hints;
 
+const INVALID_CALLBACK_URL: &str =
+    "Invalid callbackURL: it needs a path of this server, or a URL of a trusted origin (SVC_TRUSTED_ORIGINS).";
+const INVALID_REDIRECT_URL: &str =
+    "Invalid redirectURL: it needs a path of this server, or a URL of a trusted origin (SVC_TRUSTED_ORIGINS).";
+
 /// An error in the protocol's form: `{ code, error, message }`.
 pub(crate) enum AuthError {
     Problem(AuthProblem),
@@ -52,10 +57,10 @@ impl IntoResponse for AuthError {
         let problem = match self {
             AuthError::Problem(problem) => problem,
             AuthError::InvalidCallbackUrl => {
-                return refusal(StatusCode::FORBIDDEN, "INVALID_CALLBACK_URL", "Invalid callbackURL");
+                return refusal(StatusCode::FORBIDDEN, "INVALID_CALLBACK_URL", INVALID_CALLBACK_URL);
             }
             AuthError::InvalidRedirectUrl => {
-                return refusal(StatusCode::FORBIDDEN, "INVALID_REDIRECT_URL", "Invalid redirectURL");
+                return refusal(StatusCode::FORBIDDEN, "INVALID_REDIRECT_URL", INVALID_REDIRECT_URL);
             }
             AuthError::NoUserInfo => {
                 return refusal(StatusCode::NOT_FOUND, "FAILED_TO_GET_USER_INFO", "Failed to get user info");

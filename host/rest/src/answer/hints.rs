@@ -25,6 +25,10 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::FromNewestEvent => "Leave out `before` to begin with the newest one.",
         Hint::ReadAgain => "Its ETag no longer matches. Read the record again, and send its new ETag with your change.",
         Hint::Cascade => "Delete it first, or add ?cascade=true.",
+        Hint::FilterByField => {
+            "Each filter is a parameter of its own, as in `done=true` or `priority[gte]=2`. `where` takes a condition as JSON."
+        }
+        Hint::Filter { field, operator, value } => return Some(format!("Write it as `{field}[{operator}]={value}`.").into()),
     };
     Some(words.into())
 }

@@ -16,6 +16,7 @@ pub(super) enum BlockCommand {
     /// Make a new block from a template
     #[command(after_help = "Example:\n  blockbase block new hello --language python      # makes the folder hello")]
     New {
+        /// Name of the block: lower-case letters, digits and -, beginning with a letter
         name: String,
         /// The language to write it in
         #[arg(short, long, default_value = "rust")]

@@ -192,7 +192,7 @@ impl Reply {
                 "\nSay who you are: set SVC_API_KEY (or --key) to an API key, which an admin makes with POST /api/v1/api-keys, or to the token of a sign-in.",
             ),
             (401, Identity::Key) => text.push_str(
-                "\nThe key does not hold. POST /api/v1/api-keys makes another, signing in gives a new token; set SVC_API_KEY (or --key) to it.",
+                "\nThe key is not valid. `blockbase key create` on the server's machine makes another, and so does POST /api/v1/api-keys; signing in gives a new token. Set SVC_API_KEY (or --key) to it.",
             ),
             _ => {}
         }

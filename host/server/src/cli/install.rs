@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::{Api, Reply};
 use super::oci::{self, RegistryAccess};
-use super::terminal::{confirmed, inert, note, print_json, print_line};
+use super::terminal::{confirmed, inert, note, print_json, print_line, progress};
 use super::{Problem, build, consent};
 
 /// The source of a packed file.
@@ -79,6 +79,9 @@ impl Source {
 pub(super) const WITHOUT_TERMINAL: &str =
     "There is no terminal to ask at. Look at what is listed above, and say --yes to grant it without a question.";
 
+/// Compiling takes a minute for a block that carries an interpreter.
+const COMPILING: &str = "The server compiles the block …";
+
 /// Shows the user what the block would get.
 pub(super) fn show(package: &Package) -> Result<(), Problem> {
     for line in package.described()? {
@@ -89,7 +92,8 @@ pub(super) fn show(package: &Package) -> Result<(), Problem> {
 
 /// Shows what the block would get, and what the server says about the install.
 pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Problem> {
-    let answer = api.upload(&package.file, &[("dryRun", "true")])?.expect()?;
+    progress(COMPILING);
+    let answer = expect_new(&api.upload(&package.file, &[("dryRun", "true")])?, package)?;
     if json {
         return print_json(&answer);
     }
@@ -100,16 +104,28 @@ pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Pr
 }
 
 pub(super) fn install(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
+    progress(COMPILING);
     // A dry run reports what the server would refuse before the question. Without a question, the install itself reports it.
     if !yes {
-        api.upload(&package.file, &[("dryRun", "true")])?.expect()?;
+        expect_new(&api.upload(&package.file, &[("dryRun", "true")])?, package)?;
     }
     show(package)?;
     if !confirmed("Grant this?", yes, WITHOUT_TERMINAL)? {
         return Err(Problem::Failed("Nothing was installed.".to_owned()));
     }
-    let answer = api.upload(&package.file, &[])?.expect()?;
+    let answer = expect_new(&api.upload(&package.file, &[])?, package)?;
     report(api, package, &answer, "is installed", json)
+}
+
+/// The body of a successful install. If the block is installed already, the error names the command that replaces it.
+fn expect_new(reply: &Reply, package: &Package) -> Result<Value, Problem> {
+    match (reply.status, reply.code().as_deref()) {
+        (409, Some("block_exists")) => Err(Problem::Failed(format!(
+            "block_exists: The block `{}` is installed already. `blockbase block upgrade FILE` puts this file in its place.",
+            package.manifest.name
+        ))),
+        _ => reply.expect(),
+    }
 }
 
 pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
@@ -121,6 +137,7 @@ pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Re
         )));
     }
     let before = inert(installed.data()?["version"].as_str().unwrap_or_default()).into_owned();
+    progress(COMPILING);
     let mut reply = api.upload(&package.file, &[("upgrade", "true")])?;
     if asks_for_more(&reply) {
         note(&format!("{} asks for more than {before} has.", package.title()));

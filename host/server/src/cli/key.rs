@@ -1,5 +1,7 @@
 //! `blockbase key …`: API keys, from the machine of the server.
 
+use std::collections::BTreeMap;
+
 use axum::http::Method;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -81,10 +83,17 @@ fn list(operator: &Operator, json: bool) -> Result<(), Problem> {
         note("There is no API key.");
         return Ok(());
     }
+    let mut addresses = BTreeMap::new();
+    for id in keys.iter().filter_map(|key| key["userId"].as_str()) {
+        addresses.entry(id).or_insert_with(|| address_of(operator, id));
+    }
     let shown = |value: &Value| inert(value.as_str().unwrap_or("never")).into_owned();
     let row = |key: &Value| {
         let state = if key["suspended"].is_null() { "" } else { "suspended" };
         let mut row = ["name", "prefix", "userId", "expiresAt", "lastUsedAt", "id"].map(|member| shown(&key[member])).to_vec();
+        if let Some(address) = key["userId"].as_str().and_then(|id| addresses.get(id)) {
+            row[2] = inert(address).into_owned();
+        }
         row.push(state.to_owned());
         row
     };
@@ -93,4 +102,10 @@ fn list(operator: &Operator, json: bool) -> Result<(), Problem> {
         print_line(&line);
     }
     Ok(())
+}
+
+/// The address of a user; their id if they were deleted a moment ago.
+fn address_of(operator: &Operator, id: &str) -> String {
+    let user = operator.get(&["users", id], &[]).unwrap_or_default();
+    user["data"]["email"].as_str().unwrap_or(id).to_owned()
 }

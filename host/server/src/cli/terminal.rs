@@ -29,6 +29,13 @@ pub(super) fn note(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
+/// The same if a person reads it at a terminal: what takes long now.
+pub(super) fn progress(line: &str) {
+    if std::io::stderr().is_terminal() {
+        note(line);
+    }
+}
+
 /// Whether a character affects a terminal or the order of text instead of being shown.
 fn is_active(character: char) -> bool {
     character.is_control() || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -175,12 +175,13 @@ fn list(operator: &Operator, search: Option<&str>, role: Option<&str>, json: boo
             (false, true) => "guest",
             (false, false) => "",
         };
-        [text(user, "email"), text(user, "name"), &roles.join(", "), state, text(user, "id")]
+        let verified = if user["emailVerified"] == true { "yes" } else { "no" };
+        [text(user, "email"), text(user, "name"), &roles.join(", "), verified, state, text(user, "id")]
             .map(|cell| inert(cell).into_owned())
             .to_vec()
     };
     let rows: Vec<Vec<String>> = users.iter().map(row).collect();
-    for line in table(&["EMAIL", "NAME", "ROLES", "STATE", "ID"], &rows) {
+    for line in table(&["EMAIL", "NAME", "ROLES", "VERIFIED", "STATE", "ID"], &rows) {
         print_line(&line);
     }
     Ok(())
@@ -257,7 +258,9 @@ fn set_banned(operator: &Operator, email: &str, banned: bool) -> Result<(), Prob
 fn delete(operator: &Operator, email: &str, heir: Option<&str>, suspend: bool, yes: bool) -> Result<(), Problem> {
     let user = find(operator, email)?;
     let heir = heir.map(|heir| find(operator, heir)).transpose()?;
-    let question = format!("{} goes, with their sessions and keys; records stay. Delete this user?", inert(text(&user, "email")));
+    let keys = keys_of(operator, text(&user, "id"));
+    let question =
+        format!("{} goes, with their sessions and {keys}; records stay. Delete this user?", inert(text(&user, "email")));
     let without_terminal = "There is no terminal to ask at; say --yes to delete without a question.";
     if !confirmed(&question, yes, without_terminal)? {
         return Err(Problem::Failed("Nobody was deleted.".to_owned()));
@@ -266,6 +269,17 @@ fn delete(operator: &Operator, email: &str, heir: Option<&str>, suspend: bool, y
     query.extend(heir.as_ref().map(|heir| ("handOverTo", text(heir, "id"))));
     query.extend(suspend.then_some(("suspend", "true")));
     operator.change(Method::DELETE, &["users", text(&user, "id")], &query, None)?;
-    print_line(&format!("{} is deleted.", inert(text(&user, "email"))));
+    print_line(&format!("{} is deleted, with their sessions and {keys}.", inert(text(&user, "email"))));
     Ok(())
+}
+
+/// How many API keys act as a user, in words.
+fn keys_of(operator: &Operator, id: &str) -> String {
+    // The list can be longer than an answer may be. That must not hinder a deletion.
+    let Ok(keys) = operator.get(&["api-keys"], &[]) else { return "their API keys".to_owned() };
+    match keys["data"].as_array().into_iter().flatten().filter(|key| text(key, "userId") == id).count() {
+        0 => "no API key".to_owned(),
+        1 => "1 API key".to_owned(),
+        many => format!("{many} API keys"),
+    }
 }

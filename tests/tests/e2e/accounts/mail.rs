@@ -139,7 +139,9 @@ on_both_engines! {
         expect_code(&ask(Some(&ann.token), json!({ "email": "admin@example.com" })).await, 400, "EMAIL_MISMATCH");
         expect_code(&ask(None, json!({ "email": "nonsense" })).await, 400, "VALIDATION_ERROR");
         let foreign = json!({ "email": "ann@example.com", "callbackURL": "https://evil.example/x" });
-        expect_code(&ask(None, foreign).await, 403, "INVALID_CALLBACK_URL");
+        let refused = ask(None, foreign).await;
+        expect_code(&refused, 403, "INVALID_CALLBACK_URL");
+        assert!(refused.text.contains("SVC_TRUSTED_ORIGINS"), "{}", refused.text);
         let unknown = ask(None, json!({ "email": "nobody@example.com" })).await;
         let own = ask(Some(&ann.token), json!({ "email": "Ann@example.com", "callbackURL": "/welcome?step=2" })).await;
         assert_eq!((own.status, &own.text), (200, &unknown.text));
@@ -197,6 +199,10 @@ on_both_engines! {
         assert_eq!(pressed.status, 303, "{}", pressed.text);
         assert_eq!(pressed.headers["location"].to_str().unwrap(), "https://app.example.com");
         until("the squatter is out", async || squatter.get("/api/v1/me").await.json()["authenticated"] == false).await;
+        let told = "the first proof of an address came from another browser";
+        let log = server.log_with(told).await;
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(told)).collect();
+        assert!(lines.len() == 1 && lines[0].contains(&bob) && !lines[0].contains("bob@example.com"), "{lines:?}");
         // What the squatter made stops.
         let hook = admin.get("/api/v1/webhooks").await.data()[0].clone();
         assert_eq!(hook["suspended"]["reason"], "maker_gone", "{hook}");

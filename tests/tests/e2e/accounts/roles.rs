@@ -309,7 +309,6 @@ on_both_engines! {
         .await;
 
         for (body, status, code) in [
-            (json!({ "name": "k", "roleId": "nothing" }), 409, "foreign_key_violation"),
             (json!({ "name": "k", "roleId": "reader", "userId": "nobody" }), 409, "foreign_key_violation"),
             (json!({ "name": "", "roleId": "reader" }), 400, "invalid_value"),
             (json!({ "name": "k", "roleId": "reader", "expiresAt": "tomorrow" }), 400, "invalid_value"),
@@ -319,6 +318,8 @@ on_both_engines! {
         ] {
             admin.post("/api/v1/api-keys", body).await.expect_error(status, code);
         }
+        let unknown = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "editor" })).await;
+        assert_eq!(unknown.expect_error(409, "foreign_key_violation")["message"], "`roleId`: there is no role `editor`.");
 
         // A key becomes invalid when it expires or is deleted.
         let (short, _) = key(&admin, json!({ "name": "short", "roleId": "reader", "expiresAt": "2999-01-01T00:00:00Z" })).await;

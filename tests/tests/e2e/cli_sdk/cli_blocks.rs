@@ -178,7 +178,12 @@ on_sqlite_first! {
 
         let granted = shell.at_terminal("[y/N]", "y\n", "install tasks.wasm").await;
         assert!(granted.out().contains("tasks 0.1.0 is installed (") && granted.out.contains("whsec_"), "{granted:?}");
-        shell.run(&["install", &file, "--yes"]).await.expect_error(1, &["block_exists: "]);
+        let again = shell.run(&["install", &file, "--yes"]).await;
+        again.expect_error(1, &["block_exists: ", "`blockbase block upgrade FILE`"]);
+        // Only people at a terminal are told what takes long.
+        assert!(granted.out.contains("The server compiles the block") && !again.error.contains("compiles"), "{granted:?} {again:?}");
+        let help = shell.run(&["new", "--help"]).await;
+        assert!(help.out().contains("Name of the block"), "{help:?}");
 
         let list = shell.run(&["list"]).await;
         let lines: Vec<&str> = list.out().lines().collect();
@@ -289,7 +294,7 @@ on_sqlite_first! {
 
         let nobody = Shell::new().env("SVC_URL", &server.base).env("SVC_API_KEY", "");
         nobody.run(&["list"]).await.expect_error(1, &["unauthorized: ", "SVC_API_KEY", "/api/v1/api-keys"]);
-        nobody.run(&["list", "--key", "svc_wrong"]).await.expect_error(1, &["unauthorized: ", "does not hold"]);
+        nobody.run(&["list", "--key", "svc_wrong"]).await.expect_error(1, &["unauthorized: ", "not valid", "blockbase key create"]);
         let other = server.sign_up("other").await;
         nobody.run(&["list", "--key", &other]).await.expect_error(1, &["forbidden: "]);
 

@@ -47,6 +47,8 @@ on_both_engines! {
         let table = server.run(&["user", "list", "--role", "editor"], "").await;
         let lines: Vec<&str> = table.out().lines().collect();
         assert!(lines.len() == 2 && lines[0].starts_with("EMAIL") && lines[1].starts_with("ann@example.com"), "{lines:?}");
+        // The link of this invitation was not mailed, so it proves no address.
+        assert!(lines[0].contains("VERIFIED") && lines[1].split_whitespace().nth(3) == Some("no"), "{lines:?}");
         assert!(server.run(&["user", "list", "--search", "nobody"], "").await.out().is_empty());
 
         // Roles.
@@ -56,7 +58,7 @@ on_both_engines! {
         server.run(&["user", "revoke", "ANN@example.com", "admin"], "").await.out();
         until("ann is no longer admin", async || !has_admin().await).await;
         server.run(&["user", "revoke", "ann@example.com", "admin"], "").await.expect_error(1, &["does not have the role admin"]);
-        server.run(&["user", "grant", "ann@example.com", "nothing"], "").await.expect_error(1, &["role"]);
+        server.run(&["user", "grant", "ann@example.com", "nothing"], "").await.expect_error(1, &["there is no role `nothing`"]);
 
         // A key of a user acts as the user, and its deletion counts at once.
         let key = server.run(&["key", "create", "ci", "--user", "ann@example.com", "--role", "editor"], "").await;
@@ -66,7 +68,8 @@ on_both_engines! {
         let keys = server.run(&["key", "list", "--json"], "").await.json();
         assert_eq!(keys, admin.get("/api/v1/api-keys").await.data());
         let id = keys[0]["id"].as_str().unwrap();
-        assert!(server.run(&["key", "list"], "").await.out().contains(id));
+        let table = server.run(&["key", "list"], "").await;
+        assert!(table.out().lines().any(|line| line.contains(id) && line.contains("ann@example.com")), "{table:?}");
         server.run(&["key", "delete", id], "").await.out();
         until("the key ends", async || server.with_token(key.clone()).get("/api/v1/roles").await.status == 401).await;
         server.run(&["key", "delete", id], "").await.expect_error(1, &["not_found"]);
@@ -91,7 +94,7 @@ on_both_engines! {
         server.run(&["user", "delete", "admin@example.com", "--yes"], "").await.expect_error(1, &["last admin"]);
         server.run(&["user", "create", "ann@example.com"], "").await.expect_error(1, &["unique_violation"]);
         server.run(&["user", "create", "nobody"], "").await.expect_error(1, &["email"]);
-        server.run(&["user", "create", "bob@example.com", "--role", "nothing"], "").await.expect_error(1, &["index 0"]);
+        server.run(&["user", "create", "bob@example.com", "--role", "nothing"], "").await.expect_error(1, &["index 0: there is no role `nothing`"]);
         for weak in ["short", "ann@example.com", "password1"] {
             server.run(&["user", "set-password", "ann@example.com"], weak).await.expect_error(1, &["password"]);
         }
@@ -107,7 +110,8 @@ on_both_engines! {
         server.run(&["user", "delete", "ann@example.com", "--yes"], "").await.expect_error(1, &["owns_things"]);
         server.run(&["user", "delete", "ann@example.com"], "").await.expect_error(2, &["--yes"]);
         let heir = ["user", "delete", "ann@example.com", "--yes", "--hand-over-to", "admin@example.com"];
-        server.run(&heir, "").await.out();
+        server.run(&["key", "create", "left", "--user", "ann@example.com", "--role", "editor"], "").await.out();
+        assert_eq!(server.run(&heir, "").await.out(), "ann@example.com is deleted, with their sessions and 1 API key.\n");
         until("ann is gone", async || admin.get("/api/v1/users").await.json()["pagination"]["totalCount"] == 1).await;
         let hooks = admin.get("/api/v1/webhooks").await.data();
         assert!(hooks[0]["suspended"].is_null() && hooks[0]["madeBy"]["user"]["email"] != "ann@example.com", "{hooks}");

@@ -100,7 +100,7 @@ impl App {
                     let given = give(connection, &caller, &user.id, role).await;
                     given.map_err(|error| match error.code {
                         Code::ForeignKeyViolation => {
-                            invalid("roles", format!("`roles` at index {index}: there is no such role."))
+                            invalid("roles", format!("`roles` at index {index}: there is no role `{role}`."))
                         }
                         Code::Forbidden | Code::Conflict => {
                             error.within(format_args!("`roles` at index {index}")).with_field("roles")

@@ -28,7 +28,12 @@ const TOO_MUCH_MAIL: &str = "An address gets five mails an hour.";
 const CODED: &str = "Every error has a body with a code.";
 const NO_OPTION: &str = "This server has no option for it.";
 const HOUR: &str = "The link of a deletion lives an hour.";
+const SETTING_NAMED: &str = "The message names the setting that lists the origins.";
 
+const INVALID_CALLBACK_URL: &str =
+    "Invalid callbackURL: it needs a path of this server, or a URL of a trusted origin (SVC_TRUSTED_ORIGINS).";
+const INVALID_REDIRECT_URL: &str =
+    "Invalid redirectURL: it needs a path of this server, or a URL of a trusted origin (SVC_TRUSTED_ORIGINS).";
 const SESSION_COOKIE: &str = "a value; Max-Age=604800; Path=/; HttpOnly; SameSite=Lax";
 const CLEARED: &str = "no value; Max-Age=0; Path=/; HttpOnly; SameSite=Lax";
 const INVALID: &str = "401 INVALID_TOKEN: Invalid token";
@@ -43,6 +48,8 @@ const DEVIATIONS: &[Deviation] = &[
     ("*", "*", "body.message", "Password too short: 8 characters at least.", "The message says the bound."),
     ("*", "*", "body.message", "Password too long: 128 characters at most.", "The message says the bound."),
     ("*", "*", "body.message", "Unauthorized: a session is needed.", "The message says what is missing."),
+    ("*", "*", "body.message", INVALID_CALLBACK_URL, SETTING_NAMED),
+    ("*", "*", "body.message", INVALID_REDIRECT_URL, SETTING_NAMED),
     ("*", "*", "body.session.ipAddress", "{address}", "The recording server does not know addresses."),
     ("*", "*", "set-auth-token", "without the signature", "The token alone is accepted as well as the signed one."),
     (
