@@ -108,6 +108,15 @@ impl PasswordHasher {
         self.run(move || hash_now(&password)).await
     }
 
+    /// The same, unless `is_refused` refuses the password. It runs like a hash: it may read a file.
+    pub async fn hash_unless(
+        &self,
+        password: String,
+        is_refused: impl FnOnce(&str) -> Result<bool, String> + Send + 'static,
+    ) -> Result<Option<String>, HashError> {
+        self.run(move || if is_refused(&password)? { Ok(None) } else { hash_now(&password).map(Some) }).await
+    }
+
     /// Whether the password is that of `hash`. Without a hash, returns `false` after the same work.
     pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, HashError> {
         let decoy = Arc::clone(&self.decoy);

@@ -99,7 +99,11 @@ fn is_final(code: u16, text: &str) -> bool {
         // Mailboxes that do not exist, without those statuses that are about the sender; states of a mailbox; content.
         Some((1, detail)) => matches!(detail, 1..=4 | 6 | 10),
         Some((subject, _)) => matches!(subject, 2 | 6),
-        None => matches!(code, 550..=552 | 556),
+        None if matches!(code, 550 | 552) => {
+            let text = text.to_ascii_lowercase();
+            ["no such", "unknown", "mailbox", "does not exist", "user not"].iter().any(|words| text.contains(words))
+        }
+        None => matches!(code, 551 | 556),
     }
 }
 
@@ -294,7 +298,8 @@ mod tests {
         for (code, text) in [
             (550, "5.1.1 <ann@example.com>: Recipient address rejected: User unknown"),
             (550, "No such user here"),
-            (550, ""),
+            (550, "Unknown user"),
+            (552, "Mailbox is full"),
             (551, "User not local"),
             (552, "5.2.2 Mailbox full"),
             (554, "5.1.10 Recipient address has a null MX"),
@@ -315,6 +320,12 @@ mod tests {
             (550, "5.1.8 Sender address rejected: Domain not found"),
             (550, "5.4.5 Daily user sending limit exceeded"),
             (550, "5.7.1 Relaying denied"),
+            (550, ""),
+            (550, "relay not permitted"),
+            (550, "authentication required"),
+            (550, "Sender verify failed"),
+            (550, "Administrative prohibition"),
+            (552, "Message size exceeds the limit of your account"),
             (553, "The sender is not allowed"),
             (554, "No SMTP service here"),
             (554, "5.7.1 <ann@example.com>: Relay access denied"),

@@ -8,7 +8,7 @@ import { useSyncExternalStore } from "react";
 /** The pages where such links end: see `api/auth.ts`. */
 const PATH = /^\/admin(\/account)?\/?$/;
 
-const ERRORS = ["INVALID_TOKEN", "TOKEN_EXPIRED"];
+const ERRORS = ["INVALID_TOKEN", "TOKEN_EXPIRED", "INVALID_USER"];
 
 let isRefused = false;
 const watchers = new Set<() => void>();

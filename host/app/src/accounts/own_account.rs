@@ -14,6 +14,7 @@ use crate::base::topic::{Topic, UserMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 use crate::caller::identity::Identity;
+use crate::state::sign_in_tries::Try;
 
 /// How old a session may be that deletes its account without a password or a link.
 const FRESH_MS: i64 = DAY_MS;
@@ -70,9 +71,24 @@ impl App {
         if password.chars().count() > PASSWORD_CHARS_MAX {
             return Err(AuthProblem::PasswordTooLong);
         }
-        let attempt = self.begin_try(&identity.user.email, client).await?;
+        let attempt = self.check_own_password(client, &identity, password, hash, "a check of the password").await?;
+        Ok(self.try_succeeded(attempt).await?)
+    }
+
+    /// Checks a password of the user of a session against its hash. `what` names the reason in the log.
+    ///
+    /// # Errors
+    /// [`AuthProblem::InvalidPassword`]; `rate_limited` after too many wrong ones.
+    pub(super) async fn check_own_password(
+        &self,
+        client: &Client,
+        identity: &Identity,
+        password: String,
+        hash: String,
+        what: &str,
+    ) -> Result<Try, AuthProblem> {
         // Counted before it is known to be wrong, so that passwords tried at the same time are all counted.
-        let counted = hash_token(&format!("passwords checked for the account {}", identity.user.id));
+        let counted = hash_token(&format!("wrong passwords of the account {}", identity.user.id));
         let (key, now) = (counted.clone(), self.clock.now());
         let (tried, since) = self
             .store
@@ -83,20 +99,21 @@ impl App {
         if tried > WRONG_PASSWORDS_MAX {
             return Err(too_many("Too many wrong passwords", since + WRONG_PASSWORDS_MS - now).into());
         }
-        if !self.hasher.verify(password, Some(hash)).await.map_err(hash_error)? {
-            self.log_failed_try(&identity.user.email, client, "a check of the password");
+        let tried: Result<(Try, bool), AuthProblem> = match self.begin_try(&identity.user.email, client).await {
+            Ok(attempt) => {
+                let verified = self.hasher.verify(password, Some(hash)).await;
+                verified.map(|is_right| (attempt, is_right)).map_err(|error| hash_error(error).into())
+            }
+            Err(problem) => Err(problem),
+        };
+        if let Ok((_, false)) = tried {
+            self.log_failed_try(&identity.user.email, client, what);
             return Err(AuthProblem::InvalidPassword);
         }
-        let now = self.clock.now();
         self.store
-            .write_in_reserve(Service, move |connection| {
-                Box::pin(async move {
-                    connection.uncount(&counted).await?;
-                    Ok(connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?)
-                })
-            })
+            .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.uncount(&counted).await?) }))
             .await?;
-        Ok(())
+        tried.map(|(attempt, _)| attempt)
     }
 
     /// Deletes the account of the caller's session, if a password, a link or a new session shows that it is meant. Otherwise a link is

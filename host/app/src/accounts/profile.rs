@@ -2,7 +2,7 @@
 
 use blockbase_auth::check_password;
 
-use super::types::{SignedIn, UserAnswer, check_image, check_name, hash_error};
+use super::types::{SignedIn, UserAnswer, check_image, check_name};
 use crate::App;
 use crate::access::identity::is_remembered;
 use crate::caller::Credentials;
@@ -36,11 +36,8 @@ impl App {
         }
         check_password(&new, &user.email)?;
         let old_hash = self.password_hash(&user.id).await?.ok_or(AuthProblem::NoCredential)?;
-        let attempt = self.begin_try(&user.email, &client).await?;
-        if !self.hasher.verify(current, Some(old_hash.clone())).await.map_err(hash_error)? {
-            self.log_failed_try(&user.email, &client, "a change of the password");
-            return Err(AuthProblem::InvalidPassword);
-        }
+        let attempt =
+            self.check_own_password(&client, &identity, current, old_hash.clone(), "a change of the password").await?;
         let new_hash = self.hash_chosen(new).await??;
         let remember = identity.session().is_some_and(is_remembered);
         let session = revokes_others.then(|| self.new_session(&user.id, remember, &client)).transpose()?;

@@ -138,7 +138,11 @@ impl App {
                                 maker: Maker::default(),
                                 asker,
                             };
-                            app.ask_for_mail(connection, &announcer, mail, now).await?;
+                            match app.ask_for_mail(connection, &announcer, mail, now).await {
+                                // A sign-in asks for another mail later.
+                                Err(error) if error.code == Code::RateLimited => {}
+                                asked => asked.map(drop)?,
+                            }
                         }
                         if !is_new {
                             return Ok(if waits { Outcome::Waits } else { Outcome::EmailTaken });

@@ -51,14 +51,10 @@ pub(crate) fn hash_error(error: HashError) -> Error {
 impl App {
     /// The hash of a password that somebody chooses, unless the password was in a breach.
     pub(super) async fn hash_chosen(&self, password: String) -> Result<Result<String, PasswordProblem>> {
-        if let Some(breached) = self.settings.breached_passwords.clone() {
-            let sought = password.clone();
-            let found = tokio::task::spawn_blocking(move || breached.has(&sought)).await.map_err(Error::internal)?;
-            if found.map_err(Error::internal)? {
-                return Ok(Err(PasswordProblem::IsBreached));
-            }
-        }
-        self.hasher.hash(password).await.map(Ok).map_err(hash_error)
+        let breached = self.settings.breached_passwords.clone();
+        let is_refused = move |password: &str| breached.map_or(Ok(false), |breached| breached.has(password));
+        let hash = self.hasher.hash_unless(password, is_refused).await.map_err(hash_error)?;
+        Ok(hash.ok_or(PasswordProblem::IsBreached))
     }
 }
 

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use blockbase_auth::{LinkToken, hash_token};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, DbError, Made, MailKind, Maker, MakerPart, TokenKind, UserRow};
+use blockbase_store::{AccountTokenRow, Connection, DbError, Made, MailKind, Maker, MakerPart, TokenKind, UserRow};
 
 use super::guests::{Upgrade, carry_over};
 use super::mail::{Asker, NewMail};
-use super::password_links::{TOKEN_TRIES, log_invalid};
+use super::password_links::{TOKEN_TRIES, is_admin, log_invalid};
 use super::removal::keys_are_gone;
 use super::types::{SignedIn, UserAnswer, hash_error};
 use crate::App;
@@ -39,8 +39,6 @@ impl Browser {
 /// The outcome of a proof.
 enum Outcome {
     Invalid,
-    /// It is not known whether the person who opened the link wants the proof.
-    Asks(Box<UserRow>),
     /// The link changes an address, and the browser has no session of that account.
     OfAnother,
     Proved {
@@ -74,9 +72,9 @@ impl App {
         })
     }
 
-    /// Notes that an address is proved. The first proof ends the account's sessions and keys if it comes from another browser than that of
-    /// the account, replaces the password with that of `password_hash`, and suspends what was made with the account. The accounts are locked.
-    /// Returns whether it ended these.
+    /// Notes that an address is proved. The first proof ends the account's sessions if it comes from another browser than that of the account,
+    /// and replaces the password with that of `password_hash`. Unless the user is an admin, it also ends the account's keys and suspends what
+    /// was made with the account. The accounts are locked. Returns whether it ended these.
     ///
     /// The password is replaced and not removed: a server on which nobody has a password gives its next sign-up the role `admin`.
     pub(super) async fn prove_address(
@@ -98,6 +96,13 @@ impl App {
         let is_used = connection.password_hash(&user.id).await?.is_some();
         let ends = is_used && !browser.is_of(user);
         if ends {
+            connection.delete_sessions_of(&user.id, None).await?;
+            connection.set_password(&user.id, password_hash, now).await?;
+            connection.end_claim(&user.id).await?;
+        }
+        // A stranger with the role `admin` could have made everything under another account, so this would not protect an admin. It would
+        // end the work of one who has forgotten the password.
+        if ends && !is_admin(connection, &user.id).await? {
             // Webhooks, tasks and the like were made by somebody else. From now on their maker is a user who does not exist.
             let things = connection.things_made_by(&user.id).await?;
             raise_versions_of(connection, &things).await?;
@@ -109,9 +114,7 @@ impl App {
             for holder in &keys {
                 connection.delete_api_key(&holder.key.id).await?;
             }
-            connection.delete_sessions_of(&user.id, None).await?;
-            connection.set_password(&user.id, password_hash, now).await?;
-            connection.end_claim(&user.id).await?;
+            connection.end_links_made_by(&user.id).await?;
             settle(connection, &announcer, MakerPart::User(stranger), now).await?;
             keys_are_gone(connection, &announcer, keys, now).await?;
         }
@@ -145,7 +148,13 @@ impl App {
             return Err(AuthProblem::InvalidVerification);
         };
         if known.expires_at <= now {
+            // Nobody guesses an expired token.
+            self.try_succeeded(attempt).await?;
             return Err(AuthProblem::ExpiredVerification);
+        }
+        if asks && let Some(user) = self.ended_by_proof(&known, &browser).await? {
+            self.try_succeeded(attempt).await?;
+            return Ok(AddressProof::Asks(user.email));
         }
         let signed_up = browser.signed_up.contains(&known.user_id) && self.settings.require_email_verification;
         let guest = match signed_up {
@@ -175,10 +184,6 @@ impl App {
                         // A stranger may have asked for this mail. Whoever reads it must not give that account the address.
                         if token.kind == TokenKind::EmailChange && browser.session.as_ref() != Some(&user.id) {
                             return Ok(Outcome::OfAnother);
-                        }
-                        if asks && token.kind == TokenKind::Verification && !user.email_verified && !browser.is_of(&user) {
-                            connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
-                            return Ok(Outcome::Asks(Box::new(user)));
                         }
                         if !connection.use_account_token(&token).await? {
                             return Ok(Outcome::Invalid);
@@ -228,8 +233,25 @@ impl App {
             }
             Outcome::Changed(user) => Ok(AddressProof::Changed(UserAnswer::from(&*user))),
             Outcome::OfAnother => Err(AuthProblem::LinkOfAnother),
-            Outcome::Asks(user) => Ok(AddressProof::Asks(user.email)),
         }
+    }
+
+    /// The user of a token, if its use would end what the account has.
+    async fn ended_by_proof(&self, token: &AccountTokenRow, browser: &Browser) -> Result<Option<UserRow>> {
+        if token.kind != TokenKind::Verification {
+            return Ok(None);
+        }
+        let id = token.user_id.clone();
+        let found = self
+            .store
+            .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    let has_password = connection.password_hash(&id).await?.is_some();
+                    Ok(connection.user(&id).await?.filter(|_| has_password))
+                })
+            })
+            .await?;
+        Ok(found.filter(|user| !user.email_verified && !user.banned && !browser.is_of(user)))
     }
 
     /// Gives a user another address, which they have proved. All links of the account end, and the earlier address is told. Returns whether

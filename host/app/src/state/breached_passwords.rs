@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 /// Digits of a hash that name its file.
 const PREFIX: usize = 5;
 /// Largest file that is read. Those of the whole list have about 100 KB.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A folder of breached passwords.
 #[derive(Clone, Debug)]

@@ -138,6 +138,14 @@ impl Connection {
         self.run("DELETE FROM svc_account_tokens WHERE user_id = $1", vec![user_id.into()]).await.map(|_| ())
     }
 
+    /// Ends the links that a user made for others, and the mails that would make some.
+    pub async fn end_links_made_by(&mut self, user_id: &str) -> Result<(), DbError> {
+        for table in ["svc_account_tokens", "svc_mails"] {
+            self.run(&format!("DELETE FROM {table} WHERE made_by_user = $1"), vec![user_id.into()]).await?;
+        }
+        Ok(())
+    }
+
     /// Deletes at most `limit` tokens that expired before `before`.
     pub async fn purge_account_tokens(&mut self, before: i64, limit: i64) -> Result<u64, DbError> {
         self.run(

@@ -295,17 +295,18 @@ fn mail(paths: &mut Paths) {
     let page = json!({ "text/html": { "schema": { "type": "string", "description": "The page that asks first." } } });
     let verify = proof("verifyEmail", "Prove an address with a link", page)
         .describe(
-            "The link works once. The first proof of an address ends the sessions and the API keys of the account and replaces its password, \
-            unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with \
-            `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid. Without it, the response is 401 then. If addresses have to be \
+            "The link works once. The first proof of an address ends the sessions and the API keys of the account, replaces its password and \
+            suspends what was made with it, unless the browser has a session of the account or signed up for it. With `callbackURL`, the response leads there, with \
+            `error=INVALID_TOKEN` or `error=TOKEN_EXPIRED` if the token is not valid, and `error=INVALID_USER` if it changes the address of \
+            an account that is not signed in there. Without it, the response is 401 then. If addresses have to be \
             proved (`SVC_REQUIRE_EMAIL_VERIFICATION`), the browser that signed up gets a session.\n\nIf another browser opens a link with \
             `callbackURL`, nothing happens yet: the response is a page with a button, which sends the same request with POST. So programs \
             that open links in mail prove nothing.",
         )
         .response(302, leads());
     paths.add("get", "/api/auth/verify-email", verify);
-    let confirm = proof("confirmEmail", "Prove an address with a link, in any browser", json!({}))
-        .describe("The same as with GET, and the browser does not matter.")
+    let confirm = proof("confirmEmail", "Prove an address with a link at once", json!({}))
+        .describe("The same as with GET, without the page that asks first.")
         .response(303, leads());
     paths.add("post", "/api/auth/verify-email", confirm);
 }

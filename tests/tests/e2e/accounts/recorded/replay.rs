@@ -1,15 +1,12 @@
 //! One flow: sends its requests, and compares each answer and its mails with the recording.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 use blockbase_tests::{Answer, MailServer, Server, until};
 use serde_json::{Map, Value};
 
 use super::deviations::{Difference, mails_expected};
 
-/// How long a mail that the mail server took needs to this process.
-const MAIL_READ_MAX: Duration = Duration::from_secs(5);
 /// The requests that can lead to mail.
 const MAILING: [&str; 7] = [
     "/sign-up/email",
@@ -280,15 +277,12 @@ impl<'r> Replay<'r> {
         until("the mails are sent", async || server.sql(&waiting).await.is_empty()).await;
         let recorded: Vec<&Value> = step["mails"].as_array().into_iter().flatten().collect();
         let expected = mails_expected(self.id, step["what"].as_str().unwrap()).unwrap_or(recorded.len());
-        let deadline = Instant::now() + MAIL_READ_MAX;
-        let sent = loop {
+        let own = || -> Vec<Value> {
             let all = mails.events("mail").into_iter();
-            let own: Vec<Value> = all.filter(|mail| mail["to"][0].as_str().unwrap().ends_with(&self.domain)).collect();
-            if own.len() >= self.mails_seen + expected || Instant::now() > deadline {
-                break own;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            all.filter(|mail| mail["to"][0].as_str().unwrap().ends_with(&self.domain)).collect()
         };
+        until("the mails are read", async || own().len() >= self.mails_seen + expected).await;
+        let sent = own();
         let new = &sent[self.mails_seen..];
         for (recorded, mail) in recorded.iter().zip(new) {
             if let (Some(name), Some(token)) = (token_in(recorded["url"].as_str().unwrap()), token_in(link_in(mail))) {
