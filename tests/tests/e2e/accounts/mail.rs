@@ -125,6 +125,19 @@ on_both_engines! {
         let mail = mails.mails(2).await.remove(1);
         assert_eq!(reset(&server, &self::token(&mail), PASSWORD).await.status, 200);
         assert_eq!(server.with_token(key).get("/api/v1/me").await.json()["authenticated"], true);
+
+        // An admin keeps keys and webhooks, also at the first proof.
+        let id = admin.get("/api/v1/me").await.json()["user"]["id"].clone();
+        let made = admin.post("/api/v1/api-keys", json!({ "name": "ci", "roleId": "admin", "userId": id })).await;
+        let key = made.json()["key"].as_str().unwrap().to_owned();
+        let hook = json!({ "name": "out", "url": "https://out.example.com/", "topics": ["auth.user.created"] });
+        expect_status(&admin.post("/api/v1/webhooks", hook).await, 201);
+        request_reset(&server, "admin").await;
+        let mail = mails.mails(3).await.remove(2);
+        assert_eq!(reset(&server, &self::token(&mail), NEW_PASSWORD).await.status, 200);
+        until("the session ends", async || admin.get("/api/v1/me").await.json()["authenticated"] == false).await;
+        let hooks = server.with_token(key).get("/api/v1/webhooks").await;
+        assert_eq!(hooks.data()[0]["suspended"], Value::Null, "{}", hooks.text);
     }
 
     async fn an_address_is_proved_with_a_mailed_link(engine: Engine) {
@@ -465,6 +478,25 @@ on_both_engines! {
         expect_status(&admin.post("/api/v1/users", json!({ "email": "bob@example.com" })).await, 201);
         server.sql("UPDATE svc_window_counts SET since = since - 3600001").await;
         assert_eq!(change(20).await.status, 200);
+    }
+
+    async fn a_network_without_mails_left_signs_up_and_in(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).env("SVC_REQUIRE_EMAIL_VERIFICATION", "true").env("SVC_MAILS_PER_NETWORK", "1").start().await;
+        server.admin().await;
+        for name in ["ann", "bob"] {
+            let body = json!({ "name": name, "email": format!("{name}@example.com"), "password": PASSWORD });
+            let signed_up = post(&server, "sign-up/email", body).await;
+            assert_eq!((signed_up.status, &signed_up.json()["token"]), (200, &Value::Null), "{}", signed_up.text);
+        }
+        // The right password is no failed try, however often.
+        for _ in 0..12 {
+            expect_code(&sign_in(&server, "bob", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
+        }
+        assert_eq!(mails.mails(1).await.len(), 1);
+        server.sql("UPDATE svc_window_counts SET since = since - 3600001").await;
+        expect_code(&sign_in(&server, "bob", PASSWORD).await, 403, "EMAIL_NOT_VERIFIED");
+        assert_eq!(mails.mails(2).await[1]["to"], json!(["bob@example.com"]));
     }
 
     async fn passwords_are_checked_ten_times_in_a_quarter_of_an_hour(engine: Engine) {
