@@ -10,7 +10,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Lines } from "./Lines";
 import classes from "./Blocks.module.css";
 
-/** What events it gets, where others can reach it, and a way to hand it a recorded event once more. */
+/** The events that the block gets and the addresses of its hooks. The person can send it a recorded event again. */
 export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boolean }) {
   return (
     <>

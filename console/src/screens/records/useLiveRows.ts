@@ -21,7 +21,7 @@ const DIM_MS = 400;
 /** The time in which changes are collected before a request asks which of them belong to the view, and before rows are read again. */
 const ASK_MS = 700;
 const TOTAL_MS = 3_000;
-/** The maximum number of ids in one request. If there are more new rows, the page only shows "100+". */
+/** The maximum number of ids in one request. With a filter, only this many of the new rows are checked and counted at a time. */
 const ASK_MAX = 100;
 
 export interface Live {
