@@ -43,7 +43,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   const params = { path: { id: task.id } };
   const config = readConfig(configText);
   const isChanged = schedule !== task.schedule || typeof config === "string" || !sameJson(config, task.config);
-  // A change by somebody else replaces the text in the field.
+  // If somebody else changes the task, its new values replace the text in the fields.
   useEffect(() => setSchedule(task.schedule), [task.schedule]);
   const configNow = printJson(task.config, 2);
   useEffect(() => setConfigText(configNow), [configNow]);

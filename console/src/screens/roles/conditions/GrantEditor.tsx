@@ -27,8 +27,8 @@ import classes from "./Conditions.module.css";
 const HINT = "Fields, operators and relations, `_and`, `_or` and `_not`. A text that begins with `$` is a variable, such as `$user.id`; written `$$` it is a text.";
 
 /**
- * The actions that a grant with conditions or fields can have. As records, users can only be read. Other rights on accounts have no limits
- * and are in the table.
+ * The actions that a grant with conditions or fields can have. As records, users can only be read. Other rights on accounts have no
+ * conditions and are set in the table, but actions that this grant already has are kept.
  */
 const actionsOn = (resource: string, grant: Grant | undefined): readonly Action[] => (resource === USERS ? ACTIONS.filter((action) => action === "read" || (grant?.resource === USERS && grant.actions.includes(action))) : ACTIONS);
 
