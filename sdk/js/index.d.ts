@@ -153,8 +153,8 @@ export namespace data {
   }
 
   /**
-   * A condition on records. A member is a field with a value or a `Test`, a relation to one record with a condition on that record, or a
-   * relation to many records with `some`, `none` or `every`. Members are joined with AND.
+   * A condition on records. A member is a field with a value or a `Test`, or a relation. A relation to one record has a condition on that
+   * record. A relation to many records has `some`, `none` or `every`. Members are joined with AND.
    */
   type Condition = {
     _and?: Condition[];
@@ -259,7 +259,7 @@ export namespace log {
 export namespace deadline {
   /** The number of milliseconds until the call is stopped. */
   function remainingMs(): number;
-  /** Whether the caller has closed the connection. */
+  /** Whether the caller is gone, so that nobody waits for the result. */
   function isCancelled(): boolean;
 }
 

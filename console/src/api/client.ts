@@ -1,7 +1,7 @@
 /**
  * The client of the public API. It uses the session of the person who is signed in, has the types of the server's OpenAPI document, and
  * keeps all digits of numbers.
- * 
+ *
  * `dataOf(api.GET("/api/v1/roles"))` returns the `data` of the body or throws an `ApiError`. `ok` returns the whole body. If the session of
  * a request has ended, the request waits until the person has signed in again, and is sent once more.
  */
@@ -115,8 +115,8 @@ export function describe<Of extends "post" | "patch" | "delete", Path extends Ro
 }
 
 /**
- * Sends a request whose method and path are only known at run time: described requests, requests that a person tries in the API reference,
- * and rows of an import that are already text. `body` is sent as JSON unless it is text.
+ * Sends a request whose method and path are only known at run time, such as a described request, a request that a person tries in the API
+ * reference, or rows of an import that are already text. `body` is sent as JSON unless it is text.
  */
 export async function requestRaw(method: string, path: string, { body, headers = {}, signal }: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal | undefined } = {}): Promise<Response> {
   return send(

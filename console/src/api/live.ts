@@ -21,7 +21,7 @@ type Handler = (events: LiveEvent[]) => void;
 const SILENCE_MS_MAX = 35_000;
 const BACKOFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 const BATCH_MAX = 2_000;
-/** If the first stream of a tab opens within this time, the page has read its data at about the same time. */
+/** If the first stream of a tab opens within this time, the page has only just read its data and does not have to read it again. */
 const OPENING_MS_MAX = 250;
 
 class Feed {
@@ -162,8 +162,8 @@ class Feed {
         if (!opened && current()) {
           opened = true;
           this.#become("live");
-          // Without a last event, the events before the stream opened are unknown. The previous stream, which ends now, may also contain
-          // events that were not read.
+          // Without the id of a last event, the stream does not bring the events from before it opened. The page may lack them, and the
+          // previous stream, which ends now, may contain events that were not read.
           if (this.#lastId === null) this.#tellGap(this.#failures > 0 || before !== null ? 0 : OPENING_MS_MAX);
           this.#failures = 0;
         }

@@ -21,7 +21,7 @@ export interface ConflictField {
 
 /**
  * The fields that somebody else has changed since this person read the record. `mine` has this person's changes. If `before` lacks a field,
- * the page never saw its value and cannot know whether it changed. Such a field is left out.
+ * the page never saw its value and cannot know whether it changed. Such a field is left out and keeps its value.
  */
 export function conflictFields(columns: Pick<ConflictField, "name" | "label" | "type">[], before: JsonObject, theirs: JsonObject, mine: Record<string, JsonValue>): ConflictField[] {
   return columns.flatMap(({ name, label, type }) => {

@@ -66,7 +66,6 @@ export function CopyText({ text, shown = text, label = "Copy" }: { text: string;
   );
 }
 
-/** A button that copies. */
 export function CopyButton({ text, label = "Copy", icon = false }: { text: string; label?: string; icon?: boolean }) {
   const [copied, copy] = useCopy();
   const Icon = copied ? IconCheck : IconCopy;

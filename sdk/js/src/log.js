@@ -5,7 +5,7 @@ import { log } from "blockbase:block/log@0.1.0";
 import { encodeUtf8 } from "./text.js";
 import { isCalled } from "./phase.js";
 
-/** A longer line is cut, because the host would end the call because of it. */
+/** A longer line is cut. Otherwise the host would end the call. */
 const LINE_BYTES_MAX = 8000;
 
 function cut(message) {

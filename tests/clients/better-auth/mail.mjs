@@ -1,6 +1,6 @@
 // Tests a server that sends mail, with the unmodified better-auth client.
 // Usage: node mail.mjs <base_url> <log> | node mail.mjs <base_url> <log> <token of a session that is older than a day>
-// 
+//
 // The server needs SVC_MAIL_LOG, SVC_LOG_FORMAT=json, SVC_REQUIRE_EMAIL_VERIFICATION, SVC_DELETE_USER and SVC_ANONYMOUS_AUTH. `log` is its
 // log file. The first run prints a line `token <token>` for the second run.
 import assert from "node:assert/strict";
@@ -35,7 +35,6 @@ if (!logFile) throw new Error("usage: node mail.mjs <base_url> <log> [<token>]")
 /** The number of mails that were read, by address. */
 const mailsRead = new Map();
 
-/** The texts of all mails to an address. */
 function mailsTo(address) {
   // The last line may not be complete yet.
   const lines = readFileSync(logFile, "utf8").split("\n").slice(0, -1);

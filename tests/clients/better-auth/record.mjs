@@ -1,6 +1,6 @@
 // Records the responses of better-auth itself, and prints the flows of `flows.mjs` as JSON. The same version prints the same bytes.
 // Usage: npm ci && node record.mjs > recorded.json
-// 
+//
 // A flow runs on a new server with the options that it names in `servers`. A step is a request with its response and the mails that the
 // server was asked to send, or a number of seconds that pass. Paths are below `/api/auth`. `browser` names the browser whose cookies the
 // request sends. With null, it sends none.

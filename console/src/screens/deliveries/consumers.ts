@@ -8,7 +8,6 @@ export const MAIL = "svc:mail";
 /** The id of the webhook to which a consumer group belongs. */
 export const webhookOf = (consumer: string): string | undefined => (consumer.startsWith(WEBHOOK) ? consumer.slice(WEBHOOK.length) : undefined);
 
-/** The consumer group of a webhook. */
 export const consumerOf = (webhook: string) => `${WEBHOOK}${webhook}`;
 
 /** The name of a consumer group for people. For a webhook, it is the webhook's name or address, if it is known. */

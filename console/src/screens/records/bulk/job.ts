@@ -6,7 +6,9 @@ import { isApiError, messageOf } from "../../../api/errors";
 
 /** The number of records in one call. The server accepts 1,000 by default. Smaller calls show the progress better and stop sooner. */
 export const PIECE = 250;
-/** If the server refuses this many records, the job stops, because then the change itself is probably wrong. */
+/**
+ * The maximum number of records that the server may refuse one by one before the job stops. With more, the change itself is probably wrong.
+ */
 const REFUSED_MAX = 50;
 const WAITS_MAX = 6;
 const WAIT_SECONDS_MAX = 60;

@@ -1,4 +1,7 @@
-/** The filter of a view as chips. A chip opens its editor, or the builder if it has more than one condition. `Delete` removes it. */
+/**
+ * The filter of a view as chips. A chip opens the editor of its condition, or the builder if it is more than one condition. `Delete`
+ * removes the chip.
+ */
 import { Button } from "@mantine/core";
 import { IconAlertTriangle, IconFilter, IconX } from "@tabler/icons-react";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";

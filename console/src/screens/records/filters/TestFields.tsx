@@ -20,7 +20,7 @@ export interface TestFieldsProps {
   onSubmit: () => void;
   mayTake: (part: Part) => boolean;
   autoFocus: boolean;
-  /** Where lists open: over the page, or inside the popover, which would otherwise close. */
+  /** Whether lists open over the page. Inside a popover, they open in it, because the popover would otherwise close. */
   withinPortal: boolean;
   /** Whether the editor offers variables as values. */
   takesVariables?: boolean;

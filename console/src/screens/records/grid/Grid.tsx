@@ -1,7 +1,7 @@
 /**
  * The table of records as a grid of cells. It renders only the visible rows and columns, and a row again only if it has changed. The grid
  * has the focus. The arrow keys move the active cell, and with Shift they mark a range.
- * 
+ *
  * The grid only knows the index of rows. It gets them from `rowAt` and never stores them.
  */
 import { IconArrowDown, IconArrowUp, IconDotsVertical } from "@tabler/icons-react";
