@@ -1,4 +1,4 @@
-/** The person who is signed in, their permissions, and the facts about the instance. */
+/** The person who is signed in, their permissions, and the public facts about the instance. */
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf, ok } from "./client";
 import { limitsFields } from "./field-lists";

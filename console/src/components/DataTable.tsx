@@ -37,7 +37,8 @@ export interface DataTableProps<Row> {
   rowId: (row: Row) => string;
   sort?: Sort;
   /**
-   * Called for a click on a header, or `Enter` there. The first sorts by this column, the second sorts descending, the third ends the sort.
+   * Called for a click on a header, or `Enter` there. The first click sorts by this column, the second one sorts descending, the third one
+   * ends the sort.
    */
   onSort?: (sort: Sort | undefined) => void;
   selected?: ReadonlySet<string>;

@@ -1,6 +1,6 @@
 /**
- * The base of the console's tables. It has the element that scrolls, which has the focus and renders only the visible rows, the active
- * cell, and the keys that move it. Each table adds its columns, its cells and the other effects of keys.
+ * The base of the console's tables. It has an element that scrolls, gets the focus and renders only the visible rows. It also has the
+ * active cell and the keys that move it. Each table adds its columns, its cells and the other effects of keys.
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";

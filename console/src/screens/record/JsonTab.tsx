@@ -39,7 +39,7 @@ function readEdits(text: string, draft: Draft, shape: RecordShape): { edits: Edi
   return { edits };
 }
 
-/** Whether the typed text has the same values as the printed record. */
+/** Whether the typed text has no other values than the printed record. It may lack keys. */
 function means(text: string, printed: string): boolean {
   try {
     const [typed, record] = [parseJson(text), parseJson(printed)];

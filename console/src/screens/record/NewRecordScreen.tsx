@@ -33,7 +33,7 @@ export function NewRecordScreen() {
   const [made, setMade] = useState(0);
   const isReady = shape.data && permissions !== undefined && (from === undefined || source.data !== undefined || source.isError);
   const error = shape.error;
-  // With a new key, each new record gets an empty form.
+  // With a new key, each new record gets its own form.
   if (isReady && mayCreate) return <Creation key={`${object}/${from ?? ""}/${set ?? ""}/${made}`} shape={shape.data!} source={source.data?.record} given={set} onAnother={() => setMade((count) => count + 1)} />;
   return (
     <Page title={`New ${shape.data?.label ?? object}`} crumbs={[{ label: shape.data?.label ?? object, link: linkOptions({ to: "/data/$object", params: { object } }) }]} padded>

@@ -33,7 +33,7 @@ export interface Editing {
   increment: (column: Column, amount: string) => Promise<void>;
   /** Set while the server has another version than the draft's base. */
   newer: VersionedRecord | null;
-  /** The last change or deletion by somebody else, as far as the stream has reported it. */
+  /** The actor and the time of the last change or deletion, as far as the stream has reported it. */
   elsewhere: Elsewhere | null;
   isDeleted: boolean;
   glowing: ReadonlySet<string>;

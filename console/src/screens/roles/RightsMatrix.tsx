@@ -60,7 +60,10 @@ export function RightsMatrix({ label, resources, cell, columnHead, rowHead, belo
   );
 }
 
-/** How far the grants give an action, in words. `implied` means that another grant includes it. `some` is what limited grants add. */
+/**
+ * Says in words for which rows the grants give an action. `implied` means that another grant includes it. `some` is the part that limited
+ * grants add.
+ */
 export function ReachWord({ resource, reach, implied = false, some = null }: { resource: string; reach: Reach; implied?: boolean; some?: SomeReach | null }) {
   const limited = some === "all" ? null : some;
   // If this page does not know what limits the action, the text names both possibilities.

@@ -95,7 +95,7 @@ export const effectiveQuery = (id: string) =>
 /** Whether a grant has conditions or lists of fields. The grid does not change such a grant, and does not merge it with others. */
 export const isLimited = ({ where, check, fields }: Grant): boolean => (where ?? null) !== null || (check ?? null) !== null || limits(fields) !== undefined;
 
-/** How far the grants without conditions and lists of fields give an action. */
+/** The rows for which the grants without conditions and lists of fields give an action: all, own, or none. */
 export const reachOf = (grants: Grant[], resource: string, action: Action): PlainReach => {
   const of = grants.filter((grant) => !isLimited(grant) && grant.resource === resource && grant.actions.includes(action));
   return of.some(({ rowPolicy }) => rowPolicy !== "own") ? "all" : of.length > 0 ? "own" : null;

@@ -67,7 +67,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
     return [...(from?.relations.values() ?? [])].filter(({ key, target, isMany }) => {
       if (of(target) === undefined || !allows(permissions, target, "read") || (isMany && onRelated === undefined)) return false;
       const further = [...keys, key];
-      // The test has an operator, which adds one level of JSON compared with a plain value.
+      // The size is checked with an operator, which adds one level of JSON compared with a plain value.
       const test = { ...emptyTest(), field: "id", operator: "gt" as const };
       return mayTake(isMany ? { kind: "related", path: further, quantifier: "some", inner: groupOf([test]) } : { ...test, path: further });
     });

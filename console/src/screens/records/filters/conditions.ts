@@ -100,7 +100,7 @@ export function isWhole({ operator, value }: Condition, column: RecordColumn | u
   if (takesNothing(operator)) return true;
   if (takesList(operator)) return Array.isArray(value) && value.length > 0;
   if (typeof value !== "string") return false;
-  // Only text can be compared with an empty text.
+  // Only text columns can be compared with an empty text.
   return value !== "" || (column !== undefined && TEXTS.includes(column.type) && OPERATORS[operator] !== "text");
 }
 

@@ -109,7 +109,7 @@ class Reader {
     private readonly takesVariables: boolean,
   ) {}
 
-  /** `path` has the to-one relations around this object. Each field behind them becomes a test of its own. */
+  /** `path` has the to-one relations around this object. Each condition behind them becomes a part of its own. */
   all(json: JsonObject, shape: RecordShape | undefined, path: string[]): Part[] {
     return Object.entries(json).flatMap(([key, value]) => this.member(key, value, shape, path) ?? [{ kind: "raw", json: nested(path, { [key]: value }) }]);
   }
@@ -166,8 +166,8 @@ class Reader {
       const operator = operatorNamed(name);
       const test = operator === undefined ? undefined : readTest(field, operator, operand, path, this.takesVariables);
       if (test === undefined) {
-        // For a known field, only the JSON of this operator becomes a raw part. An unknown name may have been a relation, so then all of
-        // its JSON does.
+        // If the field is known, only the JSON of this operator becomes a part that the builder cannot show. If it is unknown, the name may
+        // belong to a relation that no longer exists, so all of its JSON becomes such a part.
         if (column === undefined) return undefined;
         parts.push({ kind: "raw", json: nested(path, { [field]: { [name]: operand } }) });
       } else parts.push(test);

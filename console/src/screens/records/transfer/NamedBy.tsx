@@ -11,7 +11,7 @@ export interface NamedByProps {
 }
 
 /**
- * Chooses what a reference in a file contains: the id of a record, or the value of one of its unique fields. Shows nothing if only the id
+ * Chooses the content of a reference in a file: the id of a record, or the value of one of its unique fields. Shows nothing if only the id
  * is possible.
  */
 export function NamedBy({ column, value, onChange }: NamedByProps) {

@@ -1,5 +1,5 @@
 /**
- * Sends the rows. Inserts are sent in bulk calls, which the server accepts or refuses as a whole. The server names the row that it refuses.
+ * Sends the rows. Inserts are sent in bulk calls, which the server accepts or refuses completely. The server names the row that it refuses.
  * That row is set aside and the others are sent again. While many rows are refused, the calls get smaller. Upserts are sent one by one,
  * several at a time. Rows of the same record keep the order of the file.
  */
