@@ -1,4 +1,4 @@
-/** The licence of every package of which something is in the bundle, as an asset. A licence that deny.toml does not know ends the build. */
+/** Writes the license of every package in the bundle to an asset. A license that deny.toml does not list stops the build. */
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import type { Plugin } from "vite";

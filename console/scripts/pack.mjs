@@ -1,5 +1,5 @@
-// Packs the bundle (`dist`) into the crate that serves it, and holds it to its budgets.
-// host/console/assets: index.html (the page's template, with {nonce}), one <name>.gz for each asset, manifest.json.
+// Packs the bundle (`dist`) into the crate that serves it, and checks the size budgets.
+// Output in host/console/assets: index.html (the page's template, with {nonce}), one <name>.gz for each asset, manifest.json.
 // Usage: node scripts/pack.mjs [output directory]
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -39,7 +39,7 @@ writeFileSync(`${out}/manifest.json`, `${JSON.stringify({ assets: list }, null, 
 // ---- budgets
 
 const size = (file) => assets.get(file.replace("assets/", ""))?.packed.length ?? fail(`${file} is not in the bundle`);
-/** What an entry loads at once: itself, its static imports and their style sheets. */
+/** The files that an entry loads at once: itself, its static imports and their style sheets. */
 function closure(key, found = new Set()) {
   const chunk = manifest[key] ?? fail(`${key} is not in the manifest: scripts/pack.mjs names the screens that people land on`);
   if (found.has(chunk.file)) return found;
@@ -53,11 +53,11 @@ const sum = (files) => [...files].reduce((total, file) => total + size(file), 0)
 
 const entry = Object.keys(manifest).find((key) => manifest[key].isEntry) ?? fail("there is no entry");
 const shared = closure(entry);
-// What the page names beside the entry: the color scheme and the icon.
+// The page also names files besides the entry: the script for the color scheme and the icon.
 for (const [, file] of page.matchAll(/\/admin\/(assets\/[\w.-]+)/g)) shared.add(file);
 
-// Where a visit begins, and what is loaded there before anybody touches the page. Behind the sign-in the router loads the screen of the
-// address already. The browser test `flows.mjs` holds what a browser really gets to the same budget.
+// The pages where a visit can begin, with the files that load before the person does anything. During the sign-in, the router already loads
+// the screen of the address. The test `flows.mjs` checks what a real browser loads against the same budget.
 const LANDINGS = {
   "create admin": ["src/app/gate/FirstRun.tsx", "src/screens/home/index.tsx"],
   "set password": ["src/app/gate/SetPassword.tsx"],
@@ -71,7 +71,7 @@ for (const [name, keys] of Object.entries(LANDINGS)) {
   const files = keys.reduce((found, key) => closure(key, found), new Set(shared));
   rows.push([`first load: ${name}`, sum(files) + gzip(page).length, FIRST_LOAD_KIB_MAX]);
 }
-// What is loaded later comes to a page that has what asks for it.
+// A chunk that is loaded later adds to a page that already has the chunk that imports it.
 const keys = Object.keys(manifest);
 for (const key of keys.filter((each) => manifest[each].isDynamicEntry).sort()) {
   const additions = keys

@@ -1,5 +1,6 @@
-// Serves the built console (`npm run bundle`) as the binary would: the policy, a fresh nonce for each page, /api from a running
-// server. Usage: BLOCKBASE_URL=http://127.0.0.1:4000 [PORT=4173] npm run preview
+// Serves the built console (`npm run bundle`) in the same way as the binary, with the policy and a new nonce for each page. Requests to
+// /api go to a running server.
+// Usage: BLOCKBASE_URL=http://127.0.0.1:4000 [PORT=4173] npm run preview
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import http from "node:http";
@@ -7,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { policy } from "./policy.mjs";
 
-// DIST names another bundle.
+// DIST can name another bundle.
 const dist = process.env.DIST ?? fileURLToPath(new URL("../dist/", import.meta.url));
 const upstream = new URL(process.env.BLOCKBASE_URL ?? "http://127.0.0.1:4000");
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", txt: "text/plain; charset=utf-8", json: "application/json", woff2: "font/woff2" };
@@ -50,7 +51,8 @@ function sendPage(answer) {
   answer.end(readFileSync(`${dist}index.html`, "utf8").replaceAll("{nonce}", nonce));
 }
 
-// Piped as it comes, so that event streams are not held back. The server checks Host and Origin against its own address.
+// The response is streamed, so that event streams are not delayed. The server compares Host and Origin with its own address, so both are
+// replaced.
 function proxy(request, answer) {
   const headers = { ...request.headers, host: upstream.host };
   for (const name of ["origin", "referer"]) if (headers[name]) headers[name] = upstream.origin + (name === "referer" ? "/admin" : "");

@@ -1,5 +1,5 @@
-// Writes src/api/schema.d.ts from an OpenAPI document: the one given as the argument, or that of an empty server started from the
-// binary in BLOCKBASE. With --check it writes nothing, and fails where the file is not what the document gives.
+// Writes src/api/schema.d.ts from an OpenAPI document. It is the file in the argument, or the document of an empty server that is started
+// from the binary in BLOCKBASE. With --check it writes nothing, and fails if the file differs from the result.
 // Usage: BLOCKBASE=path/to/blockbase npm run types [-- --check] | npm run types -- [--check] openapi.json
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,9 @@ const named = (name) => ts.factory.createTypeReferenceNode(name);
 const number = ts.factory.createKeywordTypeNode(ts.SyntaxKind.NumberKeyword);
 const COMPOSED = ["type", "$ref", "allOf", "anyOf", "oneOf", "enum", "const", "properties"];
 
-/** What the document leaves open is JSON as `json.ts` reads it, whose numbers lose nothing. Counts and doubles are ordinary numbers. */
+/**
+ * If the document does not describe a value, its type is JSON as in `json.ts`, with exact numbers. Counts and doubles are ordinary numbers.
+ */
 function transform(schema) {
   if (schema.enum !== undefined) return undefined;
   if (schema.type === "number" && schema.format !== "double") return ts.factory.createUnionTypeNode([number, named("LosslessNumber")]);
@@ -40,7 +42,7 @@ if (!process.argv.includes("--check")) {
   try {
     execFileSync("diff", ["-u", target, join(directory, "schema.d.ts")], { stdio: "inherit" });
   } catch {
-    // It has printed the difference.
+    // The command has already printed the difference.
   }
   rmSync(directory, { recursive: true, force: true });
   console.error("console/src/api/schema.d.ts is not what the server's OpenAPI document gives. Run `BLOCKBASE=path/to/blockbase npm run types` in console/, follow what `npm run check` says, and check the result in.");

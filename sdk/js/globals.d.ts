@@ -1,4 +1,4 @@
-// Globals that a block has beside those of the language. Those who have the types of a browser or of Node lose nothing by these.
+// The globals that a block has in addition to those of the language. They do not conflict with the types of a browser or of Node.
 
 interface Console {
   log(...values: any[]): void;

@@ -1,12 +1,12 @@
 /// <reference path="./globals.d.ts" />
 
-/** A value that JSON can hold. Numbers past 2^53 lose digits in JavaScript: keep such values as text. */
+/** A value that JSON can represent. JavaScript loses digits of numbers greater than 2^53. Keep such values as text. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-/** JSON Schema 2020-12 of type object. */
+/** A JSON Schema 2020-12 with the type object. */
 export type JsonSchema = { [keyword: string]: unknown };
 
-/** Who made the call. */
+/** The user and API key that made the call. */
 export interface Actor {
   userId: string | null;
   apiKeyId: string | null;
@@ -14,7 +14,7 @@ export interface Actor {
   via: string;
 }
 
-/** What is true of one call. */
+/** The facts about one call. */
 export interface Context {
   callId: string;
   /** Null for the system and for anonymous callers. */
@@ -23,10 +23,10 @@ export interface Context {
   block: string;
 }
 
-/** Codes whose errors answer with the status of their name; every other code answers 500. */
+/** An error with one of these codes gets the HTTP status of that name. Every other code gets 500. */
 export type StatusCode = "not_found" | "invalid_request" | "forbidden" | "conflict" | "unavailable";
 
-/** A failure with a code: thrown by a handler it is the call's answer, and the service's own refusals come as one. */
+/** An error with a code. If a handler throws it, it becomes the response of the call. Errors of the service have this type, too. */
 export class HandlerError extends Error {
   constructor(code: StatusCode | (string & {}), message: string, details?: unknown);
   readonly code: string;
@@ -35,16 +35,16 @@ export class HandlerError extends Error {
 
 export interface ActionOptions {
   description?: string;
-  /** What the input has to be; it is checked before the handler runs. */
+  /** The schema of the input. The server validates the input before it runs the handler. */
   input?: JsonSchema;
-  /** The permission that a caller needs, in place of update on `blocks`. */
+  /** The permission that a caller needs, instead of update on `blocks`. */
   rbac?: { resource: string; action: string };
   timeoutMs?: number;
 }
 
 type Awaitable<T> = T | PromiseLike<T>;
 
-/** Declares an action: what the handler returns is the answer's `data`. */
+/** Declares an action. The handler's result becomes `data` in the response. */
 export function action<Input = any>(name: string, options: ActionOptions, handler: (input: Input, context: Context) => unknown): void;
 export function action<Input = any>(name: string, handler: (input: Input, context: Context) => unknown): void;
 
@@ -52,19 +52,19 @@ export interface HookOptions {
   description?: string;
 }
 
-/** Headers in the order that they came; names are compared without regard to case. */
+/** The headers in their original order. Upper and lower case in names do not matter. */
 export interface Headers extends Iterable<[name: string, value: string]> {
-  /** The value, or all values of the name joined by `, `. */
+  /** The value. If the name occurs several times, all values joined by `, `. */
   get(name: string): string | null;
   getAll(name: string): string[];
   has(name: string): boolean;
-  /** Names as they were sent, and the bytes of the values. */
+  /** The names as they were sent, and the values as bytes. */
   readonly raw: [name: string, value: Uint8Array][];
 }
 
 interface Message {
   readonly headers: Headers;
-  /** The bytes as they came; signatures are over these. */
+  /** The bytes as they were received. Signatures are computed from them. */
   readonly body: Uint8Array;
   text(): string;
   json<T = any>(): T;
@@ -73,7 +73,7 @@ interface Message {
 export interface HookRequest extends Message {
   readonly method: string;
   readonly path: string;
-  /** The query string as it came. */
+  /** The query string as it was received. */
   readonly query: string;
   /** The parameters of the query string. */
   readonly params: URLSearchParams;
@@ -82,13 +82,13 @@ export interface HookRequest extends Message {
 
 type HeaderValue = string | number | Uint8Array | undefined | null;
 
-/** Values that are neither text nor bytes are sent as JSON, with its content type where none is given. */
+/** Values that are neither text nor bytes are sent as JSON. If no content type is given, it is that of JSON. */
 export type Body = string | Uint8Array | ArrayBuffer | object | null;
 
 export type HeadersInit = { [name: string]: HeaderValue | HeaderValue[] };
 
 export interface HookResponse {
-  /** 200 where there is none. */
+  /** The default is 200. */
   status?: number;
   headers?: HeadersInit;
   body?: Body;
@@ -96,16 +96,16 @@ export interface HookResponse {
 
 type HookHandler = (request: HookRequest, context: Context) => Awaitable<HookResponse | undefined | null | void>;
 
-/** Declares a hook, which third parties call. No response answers 200 `{ "received": true }`. */
+/** Declares a hook, which third parties call. If the handler returns no response, the caller gets 200 with `{ "received": true }`. */
 export function hook(name: string, options: HookOptions, handler: HookHandler): void;
 export function hook(name: string, handler: HookHandler): void;
 
 export interface SubscriptionOptions {
-  /** Topics, such as `data.task.#`. Without it the subscription stands in block.json. */
+  /** A topic pattern, such as `data.task.#`. Without it, the subscription has to be in block.json. */
   event?: string;
-  /** The name that deliveries are counted under; it begins with the block's name and a colon. */
+  /** The name of the consumer group. It begins with the block's name and a colon. */
   consumer?: string;
-  /** Given to the handler with every event. */
+  /** A value that the handler gets with every event. */
   config?: unknown;
   /** Whether every instance of the server gets each event. */
   perInstance?: boolean;
@@ -116,17 +116,17 @@ export interface Event<Payload = any> {
   topic: string;
   payload: Payload;
   occurredAt: string;
-  /** 1 for the first try. */
+  /** The number of the attempt. The first one is 1. */
   attempt: number;
 }
 
 type SubscriptionHandler<Payload> = (event: Event<Payload>, config: any, context: Context) => unknown;
 
-/** Declares a handler of events. What it throws is a failed delivery, which is tried again. */
+/** Declares a handler of events. If it throws, the delivery fails and is retried. */
 export function subscription<Payload = any>(name: string, options: SubscriptionOptions, handler: SubscriptionHandler<Payload>): void;
 export function subscription<Payload = any>(name: string, handler: SubscriptionHandler<Payload>): void;
 
-/** Records. Every call is checked against `permissions.data` of block.json; what is refused is a `HandlerError`. */
+/** Access to records. Every call is checked against `permissions.data` of block.json. A refused call throws a `HandlerError`. */
 export namespace data {
   type Row = Record<string, any>;
 
@@ -136,7 +136,7 @@ export namespace data {
     value?: unknown;
   }
 
-  /** The operators of one field, ANDed. */
+  /** The operators for one field, joined with AND. */
   interface Test {
     eq?: unknown;
     neq?: unknown;
@@ -153,8 +153,8 @@ export namespace data {
   }
 
   /**
-   * A condition on records: a field with a value or a `Test`, a relation to one record with a condition on that, a relation to many
-   * with `some`, `none` or `every`. Members are ANDed.
+   * A condition on records. A member is a field with a value or a `Test`, or a relation. A relation to one record has a condition on that
+   * record. A relation to many records has `some`, `none` or `every`. Members are joined with AND.
    */
   type Condition = {
     _and?: Condition[];
@@ -189,7 +189,7 @@ export namespace data {
     pagination: {
       page: number;
       pageSize: number;
-      /** Null where the query said `count: "none"`. */
+      /** Null if the query has `count: "none"`. */
       totalCount: number | null;
       totalPages: number | null;
       hasNextPage: boolean;
@@ -211,43 +211,43 @@ export namespace data {
     | { op: "delete"; object: string; id: string };
 
   function query<T = Row>(object: string, query?: Query): Page<T>;
-  /** The record, or null where there is none that the block may see. `expand` names relation keys. */
+  /** The record. Null if it does not exist or the block may not see it. `expand` names relation keys. */
   function get<T = Row>(object: string, id: string, options?: { expand?: string | string[] }): T | null;
-  /** `value` is null where no row matches. */
+  /** `value` is null if no row matches. */
   function aggregate(object: string, query: AggregateQuery): { value: any; filteredCount: number };
   function create<T = Row>(object: string, values: Row): T;
-  /** All or none; the ids of the new records in order. */
+  /** Creates all records or none. Returns their ids in order. */
   function createMany(object: string, values: Row[]): string[];
-  /** The record as it is afterwards. A numeric field takes `{ $inc: n }` and `{ $dec: n }`. */
+  /** Returns the record after the change. A numeric field accepts `{ $inc: n }` and `{ $dec: n }`. */
   function update<T = Row>(object: string, id: string, changes: Row): T;
   /** Inserts a record, or updates the one with the same values of the unique fields `onConflict`. */
   function upsert<T = Row>(object: string, values: Row, onConflict: string[]): { created: boolean; data: T };
-  /** Whether there was one to delete. */
+  /** Returns whether a record was deleted. */
   function remove(object: string, id: string): boolean;
   export { remove as delete };
-  /** The ids of those that were deleted. */
+  /** Returns the ids of the deleted records. */
   function deleteMany(object: string, ids: string[]): string[];
-  /** How many links are new. */
+  /** Returns the number of new links. */
   function link(object: string, id: string, relation: string, ids: string[]): number;
-  /** How many links there were. */
+  /** Returns the number of removed links. */
   function unlink(object: string, id: string, relation: string, ids: string[]): number;
-  /** Several writes, all or none; their results in order: a record, true for a deleted one, null for one that is missing. */
+  /** Makes several writes, all or none. Returns their results in order: a record, true for a deleted record, null for a missing one. */
   function batch(operations: Operation[]): any[];
   export { query, get, aggregate, create, createMany, update, upsert, deleteMany, link, unlink, batch };
   export type { Row, Filter, Test, Value, Quantified, Condition, Query, Page, AggregateQuery, Operation };
 }
 
 export namespace config {
-  /** The block's configuration, checked against the manifest's schema, defaults filled in. */
+  /** The block's configuration. It is validated against the manifest's schema, and defaults are filled in. */
   function get<T = any>(): T;
 }
 
 export namespace secrets {
-  /** A secret that the installer gave and `permissions.secrets` of block.json names. */
+  /** A secret that `permissions.secrets` of block.json names. The installer has set its value. */
   function get(name: string): string;
 }
 
-/** Lines for the block's log; `fields` is kept as JSON. `console` writes there as well. */
+/** Writes lines to the block's log. `fields` is stored as JSON. `console` writes to the same log. */
 export namespace log {
   function error(message: string, fields?: object): void;
   function warn(message: string, fields?: object): void;
@@ -257,13 +257,13 @@ export namespace log {
 }
 
 export namespace deadline {
-  /** Milliseconds until the call is stopped. */
+  /** The number of milliseconds until the call is stopped. */
   function remainingMs(): number;
-  /** Whether the caller has gone. */
+  /** Whether the caller is gone, so that nobody waits for the result. */
   function isCancelled(): boolean;
 }
 
-/** Requests to the origins in `permissions.http` of block.json. */
+/** Sends requests to the origins in `permissions.http` of block.json. */
 export namespace http {
   interface Options {
     headers?: HeadersInit;
@@ -271,7 +271,7 @@ export namespace http {
   }
 
   interface Request extends Options {
-    /** GET where there is none. */
+    /** The default is GET. */
     method?: string;
     url: string;
     body?: Body;
@@ -283,7 +283,7 @@ export namespace http {
     readonly ok: boolean;
   }
 
-  /** Answers whatever the status; a request that got no answer is a `HandlerError`. */
+  /** Returns the response, whatever its status. If there is no response, it throws a `HandlerError`. */
   function send(request: Request): Response;
   function get(url: string, options?: Options): Response;
   function post(url: string, body?: Body, options?: Options): Response;
@@ -293,10 +293,10 @@ type Bytes = string | Uint8Array | ArrayBuffer;
 
 export function sha256(data: Bytes): Uint8Array<ArrayBuffer>;
 export function hmacSha256(key: Bytes, message: Bytes): Uint8Array<ArrayBuffer>;
-/** Whether both are the same, in a time that tells nothing of where they differ. */
+/** Compares two values in constant time. The time does not reveal where they differ. */
 export function timingSafeEqual(a: Bytes, b: Bytes): boolean;
 export function toHex(data: Bytes): string;
 export function fromHex(text: string): Uint8Array<ArrayBuffer>;
 export function toBase64(data: Bytes): string;
-/** Takes the alphabet of URLs as well, and text without padding. */
+/** Also accepts the URL-safe alphabet, and text without padding. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer>;

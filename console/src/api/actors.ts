@@ -1,4 +1,4 @@
-/** Who did something, by the id that the API keeps of them: a user's, else an API key's. */
+/** The name of the user or API key behind a change. The API stores only an id: that of a user, or else that of an API key. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
@@ -18,7 +18,7 @@ const userQuery = (id: string) =>
         const { name, email } = await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal }));
         return { name: name || email, email, kind: "user" };
       } catch (error) {
-        // An answer here: the account is gone, or the id is a key's.
+        // The server answered, but with an error: the account is gone, or the id belongs to a key.
         if (isApiError(error) && error.status !== 0 && error.status < 500) return null;
         throw error;
       }
@@ -32,7 +32,7 @@ const keysQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Undefined while it is looked up, null where nothing is known besides the id. */
+/** Undefined during the lookup. Null if nothing is known except the id. */
 export function useActor(id: string | null | undefined): KnownActor | null | undefined {
   const me = useMe();
   const readsUsers = useCan("users", "read");

@@ -1,12 +1,13 @@
-/** Changes to what queries hold, in turn with the answers of the server. */
+/** Applies changes to cached query data only when no response for this data is on its way. */
 import { type QueryKey, notifyManager, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef } from "react";
 
 type Work = (hasWaited: boolean) => void;
 
 /**
- * Runs work at once, or when none of these queries (keys or their beginnings) is in flight any more: an answer replaces what is there, and may be of a
- * moment before. The work is told whether it waited. What waits keeps its order, and is dropped with the component.
+ * Returns a function that runs work at once if none of these queries is in flight. Otherwise it runs the work when they have finished,
+ * because the response replaces the cached data and may be older than the change. Each query is given as its key or the beginning of its
+ * key. The work gets whether it waited. Waiting work keeps its order. It is dropped when the component unmounts.
  */
 export function useAfterAnswers(queries: QueryKey[] | undefined): (work: Work) => void {
   const cache = useQueryClient();

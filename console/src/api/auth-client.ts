@@ -2,7 +2,10 @@
 import { createAuthClient } from "better-auth/client";
 import { isSessionEstablished, signInAgain } from "./session-lost";
 
-/** As every other request: one that finds its session gone waits for the person to sign in, then is sent again. A password that is reset needs no session. */
+/**
+ * If the session of a request has ended, this waits until the person has signed in, and then sends the request again, as for every other
+ * request of the console. A password reset needs no session.
+ */
 async function patientFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
   const enters = /\/(sign-(in|up|out)|reset-password)/.test(new URL(request.url).pathname);
@@ -14,7 +17,7 @@ async function patientFetch(input: RequestInfo | URL, init?: RequestInit): Promi
 
 export const client = createAuthClient({
   baseURL: location.origin,
-  // It would load the page again after a sign-in, at the address that is meant for the links of mail.
+  // The default plugins would load the page again after a sign-in, at the `callbackURL`. This address is only meant for links in mails.
   disableDefaultFetchPlugins: true,
   fetchOptions: { credentials: "same-origin", customFetchImpl: patientFetch },
   sessionOptions: { refetchOnWindowFocus: false },

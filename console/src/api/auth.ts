@@ -1,4 +1,4 @@
-/** Sign-in by the better-auth client. The session is the HttpOnly cookie; nothing of it is kept in web storage. */
+/** Sign-in through the better-auth client. The session is the HttpOnly cookie. Web storage keeps nothing of it. */
 import { api, ok } from "./client";
 import { ApiError } from "./errors";
 
@@ -10,10 +10,13 @@ interface Outcome<Data> {
   error: { status: number; code?: string | undefined; message?: string | undefined } | null;
 }
 
-/** Where the link of a mail ends that confirms an address. If the link is not valid, the page gets `?error=INVALID_TOKEN` (`app/gate/refused-link.ts`). */
+/**
+ * The page to which the server redirects from a mailed link that confirms an address. If the link is not valid, the page gets
+ * `?error=INVALID_TOKEN` (`app/gate/refused-link.ts`).
+ */
 const START = "/admin";
 
-/** Sends by the better-auth client and throws what every other request throws. */
+/** Sends a request through the better-auth client. Its errors are the same as those of all other requests (`ApiError`). */
 async function outcome<Data>(call: (client: Client, options: { onError: (context: { response: Response }) => void }) => Promise<Outcome<Data>>): Promise<Data> {
   let headers = new Headers();
   let answered: Outcome<Data>;
@@ -35,18 +38,21 @@ async function outcome<Data>(call: (client: Client, options: { onError: (context
 export const auth = {
   signIn: (person: { email: string; password: string; rememberMe?: boolean }) =>
     outcome((client, options) => client.signIn.email({ ...person, callbackURL: START }, options)),
-  /** `setupToken` is needed by the first sign-up of a server that has one. The `token` of the answer is null where the address has to be confirmed first. */
+  /**
+   * If the server has a setup token, the first sign-up needs it as `setupToken`. If the person first has to confirm the address, `token` in
+   * the response is null.
+   */
   signUp: ({ setupToken, ...person }: { name: string; email: string; password: string; setupToken?: string }) =>
     outcome((client, options) => client.signUp.email({ ...person, callbackURL: START }, { ...options, ...(setupToken === undefined ? {} : { headers: { "x-setup-token": setupToken } }) })),
-  /** The answer is the same whether or not an account has the address. */
+  /** The response is the same whether or not an account has the address. */
   requestPasswordReset: (email: string) => ok(api.POST("/api/auth/request-password-reset", { body: { email } })),
-  /** Asks for a mail with a link that confirms an address, and ends on a page of the console. */
+  /** Asks the server to mail a link that confirms the address. The link leads to a page of the console. */
   sendVerification: (email: string, callbackURL = START) => ok(api.POST("/api/auth/send-verification-email", { body: { email, callbackURL } })),
   signOut: () => outcome((client, options) => client.signOut({ fetchOptions: options })),
   updateName: (name: string) => outcome((client, options) => client.updateUser({ name }, options)),
   changePassword: (change: { currentPassword: string; newPassword: string; revokeOtherSessions?: boolean }) =>
     outcome((client, options) => client.changePassword(change, options)),
-  /** `token` is that of a link to set a password. */
+  /** `token` is the token of a link to set a password. */
   resetPassword: (reset: { newPassword: string; token: string }) => outcome((client, options) => client.resetPassword(reset, options)),
   sessions: () => ok(api.GET("/api/auth/list-sessions")),
   revokeSession: (id: string) => ok(api.POST("/api/auth/revoke-session", { body: { id } })),

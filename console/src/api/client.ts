@@ -1,8 +1,9 @@
 /**
- * The public API with the session of the person who is signed in: typed by the server's OpenAPI document, numbers without loss.
+ * The client of the public API. It uses the session of the person who is signed in, has the types of the server's OpenAPI document, and
+ * keeps all digits of numbers.
  *
- * `dataOf(api.GET("/api/v1/roles"))` gives what the body holds or throws an `ApiError`; `ok` gives the whole body. A request whose session has ended waits for the person
- * to sign in again, then is sent once more.
+ * `dataOf(api.GET("/api/v1/roles"))` returns the `data` of the body or throws an `ApiError`. `ok` returns the whole body. If the session of
+ * a request has ended, the request waits until the person has signed in again, and is sent once more.
  */
 import createClient from "openapi-fetch";
 import { type ApiError, errorOf, noAnswer } from "./errors";
@@ -12,7 +13,7 @@ import type { paths } from "./schema";
 import { isSessionEstablished, signInAgain } from "./session-lost";
 import { asViewed } from "./view-as";
 
-/** Sends; throws an `ApiError` where nothing answers or the answer is an error. */
+/** Sends a request. Throws an `ApiError` if there is no response or if the response is an error. */
 export async function send(original: Request): Promise<Response> {
   const request = asViewed(original);
   const { method } = request;
@@ -34,20 +35,23 @@ export async function send(original: Request): Promise<Response> {
   }
 }
 
-/** As `fetch` for openapi-fetch, which reads bodies by `JSON.parse`: it gets a body that has been read without loss. */
+/**
+ * The `fetch` that openapi-fetch uses. openapi-fetch reads bodies with `JSON.parse`, so this returns a response with a body that is already
+ * parsed with all digits.
+ */
 async function losslessFetch(request: Request): Promise<Response> {
   const response = await send(request);
   if (!response.headers.get("content-type")?.startsWith("application/json")) return response;
   const text = await response.text();
   const headers = new Headers(response.headers);
-  // Only with a length does openapi-fetch ask for `json()`.
+  // openapi-fetch calls `json()` only if the response has a length.
   headers.set("content-length", String(text.length));
   const wrapped = new Response(response.status === 204 ? null : text, { status: response.status, statusText: response.statusText, headers });
   Object.defineProperty(wrapped, "json", { value: async () => parseJson(text) });
   return wrapped;
 }
 
-/** `path` with its query; empty values are left out. */
+/** Adds the query to `path`, without empty values. */
 export function address(path: string, query: string | object = {}): string {
   if (typeof query === "string") return query === "" ? path : `${path}?${query}`;
   const search = new URLSearchParams();
@@ -62,7 +66,7 @@ export function address(path: string, query: string | object = {}): string {
 
 type Routes = paths & RecordPaths;
 type Method = "get" | "head" | "post" | "patch" | "delete";
-/** Paths that have the method: for the others the document says `get?: never`. */
+/** Paths that have this method. For other paths, the document has `get?: never`. */
 type RoutesOf<Of extends Method> = { [Path in keyof Routes]: Routes[Path] extends { [Key in Of]: { responses: unknown } } ? Path : never }[keyof Routes] & string;
 type OperationOf<Path extends keyof Routes, Of extends Method> = Routes[Path] extends { [Key in Of]: infer Operation } ? Operation : never;
 type JsonOf<Response> = Response extends { content: { "application/json": infer Answer } } ? Answer : never;
@@ -73,7 +77,7 @@ type Body<Operation> = Operation extends { requestBody: { content: infer Content
 type Options<Operation> = Params<Operation> & Body<Operation> & { signal?: AbortSignal; keepalive?: boolean; headers?: Record<string, string>; parseAs?: "stream" };
 type Rest<All> = Partial<Record<never, never>> extends All ? [options?: All] : [options: All];
 /**
- * As openapi-fetch types a call, with two differences: names that the document does not have are errors, and a number without loss
+ * The types of a call in openapi-fetch, with two differences: a name that the document does not have is an error, and a `LosslessNumber`
  * keeps its type.
  */
 type Call<Of extends Method> = <Path extends RoutesOf<Of>>(path: Path, ...rest: Rest<Options<OperationOf<Path, Of>>>) => Promise<{ data?: AnswerOf<OperationOf<Path, Of>>; response: Response }>;
@@ -91,19 +95,19 @@ export async function ok<Data>(call: Promise<{ data?: Data }>): Promise<Data> {
   return (await call).data as Data;
 }
 
-/** What a body holds as `data`: nearly all of them do. */
+/** Returns `data` of the body. Nearly all bodies have it. */
 export async function dataOf<Body extends { data: unknown }>(call: Promise<{ data?: Body }>): Promise<Body["data"]> {
   return (await call).data!.data;
 }
 
-/** A request as data: shown, planned, and sent later. */
+/** A request as data, so that the console can show and plan it before it sends it. */
 export interface Described {
   method: "POST" | "PATCH" | "DELETE";
   path: string;
   body?: unknown;
 }
 
-/** Describes a request with the types that a call would demand. */
+/** Describes a request. The parameters and the body have the same types as in a call. */
 export function describe<Of extends "post" | "patch" | "delete", Path extends RoutesOf<Of>>(method: Of, path: Path, options: Params<OperationOf<Path, Of>> & Body<OperationOf<Path, Of>>): Described {
   const { params, body } = options as { params?: { path?: Record<string, string | number>; query?: object }; body?: unknown };
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(params?.path?.[name])));
@@ -111,8 +115,8 @@ export function describe<Of extends "post" | "patch" | "delete", Path extends Ro
 }
 
 /**
- * A request by method and path, for what is known only at run time: described requests, the reference's tries, rows of an import that
- * are text already. `body` is sent as JSON unless it is text.
+ * Sends a request whose method and path are only known at run time, such as a described request, a request that a person tries in the API
+ * reference, or rows of an import that are already text. `body` is sent as JSON unless it is text.
  */
 export async function requestRaw(method: string, path: string, { body, headers = {}, signal }: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal | undefined } = {}): Promise<Response> {
   return send(

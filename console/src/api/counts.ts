@@ -1,4 +1,7 @@
-/** How many records an object has. The unfiltered total is kept by the server, so it costs nothing to ask; a few are asked at a time. */
+/**
+ * The number of records of an object. The server stores the total without a filter, so this request is cheap. At most four such requests
+ * run at a time.
+ */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { api, ok } from "./client";
 import { isApiError } from "./errors";
@@ -20,7 +23,7 @@ async function inTurn<Answer>(work: () => Promise<Answer>, signal: AbortSignal):
   }
 }
 
-/** Null where this person may not read the object's records. */
+/** Null if this person may not read the object's records. */
 export function recordCountQuery(object: string) {
   return queryOptions({
     queryKey: ["data", object, "count"],

@@ -1,18 +1,18 @@
-/** What can go wrong with a request, in one type that every screen shows alike. */
+/** The errors of requests, as one type that every screen shows in the same way. */
 import { isJsonObject, parseJson, type JsonValue } from "./json";
 
 export interface Issue {
-  /** Where in the input, as a JSON pointer or a field's name. */
+  /** The place in the input: a JSON pointer or the name of a field. */
   path: string;
   message: string;
 }
 
-/** An answer that is an error, or no answer at all (`status` 0). */
+/** An error response, or no response at all (`status` 0). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
 
   constructor(
-    /** The HTTP status; 0 where nothing answered. */
+    /** The HTTP status. 0 if there was no response. */
     readonly status: number,
     /** The API's stable code, such as `unique_violation`. */
     readonly code: string,
@@ -42,7 +42,7 @@ export class ApiError extends Error {
   get issues(): Issue[] {
     return this.details.issues ?? [];
   }
-  /** What is wrong with which field, where fields are at fault. */
+  /** The error messages, keyed by the name of their field. Empty if the error is not about fields. */
   get byField(): Record<string, string> {
     const several = this.issues.map(({ path, message }) => [path, message]);
     if (several.length > 0) return Object.fromEntries(several);
@@ -68,7 +68,7 @@ export async function errorOf(response: Response, method: string, path: string):
   try {
     body = parseJson(text);
   } catch {
-    // A proxy's page, perhaps.
+    // The body is not JSON. It may be the page of a proxy.
   }
   const known = isJsonObject(body) ? body : {};
   const string = (key: string) => (typeof known[key] === "string" ? (known[key] as string) : undefined);
@@ -92,24 +92,25 @@ export async function errorOf(response: Response, method: string, path: string):
   );
 }
 
-/** The sentence of any thrown value. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** An error in words: what happened, the reason in the server's words, and what to do. */
+/** An error in words: what happened, the reason in the server's words, and what to do next. */
 export interface DescribedError {
   title: string;
   what: string;
   todo?: string;
 }
 
-/** The longest sentence that can be a title. */
+/** The maximum length of a sentence that can be a title. */
 const TITLE_CHARACTERS = 160;
 
 /**
- * The first sentence of a refusal, without its full stop, and the rest. The server's sentence names the missing permission. It is never
- * searched for that, because messages may change. A full stop between backticks belongs to a name.
+ * Splits the message of a refusal into its first sentence (without the full stop) and the rest. The server's sentence names the missing
+ * permission. This code does not parse it to find the permission, because messages may change. A full stop between backticks belongs to a
+ * name.
  */
 function refusal(message: string): DescribedError {
   const [, first, rest] = /^((?:`[^`]*`|[^`.]|\.(?!\s|$))+)\.(?:\s+([^]*))?$/.exec(message) ?? [];

@@ -9,7 +9,9 @@ export interface RecordedFilter {
   record?: string | undefined;
 }
 
-/** The newest `most` events before one, or fewer where there are no more. What is too large for one answer comes in several. */
+/**
+ * At most `most` events, the newest ones before the event `before`. If they are too large for one response, this sends several requests.
+ */
 export async function recordedEvents(filter: RecordedFilter, most: number, before: string | undefined, signal: AbortSignal): Promise<LiveEvent[]> {
   const events: LiveEvent[] = [];
   let limit = most;

@@ -1,15 +1,15 @@
-/** The lists of fields in grants: what they hold, and which fields of an object somebody may use by them. */
+/** The lists of fields in grants: whether a list includes a field, and which fields of an object a person may use. */
 import type { Action, FieldList, Grant, GrantFields, Permissions } from "./types";
 
 export type Side = "read" | "write";
 
-/** The sides that matter to an action. Deleting a record neither reads nor writes its fields. */
+/** The lists that each action needs. A deletion neither reads nor writes the fields of the record. */
 const SIDES: Record<Action, readonly Side[]> = { read: ["read"], create: ["write"], update: ["write"], delete: [], manage: ["read", "write"] };
 
-/** The sides that matter to any of these actions. */
+/** The lists that at least one of these actions needs. */
 export const sidesOf = (actions: readonly Action[]): Side[] => (["read", "write"] as const).filter((side) => actions.some((action) => SIDES[action].includes(side)));
 
-/** Whether a list leaves out no field. */
+/** Whether a list includes all fields. */
 const isWhole = (list: FieldList | null | undefined): boolean => list === null || list === undefined || (!Array.isArray(list) && list.except.length === 0);
 
 export function holds(list: FieldList | null | undefined, name: string): boolean {
@@ -17,16 +17,16 @@ export function holds(list: FieldList | null | undefined, name: string): boolean
   return Array.isArray(list) ? list.includes(name) : !list.except.includes(name);
 }
 
-/** Whether the grant gives this action on some fields only. With `manage`, either side counts. */
+/** Whether the grant gives this action on some fields only. For `manage`, one limited list is enough. */
 export const limitsFields = ({ fields }: Grant, action: Action): boolean => SIDES[action].some((side) => !isWhole(fields?.[side]));
 
-/** As they are sent. */
+/** The lists in a request body. */
 export interface FieldLists {
   read?: FieldList;
   write?: FieldList;
 }
 
-/** The lists that leave out a field; undefined where there are none. */
+/** Only the lists that leave out a field. Undefined if there are none. */
 export function limits(fields: GrantFields | null | undefined): FieldLists | undefined {
   const kept = (side: Side) => (isWhole(fields?.[side]) ? {} : { [side]: fields![side]! });
   const both = { ...kept("read"), ...kept("write") };
@@ -36,8 +36,8 @@ export function limits(fields: GrantFields | null | undefined): FieldLists | und
 export type FieldUse = "read" | "create" | "update";
 
 /**
- * Whether grants list a field of this object for an action; undefined where no grant on it has lists, so that every field counts. An
- * action that no grant gives is not judged here.
+ * Returns a function that says whether the grants allow a use of a field of this object. Undefined if no grant on the object has lists,
+ * because then all fields are allowed. If no grant gives the action itself, the function does not report that.
  */
 export function fieldRights(permissions: Permissions, object: string): ((use: FieldUse, name: string) => boolean) | undefined {
   if (!permissions.enforced) return undefined;

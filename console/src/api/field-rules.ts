@@ -1,6 +1,7 @@
 /**
- * The rules of a column: in words, and checked before anything is sent. The server judges in the end; this says at once, and of all
- * columns together, what it would refuse. A pattern is of Rust's syntax, so it is left to the server where this browser reads it differently.
+ * The rules of a column, in words and as checks before a request. The server has the last word. These checks show the person at once, for
+ * all columns together, what the server would refuse. A pattern has the syntax of Rust. If this browser reads it differently, only the
+ * server checks it.
  */
 import { isLosslessNumber, type JsonValue, printJson } from "./json";
 import type { Column } from "./record-shape";
@@ -9,10 +10,10 @@ import type { FieldType } from "./types";
 export const isNumberType = (type: FieldType) => /^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(type);
 export const isTextType = (type: FieldType) => /^(text|email|url|slug)$/.test(type);
 
-/** Texts of this many characters at most have one line. */
+/** A text with at most this many characters is edited in one line. */
 const LINE_CHARACTERS_MAX = 200;
 
-/** Whether a text may have several lines: without a maximum, or with a large one, or where it has some already. */
+/** Whether a text may have several lines. It may if it has no maximum or a large one, or if it already has several lines. */
 export const mayHaveLines = ({ type, max }: Pick<Column, "type" | "max">, text: string): boolean =>
   type === "text" && (max === undefined || max === null || compareNumbers(String(max), String(LINE_CHARACTERS_MAX)) > 0 || /[\r\n]/.test(text));
 
@@ -21,16 +22,16 @@ const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const TIME = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?$/;
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** Exponents past this are compared as doubles: their digits would fill the memory. */
+/** Numbers with larger exponents are compared as doubles, because their digits would fill the memory. */
 const EXPONENT_MAX = 400;
 
-/** The bounds of a type, where it has its own. */
+/** The bounds of the types that have bounds. */
 const TYPE_BOUNDS: Partial<Record<FieldType, [string, string]>> = {
   integer: ["-2147483648", "2147483647"],
   big_integer: ["-9223372036854775808", "9223372036854775807"],
 };
 
-/** A number as digits and the places behind the point. */
+/** A number as its digits and the number of places after the decimal point. */
 function scaled(text: string): { digits: bigint; places: number } | undefined {
   const parts = DECIMAL.exec(text);
   if (parts === null) return undefined;
@@ -39,7 +40,7 @@ function scaled(text: string): { digits: bigint; places: number } | undefined {
   return { digits: BigInt(sign + whole + fraction), places: fraction.length - Number(exponent) };
 }
 
-/** Compares two numbers by all their digits: negative where `one` is less. */
+/** Compares two numbers with all their digits. The result is negative if `one` is less. */
 export function compareNumbers(one: string, other: string): number {
   const first = scaled(one);
   const second = scaled(other);
@@ -50,7 +51,7 @@ export function compareNumbers(one: string, other: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** A number with at least as many digits after its point as the scale has, so that amounts stand under each other. */
+/** Pads a number with zeros to the number of decimal places in `scale`, so that amounts in a column line up. */
 export function withScale(text: string, scale: number): string {
   const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d+))?$/.exec(text) ?? [];
   return whole === undefined || fraction.length >= scale ? text : `${whole}.${fraction.padEnd(scale, "0")}`;
@@ -61,14 +62,14 @@ const isWhole = (text: string) => {
   return parts !== undefined && (parts.places <= 0 || parts.digits % 10n ** BigInt(parts.places) === 0n);
 };
 
-/** The bounds that a column's values have to keep; a rating has 0 to 5 of its own. */
+/** The minimum and maximum of a column's values. A rating has 0 to 5 by default. */
 export function boundsOf({ type, min, max }: Pick<Column, "type" | "min" | "max">): { min?: string; max?: string } {
   const least = min ?? (type === "rating" ? 0 : undefined);
   const most = max ?? (type === "rating" ? 5 : undefined);
   return { ...(least === undefined || least === null ? {} : { min: String(least) }), ...(most === undefined || most === null ? {} : { max: String(most) }) };
 }
 
-/** The rules in words, without what the editor shows by itself: "2 to 80 characters", "unique". */
+/** The rules in words, such as "2 to 80 characters" and "unique". Rules that the editor itself shows are left out. */
 export function rulesOf(column: Column): string[] {
   const { type, isUnique, pattern, scale } = column;
   const { min, max } = boundsOf(column);
@@ -85,7 +86,7 @@ export function rulesOf(column: Column): string[] {
   return rules;
 }
 
-/** The default in one line; undefined where there is none. */
+/** The default in one line. Undefined if there is none. */
 export function defaultText(column: Pick<Column, "default">): string | undefined {
   const value = column.default;
   if (value === undefined || value === null) return undefined;
@@ -149,8 +150,8 @@ function checkText(column: Column, text: string, patterns: boolean): string | un
 }
 
 /**
- * What is wrong with a value, in one sentence; undefined where nothing is. `null` is judged by `required`. `patterns` are checked on
- * demand only: what JavaScript refuses, Rust may take.
+ * Returns one sentence that says what is wrong with a value, or undefined. For `null`, only `required` counts. Patterns are only checked if
+ * `patterns` is true, because Rust may accept a text that JavaScript refuses.
  */
 export function checkValue(column: Column, value: JsonValue, { patterns = false } = {}): string | undefined {
   const { type } = column;

@@ -1,6 +1,6 @@
 /**
- * JSON without loss: numbers that a double cannot hold with all their digits (64-bit integers, decimals) stay text inside a
- * `LosslessNumber`; all others are ordinary numbers.
+ * JSON with all digits. A number that a double cannot represent exactly (a 64-bit integer, a decimal) stays text in a `LosslessNumber`. All
+ * others are ordinary numbers.
  */
 import { LosslessNumber, isLosslessNumber, parse, stringify } from "lossless-json";
 
@@ -18,12 +18,12 @@ export function parseJson(text: string): JsonValue {
   return parse(text, undefined, exactNumber) as JsonValue;
 }
 
-/** `space` is the indentation. A value that JSON does not know (undefined) becomes `null`. */
+/** `space` is the indentation. A value that JSON does not have (undefined) becomes `null`. */
 export function printJson(value: unknown, space?: number): string {
   return stringify(value, undefined, space) ?? "null";
 }
 
-/** What a person typed as a number, with all its digits; `null` if it is not a JSON number. */
+/** Parses a number that a person typed, with all its digits. `null` if the text is not a JSON number. */
 export function readNumber(text: string): number | LosslessNumber | null {
   const trimmed = text.trim();
   return /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(trimmed) ? exactNumber(trimmed) : null;
@@ -33,7 +33,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isLosslessNumber(value);
 }
 
-/** Whether two values are the same JSON, numbers by their digits. */
+/** Whether two values are the same JSON. Numbers are compared by their digits. */
 export function sameJson(one: unknown, other: unknown): boolean {
   return one === other || printJson(one) === printJson(other);
 }

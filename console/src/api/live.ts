@@ -1,6 +1,6 @@
 /**
- * One event stream for the tab, shared by all screens. It asks for the union of what they want, goes on after the last event it saw
- * (`since`), and waits longer after each failure. Screens get events in batches, one a frame.
+ * One event stream for the tab, shared by all screens. It requests all topics that the screens need. After a break it continues after the
+ * last event that it received (`since`). After each failure it waits longer. Screens get events in batches, about one batch per frame.
  */
 import { type QueryKey, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useSyncExternalStore } from "react";
@@ -12,16 +12,16 @@ import { topicMatches } from "./topics";
 import type { LiveEvent } from "./types";
 import { viewAs, viewedHeaders } from "./view-as";
 
-/** `off`: nothing wants events, or this person may not have them. */
+/** `off`: no screen needs events. `forbidden`: this person may not read them. */
 export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "offline" | "forbidden";
 
 type Handler = (events: LiveEvent[]) => void;
 
-/** Silence after which a stream counts as dead: two heartbeats and a bit. */
+/** If a stream sends nothing for this long, it counts as dead. It is a bit longer than two heartbeats. */
 const SILENCE_MS_MAX = 35_000;
 const BACKOFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 const BATCH_MAX = 2_000;
-/** The first stream of a tab, if it opens within this time, opens about when a page reads its data. */
+/** If the first stream of a tab opens within this time, the page has only just read its data and does not have to read it again. */
 const OPENING_MS_MAX = 250;
 
 class Feed {
@@ -65,7 +65,7 @@ class Feed {
 
   state = (): LiveState => this.#state;
 
-  /** After another person signed in, or a sign-out. */
+  /** Called after a sign-out, and after another person has signed in. */
   reset(): void {
     this.#lastId = null;
     this.#asked = "";
@@ -82,11 +82,11 @@ class Feed {
 
   #union(): string {
     const all = [...new Set([...this.#subscribers.values()].flatMap(({ topics }) => topics))];
-    // A topic that another pattern covers costs nothing.
+    // Leaves out topics that another pattern already includes.
     return all.filter((one) => !all.some((other) => other !== one && topicMatches(other, one))).sort().join(",");
   }
 
-  /** Screens come and go together, so the stream waits a moment before it asks for something else. */
+  /** Waits a moment before it changes the stream, because several screens often appear and disappear together. */
   #reconsider(): void {
     clearTimeout(this.#settle);
     this.#settle = setTimeout(() => {
@@ -124,7 +124,8 @@ class Feed {
       const response = await fetch(address("/api/v1/events/stream", { topics, since: this.#lastId }), {
         headers: { accept: "text/event-stream", ...viewedHeaders() },
         credentials: "same-origin",
-        // What a page reads goes first, and what judges a page's load does not wait for a stream that never ends.
+        // The requests for the page's data go first. With a low priority, tools that measure the loading of a page do not wait for a stream
+        // that never ends.
         priority: "low",
         signal: connection.signal,
       });
@@ -140,7 +141,7 @@ class Feed {
         return;
       }
       if (response.status === 404 && this.#lastId !== null) {
-        // The outbox has forgotten the last event, so something may have been missed.
+        // The outbox no longer has the last event, so the page may have missed events.
         this.#lastId = null;
         this.#tellGap();
         return void this.#connect();
@@ -161,12 +162,12 @@ class Feed {
         if (!opened && current()) {
           opened = true;
           this.#become("live");
-          // Without an event to go on after, what happened before the stream was open is not known: an event may also stand unread in the stream
-          // before this one, which ends now.
+          // Without the id of a last event, the stream does not bring the events from before it opened. The page may lack them, and the
+          // previous stream, which ends now, may contain events that were not read.
           if (this.#lastId === null) this.#tellGap(this.#failures > 0 || before !== null ? 0 : OPENING_MS_MAX);
           this.#failures = 0;
         }
-        // The connection before this one ends only now, so that no event falls between the two. What both bring is taken once.
+        // The previous connection ends only now, so that no event is lost in between. An event that both connections bring is used once.
         before?.abort();
         rest += value;
         const frames = rest.split("\n\n");
@@ -174,13 +175,13 @@ class Feed {
         for (const frame of frames) this.#take(frame);
       }
     } catch {
-      // A break is no error of the page: it is shown below, and the stream begins again.
+      // A broken connection is not an error of the page. The state below shows it, and the stream starts again.
     } finally {
       clearTimeout(silence);
       before?.abort();
     }
     if (!current() || this.#union() === "") return;
-    // A server that answers at all is not gone: it restarts, or has too many streams.
+    // If the server answers at all, it is not gone. It restarts, or has too many streams.
     this.#become(answered || (navigator.onLine && this.#failures < 2) ? "reconnecting" : "offline");
     const pause = BACKOFF_MS[Math.min(this.#failures, BACKOFF_MS.length - 1)]!;
     this.#failures += 1;
@@ -201,7 +202,7 @@ class Feed {
     this.#lastId = event.id;
     this.#pending.push(event);
     if (this.#pending.length >= BATCH_MAX) return this.#deliver();
-    // A hidden tab has no frames; timers go on there.
+    // A hidden tab has no animation frames, but its timers run.
     if (this.#frame === 0) this.#frame = window.setTimeout(() => this.#deliver(), 16);
   }
 
@@ -216,7 +217,10 @@ class Feed {
     }
   }
 
-  /** To those who have waited for longer than `waited` milliseconds: what they read may be older than the stream. */
+  /**
+   * Tells subscribers that have existed for at least `waited` milliseconds that events may be missing: their data may be older than the
+   * stream.
+   */
   #tellGap(waited = 0): void {
     for (const { gap, since } of this.#subscribers.values()) if (performance.now() - since >= waited) gap.current?.();
   }
@@ -225,17 +229,17 @@ class Feed {
 export const feed = new Feed();
 
 export interface LiveOptions {
-  /** Called where events may have been missed: read again then. */
+  /** Called if events may have been missed. The screen then has to read its data again. */
   onGap?: () => void;
   enabled?: boolean;
   /**
-   * The keys of the queries that the handler changes or invalidates. Events that come while one of them is in flight wait for its answer, which may be
-   * older than they are.
+   * The keys of the queries that the handler changes or invalidates. An event that comes while one of these queries is in flight waits for
+   * the response, because the response may be older than the event.
    */
   queries?: QueryKey[];
 }
 
-/** Calls `handler` with the events of these topics (patterns), in commit order, each once, while the component is on the page. */
+/** Calls `handler` with the events of these topics (patterns), in commit order and each event once, while the component is mounted. */
 export function useLive(topics: string[], handler: Handler, { enabled = true, onGap, queries }: LiveOptions = {}): void {
   const cache = useQueryClient();
   const afterAnswers = useAfterAnswers(queries);
@@ -253,7 +257,7 @@ export function useLive(topics: string[], handler: Handler, { enabled = true, on
       hasGap = true;
       afterAnswers((hasWaited) => {
         hasGap = false;
-        // What came was an error: the person reads it, and whoever tries again reads what is newer than the gap.
+        // A query has ended with an error, which the person sees. If they try again, they get data that is newer than the gap.
         const hasFailed = latest.current.queries?.some((queryKey) => cache.getQueryCache().findAll({ queryKey, predicate: ({ state }) => state.status === "error" }).length > 0) === true;
         if (!isOver && !(hasWaited && hasFailed)) latest.current.onGap?.();
       });
@@ -263,7 +267,7 @@ export function useLive(topics: string[], handler: Handler, { enabled = true, on
       const isWaiting = early.length > 0;
       early.push(...events);
       if (early.length > BATCH_MAX) {
-        // More than is kept: the page reads again, as after any gap.
+        // More events wait than the page keeps. So the page reads its data again, as after any gap.
         early = early.slice(-BATCH_MAX);
         missed();
       }

@@ -1,11 +1,11 @@
-/** Instants as `datetime-local` fields have them: in the reader's zone. */
+/** Converts between points in time and the values of `datetime-local` fields, in the reader's time zone. */
 
-/** The zone that the reader's times are in. */
+/** The reader's time zone. */
 export const readerZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const two = (number: number) => String(number).padStart(2, "0");
 
-/** An instant as `datetime-local` has it, in the reader's zone. */
+/** Converts a point in time to a `datetime-local` value in the reader's time zone. */
 export function toLocal(instant: string): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return "";
@@ -13,7 +13,7 @@ export function toLocal(instant: string): string {
   return `${String(at.getFullYear()).padStart(4, "0")}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
 }
 
-/** The instant that a local date and time mean; `null` where they mean none. */
+/** Converts a local date and time to a point in time. `null` if the text is not valid. */
 export function fromLocal(local: string): string | null {
   const at = new Date(local);
   return local === "" || Number.isNaN(at.getTime()) ? null : at.toISOString();

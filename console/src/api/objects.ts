@@ -1,4 +1,4 @@
-/** The objects that this person may use, with their labels where they may read the schema. */
+/** The objects that this person may use. They have labels if the person may read the schema. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { dataObjectsQuery, schemaQuery } from "./schema-live";
@@ -7,7 +7,7 @@ import type { DataObject } from "./types";
 
 export type KnownObject = Pick<DataObject, "name" | "label" | "description"> & { fields?: DataObject["fields"] };
 
-/** Sorted by name. `fields` are absent where the person may not read the schema. */
+/** The objects, sorted by name. `fields` are absent if the person may not read the schema. */
 export function useObjects(): { data: KnownObject[] | undefined; error: unknown; refetch: () => void } {
   const readsSchema = useCan("objects", "read");
   const schema = useQuery({ ...schemaQuery, enabled: readsSchema });

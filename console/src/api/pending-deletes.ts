@@ -1,4 +1,4 @@
-/** Records that are being deleted, while the person may still undo it: lists gray them or leave them out. */
+/** Records that are deleted in a few seconds unless the person undoes it. Lists show them in gray or leave them out. */
 import { useMemo, useSyncExternalStore } from "react";
 
 let pending: ReadonlySet<string> = new Set();
@@ -21,7 +21,7 @@ export function unmarkDeleted(object: string, ids: string[]): void {
   change((now) => ids.forEach((id) => now.delete(keyOf(object, id))));
 }
 
-/** Ids of an object's records that are on their way out. */
+/** The ids of an object's records that are about to be deleted. */
 export function usePendingDeletes(object: string): ReadonlySet<string> {
   const now = useSyncExternalStore(
     (listener) => {

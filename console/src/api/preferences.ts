@@ -1,4 +1,7 @@
-/** What one person keeps about the console (saved views, widths), on the server. Top-level keys are merged; null removes one. */
+/**
+ * One person's settings of the console (saved views, column widths), stored on the server. A change is merged by top-level key. The value
+ * null removes a key.
+ */
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { api, dataOf } from "./client";
@@ -13,7 +16,7 @@ export const preferencesQuery = queryOptions({
     try {
       return await dataOf(api.GET("/api/v1/me/preferences", { signal }));
     } catch (error) {
-      // Somebody without an account: nothing is kept.
+      // Without an account, nothing is stored.
       if (isApiError(error) && (error.status === 401 || error.status === 403)) return {};
       throw error;
     }
@@ -22,8 +25,8 @@ export const preferencesQuery = queryOptions({
 });
 
 /**
- * `[value, keep, state]` of one top-level key: `const [views, keepViews] = usePreference("views.task", [])`. `keep` shows the new
- * value at once and takes it back where the server refuses it.
+ * Returns `[value, keep, state]` of one top-level key: `const [views, keepViews] = usePreference("views.task", [])`. `keep` shows the new
+ * value at once, and restores the old one if the server refuses it.
  */
 export function usePreference<Value extends JsonValue>(name: string, fallback: Value) {
   const cache = useQueryClient();

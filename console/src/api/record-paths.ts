@@ -1,11 +1,11 @@
 /**
- * The routes whose shapes follow the live schema and the installed blocks. The OpenAPI document names them once for each object, so
- * the types of an empty server have none of them; here they are once for all objects, and a record is a JSON object.
+ * The routes whose shapes follow the live schema and the installed blocks. The OpenAPI document repeats these routes for each object, so
+ * its types for an empty server do not contain them. This file names each route once for all objects, with a record as a JSON object.
  */
 import type { JsonObject, JsonValue } from "./json";
 import type { components } from "./schema";
 
-/** A record as the API shows it. */
+/** A record in a response of the API. */
 export interface RecordRow extends JsonObject {
   id: string;
 }
@@ -20,7 +20,7 @@ interface Written {
   ids: string[];
 }
 
-/** Filters have names of the columns: an object, or the text of a query that is made already. */
+/** Filters have the names of columns. A query is an object, or the text of a query string. */
 type Query = string | Record<string, string | number | boolean | undefined>;
 
 interface Call<Path, Answer, Body = never, Header = unknown> {

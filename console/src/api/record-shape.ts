@@ -1,6 +1,6 @@
 /**
- * What a record of an object consists of: its columns with their rules (reference columns among them), its links, and the records
- * of others that refer to it. Read from the live schema; somebody who may not read that gets it from the OpenAPI document.
+ * The shape of an object's records: the columns with their rules (including reference columns), the links, and the other objects whose
+ * records refer to it. It comes from the live schema, or from the OpenAPI document if the person may not read the schema.
  */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
@@ -17,35 +17,35 @@ export interface Reference {
   /** The relationship's name: `project` of the column `project_id`. */
   relation: string;
   target: string;
-  /** Whether no two records may refer to the same one. */
+  /** Whether each target may have only one record that refers to it. */
   isOneToOne: boolean;
 }
 
 export interface Column extends Field {
-  /** Set on the columns that hold another record's id. */
+  /** Set on columns that hold the id of another record. */
   reference?: Reference;
-  /** Set on those that no grant of this person lets them change. */
+  /** Set on columns that no grant of this person allows to change. */
   isReadOnly?: true;
 }
 
-/** A many_to_many relation, seen from this side. */
+/** A many_to_many relation, seen from this object. */
 export interface LinkKey {
   key: string;
   target: string;
-  /** Set where no grant of this person lets them link. */
+  /** Set if no grant allows this person to link. */
   isReadOnly?: true;
 }
 
-/** Records of another object that hold this one's id. */
+/** Another object whose records hold the id of a record of this object. */
 export interface ReverseKey {
   /** `<object>_by_<relation>`. */
   key: string;
   object: string;
   relation: string;
-  /** The column that holds the id: `<relation>_id`. */
+  /** The column that holds this id: `<relation>_id`. */
   column: string;
   isSingle: boolean;
-  /** What deleting this record does to them; unknown to those who may not read the schema. */
+  /** The effect on these records when a record of this object is deleted. Undefined if the person may not read the schema. */
   onDelete?: Relationship["onDelete"];
 }
 
@@ -54,26 +54,26 @@ export interface RecordShape {
   label: string;
   description?: string | undefined;
   columns: Column[];
-  /** What the server keeps about every record, as far as this person may read it. */
+  /** The columns that the server sets on every record, as far as this person may read them. */
   system: SystemColumn[];
   links: LinkKey[];
   reverse: ReverseKey[];
   uniqueTogether: string[][];
-  /** Whether fields are left out that this person may not use. */
+  /** Whether the shape lacks fields that this person may not use. */
   isPartial?: boolean;
 }
 
-/** A relation of an object to others, by the key that `expand` and conditions know it by. */
+/** A relation of an object to others, with the key that `expand` and conditions use. */
 export interface RelationKey {
   key: string;
-  /** What people call it: a reference by its name, the records of another object by that object's name. */
+  /** The name for people. For a reference it is the relation's name, for records of another object it is that object's name. */
   label: string;
   target: string;
-  /** Whether it leads to several records. */
+  /** Whether a record can have several related records. */
   isMany: boolean;
 }
 
-/** Every relation of an object: its references first, then links and the records that refer to it. */
+/** Every relation of an object: first its references, then its links, then the records that refer to it. */
 export function relationsOf({ columns, links, reverse }: RecordShape): RelationKey[] {
   const references = columns.flatMap(({ reference }) => (reference === undefined ? [] : [{ key: reference.relation, label: reference.relation, target: reference.target, isMany: false }]));
   const many = links.map(({ key, target }) => ({ key, label: key, target, isMany: true }));
@@ -88,14 +88,14 @@ export function relationsOf({ columns, links, reverse }: RecordShape): RelationK
 export const SYSTEM_COLUMNS = ["id", "created_at", "updated_at", "created_by", "updated_by"] as const;
 export type SystemColumn = (typeof SYSTEM_COLUMNS)[number];
 
-/** What the server keeps about every record of an object. About users it shows their id alone. */
+/** The columns that the server sets on every record of an object. For users, only the id is shown. */
 const systemOf = (object: string): SystemColumn[] => (object === USERS ? ["id"] : [...SYSTEM_COLUMNS]);
 
 export function columnLabel(column: Pick<Column, "name" | "label">): string {
   return column.label ?? column.name;
 }
 
-/** The shape of an object by the schema; undefined where there is no such object. */
+/** The shape of an object, from the schema. Undefined if there is no such object. */
 export function shapeOf(schema: Pick<Schema, "objects" | "relationships">, name: string): RecordShape | undefined {
   const found = name === USERS ? USERS_OBJECT : schema.objects.find((object) => object.name === name);
   if (found === undefined) return undefined;
@@ -108,7 +108,7 @@ export function shapeOf(schema: Pick<Schema, "objects" | "relationships">, name:
       else if (target === name) links.push({ key: relation, target: source });
       continue;
     }
-    // The side that holds the column, and the side that it leads to.
+    // `holder` has the reference column. `other` is the object that it refers to.
     const [holder, other] = kind === "one_to_many" ? [target, source] : [source, target];
     const isOneToOne = kind === "one_to_one";
     if (holder === name) {
@@ -136,8 +136,8 @@ export function shapeOf(schema: Pick<Schema, "objects" | "relationships">, name:
 }
 
 /**
- * The shape with the fields that the grants of this person list for reading, or for creating a record. A field that no grant lists is
- * unknown to the server in their requests, so nothing may select it, sort by it or filter by it. Users are not written as records.
+ * The shape with only the fields that this person's grants allow to read, or to set on a new record. The server treats other fields as
+ * unknown in this person's requests, so no request may select them, sort by them or filter by them. Users cannot be written as records.
  */
 export function shapeFor(shape: RecordShape, permissions: Permissions, use: "read" | "create" = "read"): RecordShape {
   const seen = new Map<string, ReturnType<typeof fieldRights>>();
@@ -161,13 +161,13 @@ export function shapeFor(shape: RecordShape, permissions: Permissions, use: "rea
   };
 }
 
-/** The shape without the fields that a record lacks: the server leaves out what somebody may not see. */
+/** The shape without the fields that a record lacks. The server leaves out fields that the person may not read. */
 export function shapeOfRecord(shape: RecordShape, lacking: ReadonlySet<string>): RecordShape {
   if (lacking.size === 0) return shape;
   return { ...shape, columns: shape.columns.filter(({ name }) => !lacking.has(name)), system: shape.system.filter((name) => !lacking.has(name)), isPartial: true };
 }
 
-/** What the OpenAPI document and GraphQL call the records of an object: `OrderLine` for `order_line`. */
+/** The name of an object's records in the OpenAPI document and in GraphQL: `OrderLine` for `order_line`. */
 export const typeName = (object: string) =>
   object
     .split("_")
@@ -176,7 +176,7 @@ export const typeName = (object: string) =>
 
 const member = (value: JsonValue | undefined, key: string): JsonValue | undefined => (isJsonObject(value) ? value[key] : undefined);
 
-/** The field that a JSON Schema of the OpenAPI document describes, as far as it shows. */
+/** Makes a field from a JSON Schema of the OpenAPI document, as far as the schema describes it. */
 function fieldOf(name: string, described: JsonValue, shownDescription: JsonValue | undefined, isRequired: boolean): Field {
   const outer = isJsonObject(described) ? described : {};
   const inner = Array.isArray(outer.anyOf) ? (outer.anyOf.find((each) => member(each, "type") !== undefined) ?? {}) : outer;
@@ -210,10 +210,10 @@ function fieldOf(name: string, described: JsonValue, shownDescription: JsonValue
   };
 }
 
-/** Of somebody who may not read the schema. */
+/** The schema for persons who may not read it. */
 const NO_SCHEMA = { objects: [], relationships: [] };
 
-/** The shape by the OpenAPI document, for those who may use an object without reading the schema. */
+/** The shape of an object, from the OpenAPI document. It is for persons who may use an object but not read the schema. */
 export function shapeByOpenApi(document: JsonObject, objects: string[], name: string): RecordShape | undefined {
   const schemas = member(document.components, "schemas");
   const shown = member(member(schemas, typeName(name)), "properties");
@@ -245,14 +245,14 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
     } else if (many !== undefined) links.push({ key, target: many });
     else if (one === undefined && member(value, "description") !== "Present with `expand`.") {
       const relation = key.endsWith("_id") ? key.slice(0, -3) : "";
-      // Of an object that this person may not see, the description alone says that it is a reference.
+      // If the person may not see the target object, only the description says that the field is a reference.
       const described = /^The id of a record of `(\w+)`/.exec(String(member(value, "description") ?? ""))?.[1];
       const target = relation === "" ? undefined : isJsonObject(shown[relation]) ? (single(shown[relation] ?? null) ?? described) : described;
       const field = fieldOf(key, member(input, key) ?? value, member(value, "description"), isRequired(key));
       columns.push(target === undefined ? field : { ...field, reference: { relation, target, isOneToOne: false } });
     }
   }
-  // The document does not say all that is known of them.
+  // The document does not have everything that the console knows about users.
   if (name === USERS) return { ...shapeOf(NO_SCHEMA, USERS)!, columns: USERS_OBJECT.fields.filter((field) => field.name in shown), links, reverse };
   const title = member(member(schemas, typeName(name)), "title");
   const system = SYSTEM_COLUMNS.filter((each) => each in shown);
@@ -262,22 +262,22 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
 export type RecordShapeOf = (object: string) => RecordShape | undefined;
 
 export interface Shapes {
-  /** With the fields that this person may read; undefined until the shapes are there. */
+  /** The shapes with the fields that this person may read. Undefined until they are loaded. */
   of: RecordShapeOf | undefined;
-  /** With the fields that they may give to a new record. */
+  /** The shapes with the fields that this person may set on a new record. */
   ofNew: RecordShapeOf | undefined;
-  /** With all fields, as somebody who gives rights to others has to know them. */
+  /** The shapes with all fields. Screens that grant permissions need them. */
   ofAll: RecordShapeOf | undefined;
   error: unknown;
   refetch: () => void;
 }
 
-/** How the shape of each object is found, by the schema or the OpenAPI document. */
+/** The shapes of all objects, from the schema or from the OpenAPI document. */
 export function useShapes(): Shapes {
   const permissions = usePermissions();
   const mayRead = useCan("objects", "read");
   const schema = useQuery({ ...schemaQuery, enabled: mayRead });
-  // What this person may do can have changed since it was asked.
+  // The permissions may have changed since the console loaded them. A 403 for the schema shows that.
   const byDocument = permissions !== undefined && (!mayRead || (isApiError(schema.error) && schema.error.status === 403));
   const listed = useQuery({ ...dataObjectsQuery, enabled: byDocument });
   const document = useQuery({ ...openApiQuery, enabled: byDocument });
@@ -307,7 +307,7 @@ export function useShapes(): Shapes {
   };
 }
 
-/** `data` is null where there is no such object, or where this person may not know of it. */
+/** `data` is null if there is no such object, or if this person may not know of it. */
 export function useRecordShape(object: string, { isNew = false }: { isNew?: boolean } = {}): { data: RecordShape | null | undefined; error: unknown; refetch: () => void } {
   const { of: ofRead, ofNew, error, refetch } = useShapes();
   const of = isNew ? ofNew : ofRead;
@@ -315,12 +315,12 @@ export function useRecordShape(object: string, { isNew = false }: { isNew?: bool
   return { data, error, refetch };
 }
 
-/** The columns whose values can name a record in place of its id. */
+/** The columns whose values can identify a record instead of its id. */
 export const namingColumns = (columns: Column[]): Column[] => columns.filter(({ isUnique, reference }) => isUnique === true && reference === undefined);
 
 const DISPLAY_NAMES = ["name", "title", "label", "subject", "headline", "display_name", "full_name", "email", "slug", "code", "key"];
 
-/** The column whose value stands for a record: by its name, else the first text that is required, else the first text. */
+/** The column whose value stands for a record: a column with a usual name, or else the first required text, or else the first text. */
 export function displayColumn(columns: Column[]): string | undefined {
   const texts = columns.filter(({ type, reference }) => reference === undefined && /^(text|email|url|slug|enum)$/.test(type));
   for (const name of DISPLAY_NAMES) if (texts.some((column) => column.name === name)) return name;
@@ -328,7 +328,7 @@ export function displayColumn(columns: Column[]): string | undefined {
   return (plain.find(({ required }) => required) ?? plain[0] ?? texts[0])?.name;
 }
 
-/** The text that stands for a record, in one line; undefined where only the id can. */
+/** The text that stands for a record, in one line. Undefined if the record only has its id. */
 export function displayValue(record: JsonObject, columns: Column[]): string | undefined {
   const name = displayColumn(columns);
   const value = name === undefined ? undefined : record[name];

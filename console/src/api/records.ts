@@ -1,4 +1,7 @@
-/** Single records: read with their version (ETag), write on the condition that nobody was faster, link, delete. */
+/**
+ * Operations on single records: read one with its version (ETag), write on the condition that nobody has changed it since, link, and
+ * delete.
+ */
 import { queryOptions } from "@tanstack/react-query";
 import { api } from "./client";
 import { printJson, type JsonObject, type JsonValue } from "./json";
@@ -7,7 +10,7 @@ import type { Column } from "./record-shape";
 
 export interface VersionedRecord {
   record: RecordRow;
-  /** For `If-Match`; null where the server gave none. */
+  /** The value for `If-Match`. Null if the response had none. */
   etag: string | null;
 }
 
@@ -34,7 +37,7 @@ export function readRecord(object: string, id: string, { signal }: { signal?: Ab
 
 export const recordQuery = (object: string, id: string) => queryOptions({ queryKey: recordKey(object, id), queryFn: ({ signal }) => readRecord(object, id, { signal }) });
 
-/** Only the given columns are changed; with an ETag, 412 where the record has changed since. */
+/** Changes only the given columns. With an ETag, the response is 412 if the record has changed since. */
 export function updateRecord(object: string, id: string, body: JsonObject, etag: string | null): Promise<VersionedRecord> {
   return versioned(api.PATCH("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: ifMatch(etag) }, body }));
 }
@@ -43,9 +46,9 @@ export function createRecord(object: string, body: JsonObject): Promise<Versione
   return versioned(api.POST("/api/v1/data/{object}", { params: { path: { object } }, body }));
 }
 
-/** With an ETag, 412 where the record has changed since. */
+/** With an ETag, the response is 412 if the record has changed since. */
 export async function deleteRecord(object: string, id: string, etag: string | null): Promise<void> {
-  // The page may be left at this moment: the request goes on.
+  // The person may be leaving the page. `keepalive` lets the request continue.
   await api.DELETE("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: ifMatch(etag) }, keepalive: true });
 }
 
@@ -54,7 +57,7 @@ export async function changeLinks(object: string, id: string, relation: string, 
   await (change === "add" ? api.POST("/api/v1/data/{object}/{id}/links/{relation}", options) : api.DELETE("/api/v1/data/{object}/{id}/links/{relation}", options));
 }
 
-/** A value as the API takes it in a body: a text in a json column is JSON that is encoded already. */
+/** Converts a value for a request body. In a JSON column, a string is JSON that is already encoded. */
 export function wireValue(column: Pick<Column, "type">, value: JsonValue): JsonValue {
   return column.type === "json" && typeof value === "string" ? printJson(value) : value;
 }

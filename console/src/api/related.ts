@@ -1,4 +1,4 @@
-/** Records of another object by a text that stands for them: for pickers, links and lists. */
+/** Finds records of another object by the text that stands for them. Pickers, links and lists use it. */
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
@@ -10,14 +10,14 @@ import { isUuid } from "./uuid";
 
 export interface Related {
   id: string;
-  /** Undefined where only the id stands for it. */
+  /** Undefined if only the id stands for the record. */
   label?: string | undefined;
-  /** What tells it from others of the same label: the address of a user. */
+  /** A text that distinguishes the record from others with the same label: the email address of a user. */
   note?: string | undefined;
 }
 
 const FOUND_MAX = 20;
-/** What the label and the note of a user are made of, as far as somebody may read it. */
+/** The columns that make up the label and the note of a user. The person may lack the right to read them. */
 const OF_USERS = ["name", "email"];
 
 export function relatedOf(object: string, record: JsonObject, columns: Column[] | undefined): Related {
@@ -43,7 +43,7 @@ async function find(target: string, columns: Column[], term: string, signal: Abo
   return records.map((record) => relatedOf(target, record, columns));
 }
 
-/** The first records of `target` that match, newest first; an id finds its record. */
+/** The first records of `target` that match, newest first. A text that is an id finds its record. */
 export function useRelatedSearch(target: string, term: string, enabled: boolean) {
   const columns = useRecordShape(target).data?.columns;
   return useQuery({
@@ -61,7 +61,7 @@ const relatedQuery = (target: string, id: string, columns: Column[] | undefined)
       try {
         return relatedOf(target, await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: target, id } }, signal })), columns);
       } catch (error) {
-        // Gone, or not to be seen: the id has to stand for it.
+        // The record is gone, or this person may not see it. The page then shows the id.
         if (isApiError(error) && [403, 404].includes(error.status)) return null;
         throw error;
       }
@@ -69,7 +69,7 @@ const relatedQuery = (target: string, id: string, columns: Column[] | undefined)
     staleTime: 30_000,
   });
 
-/** The label of one record by its id; null where it is gone or not to be seen. */
+/** The label of one record by its id. Null if the record is gone or this person may not see it. */
 export function useRelated(target: string, id: string | null): Related | null | undefined {
   const permissions = usePermissions();
   const reads = allows(permissions, target, "read");

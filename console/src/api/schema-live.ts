@@ -1,15 +1,15 @@
-/** The live schema: objects, their fields and relationships, as the server has them now. */
+/** The live schema: the server's current objects, fields and relationships. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
 
-/** Needs read on `objects`; those without it have `dataObjectsQuery`. */
+/** Needs read on `objects`. Without it, use `dataObjectsQuery`. */
 export const schemaQuery = queryOptions({
   queryKey: ["schema"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/schema", { signal })),
   staleTime: 30_000,
-  // A refusal makes parts of a page read the OpenAPI document instead. If each of them asked again as it appears, the refusal would be
-  // forgotten meanwhile, the parts would go, and all would begin anew.
+  // After a 403, parts of a page read the OpenAPI document instead. A new request by each part that appears would clear the 403 for a
+  // moment. The parts would then disappear and start again, without an end.
   retryOnMount: ({ state: { error } }) => !(isApiError(error) && error.status === 403),
 });
 

@@ -1,8 +1,8 @@
-/** The meeting point of requests that found their session gone and the sign-in that appears over the page. */
+/** Connects requests whose session has ended with the sign-in that appears over the page. */
 import { useSyncExternalStore } from "react";
 
 let waiting: { promise: Promise<void>; resume: () => void } | null = null;
-/** Whether somebody has signed in on this page: a 401 before that is an answer like any other. */
+/** Whether somebody has signed in on this page. Before that, a 401 is a normal response. */
 let established = false;
 const listeners = new Set<() => void>();
 
@@ -16,7 +16,7 @@ export function isSessionEstablished(): boolean {
   return established;
 }
 
-/** Shows the sign-in over the page, and resolves when the person is back. */
+/** Shows the sign-in over the page. Resolves when the person has signed in. */
 export function signInAgain(): Promise<void> {
   if (waiting === null) {
     let resume = () => {};

@@ -1,4 +1,4 @@
-/** Who is signed in, what the instance is, and what this person may do. */
+/** The person who is signed in, their permissions, and the public facts about the instance. */
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf, ok } from "./client";
 import { limitsFields } from "./field-lists";
@@ -26,14 +26,17 @@ export const permissionsQuery = queryOptions({
 
 const isLimited = ({ where, check, fields }: Grant): boolean => [where, check, fields].some((limit) => (limit ?? null) !== null);
 
-/** Whether `permissions` allow `action` on `resource`; `rows: "all"` asks for every row instead of some, with all fields, and without a condition on what it becomes. */
+/**
+ * Whether `permissions` allow `action` on `resource`. `rows: "all"` requires a grant for every row and all fields, without conditions. By
+ * default, a grant for some rows is enough.
+ */
 export function allows(permissions: Permissions | undefined, resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
-  // The screens of accounts need whole users. A grant with conditions or fields shows users as records alone.
+  // The screens of accounts need all members of a user. A grant with conditions or fields only shows users as records.
   const isForScreens = (grant: Grant) => resource !== USERS || !isLimited(grant);
   return allowsRecords(permissions && { ...permissions, permissions: permissions.permissions.filter(isForScreens) }, resource, action, rows);
 }
 
-/** The same for the records of an object. */
+/** The same as `allows`, for the records of an object. */
 export function allowsRecords(permissions: Permissions | undefined, resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   if (permissions === undefined) return false;
   if (!permissions.enforced) return true;
@@ -49,19 +52,22 @@ export function usePermissions(): Permissions | undefined {
   return useQuery(permissionsQuery).data;
 }
 
-/** Whether the person may do `action` on `resource` (an object's name, `objects`, `events`, `webhooks`, `blocks`, `tasks`, `users`, `roles`, `api_keys`, `settings`). Nothing is changed while they view as a role. */
+/**
+ * Whether the person may do `action` on `resource` (an object's name, `objects`, `events`, `webhooks`, `blocks`, `tasks`, `users`, `roles`,
+ * `api_keys`, `settings`). While the person views the console as a role, every change is false.
+ */
 export function useCan(resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   const isViewing = useViewAs() !== null;
   return allows(usePermissions(), resource, action, rows) && (action === "read" || !isViewing);
 }
 
-/** The same for the records of an object. Users are accounts: as records they are only read. */
+/** The same as `useCan`, for the records of an object. Users are accounts, so as records they can only be read. */
 export function useCanRecords(object: string, action: Action, rows: "all" | "some" = "some"): boolean {
   const isViewing = useViewAs() !== null;
   return allowsRecords(usePermissions(), object, action, rows) && (action === "read" || (object !== USERS && !isViewing));
 }
 
-/** Removes what another person saw. Who is there, and what the instance is, stays known to the page. */
+/** Removes the data that another person saw. The page keeps the facts about the person who is signed in and about the instance. */
 export function forgetAll(cache: QueryClient): void {
   cache.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "instance" && !(queryKey[0] === "me" && queryKey.length === 1) });
 }

@@ -1,4 +1,4 @@
-/** What the server says of itself; needs read on `settings`. */
+/** The server's report about itself. Needs read on `settings`. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
 import { every } from "./poll";

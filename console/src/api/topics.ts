@@ -1,6 +1,6 @@
-/** Which topics somebody asks for. A test of the server compares this with the server's own matching, on random texts. */
+/** Matches topics with patterns. A test of the server compares this with the server's own matching, on random texts. */
 
-/** Whether a topic matches a pattern: `*` is one segment, `#` any number. */
+/** Whether a topic matches a pattern. `*` matches one segment, `#` any number of segments. */
 export function topicMatches(pattern: string, topic: string): boolean {
   const wanted = pattern.split(".");
   const has = topic.split(".");
@@ -15,7 +15,7 @@ export function topicMatches(pattern: string, topic: string): boolean {
   return from(0, 0);
 }
 
-/** The same for a filter: a text without `*` and `#` is a prefix, as the API has it. */
+/** Whether a topic passes a filter. As in the API, a filter without `*` and `#` is a prefix. */
 export function topicPasses(filter: string, topic: string): boolean {
   return /[*#]/.test(filter) ? topicMatches(filter, topic) : topic.startsWith(filter);
 }

@@ -1,4 +1,4 @@
-/** Short names for the shapes of the server's OpenAPI document, which is where all of them come from. */
+/** Short names for the types of the server's OpenAPI document. */
 import type { components, paths } from "./schema";
 
 type Schemas = components["schemas"];
@@ -7,13 +7,13 @@ type DataOf<Path extends keyof paths> = paths[Path] extends { get: { responses: 
 export type Me = Schemas["SvcMe"];
 export type Instance = Schemas["SvcInstance"];
 export type Grant = Schemas["SvcGrant"];
-/** The fields that a grant reads and writes. A side that is absent has all fields. */
+/** The fields that a grant reads and writes. A missing list means all fields. */
 export type GrantFields = NonNullable<Grant["fields"]>;
-/** Names of fields: only these, or all except these. */
+/** The names of fields: only these, or all except these. */
 export type FieldList = NonNullable<GrantFields["read"]>;
 export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
-/** The screens of users are for people who may read whole users (`allows` in session.ts). */
+/** The screens of users are for people who may read all members of a user (`allows` in session.ts). */
 export type User = Schemas["SvcManagedUser"];
 export type PasswordLink = Schemas["SvcPasswordLink"];
 export type Role = Schemas["SvcRole"];

@@ -1,6 +1,6 @@
 /**
- * The users of the service as an object that relationships lead to. The server lists them at `/api/v1/data/users`, but no list of
- * objects names them, and no schema describes them: this is their one description. They are written on the screen Users alone.
+ * The users of the service, as an object that relationships can lead to. The server lists them at `/api/v1/data/users`, but they are in no
+ * list of objects and no schema. So this file describes them. Only the screen Users can change them.
  */
 import type { DataObject, Schema } from "./types";
 
@@ -20,8 +20,8 @@ export const USERS_OBJECT: DataObject = {
 /** Whether a relationship leads to users. */
 export const leadsToUsers = ({ relationships }: Pick<Schema, "relationships">): boolean => relationships.some(({ target }) => target === USERS);
 
-/** One record of an object in a sentence: "each task", "each user". */
+/** The word for one record of an object, as in "each task" or "each user". */
 export const oneOf = (object: string): string => (object === USERS ? "user" : object);
 
-/** What a reference leads to: "a record of task", "a user". */
+/** The words for the target of a reference: "a record of task", "a user". */
 export const recordOf = (object: string): string => (object === USERS ? "a user" : `a record of ${object}`);

@@ -1,4 +1,7 @@
-/** A role that the whole page is seen as: what is read is cut to its rights, and nothing is changed meanwhile. It ends with the page. */
+/**
+ * The role as which the person views the whole page. Reads are limited to the role's rights, and changes are not possible. Loading the page
+ * again ends the view.
+ */
 import { useSyncExternalStore } from "react";
 import { ApiError } from "./errors";
 
@@ -24,14 +27,14 @@ export const viewAs = {
   begin: (next: ViewedRole) => become(next),
   end: () => become(null),
   current: () => role,
-  /** Told of each change, so that what was read before is forgotten. */
+  /** Calls the watcher at each change, so that the console can drop the data that it read before. */
   watch,
 };
 
-/** What is the person's own stays theirs: who they are, their session and their preferences. */
+/** Requests about the person are always sent with the person's own rights: who they are, their session and their preferences. */
 const OWN = /^\/api\/(auth\/|v1\/me(\/preferences)?$|v1\/instance$)/;
 
-/** The request as the role; changes are refused here, with the way out. */
+/** Adds the role to a request. A change is refused here, with a message that says how to leave the view. */
 export function asViewed(request: Request): Request {
   const path = new URL(request.url).pathname;
   if (role === null || OWN.test(path)) return request;
@@ -41,7 +44,7 @@ export function asViewed(request: Request): Request {
   return new Request(request, { headers });
 }
 
-/** For requests that do not go through the client: the event stream. */
+/** The headers for requests that do not go through the client, such as the event stream. */
 export function viewedHeaders(): Record<string, string> {
   return role === null ? {} : { [VIEW_AS_HEADER]: role.id };
 }

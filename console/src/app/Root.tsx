@@ -1,4 +1,4 @@
-/** What stands around every screen: who may come in, then the frame. */
+/** Decides who may enter the console (sign-in, first run, onboarding), and puts the frame around every screen. */
 import { useQuery } from "@tanstack/react-query";
 import { Navigate, Outlet, useLocation } from "@tanstack/react-router";
 import { Suspense, lazy, useEffect, useState } from "react";
@@ -21,13 +21,13 @@ export function Root() {
   const me = useQuery(meQuery);
   const instance = useQuery(instanceQuery);
   const { pathname, href } = useLocation();
-  // It is there for everybody, and no session begins or ends on it.
+  // Everybody may open this page. Opening it neither starts nor ends a session.
   const setsPassword = pathname === "/set-password";
   const lost = useSessionLost();
   const confirmWanted = useConfirmWanted();
   const isRefused = useRefusedLink();
   const answered = me.data?.authenticated === true;
-  // Who was here last, while nobody has signed out: their page stays when their session ends.
+  // The last person who signed in, until they sign out. If their session ends, the page stays.
   const [person, setPerson] = useState<Me | null>(null);
   if (answered && me.data !== undefined && me.data !== person) setPerson(me.data);
   useEffect(() => {
@@ -37,7 +37,7 @@ export function Root() {
   }, [answered, me.data, setsPassword]);
   const isConfirmed = me.data?.user?.emailVerified === true;
   useEffect(() => {
-    // The sign-in page says it by itself.
+    // The sign-in page itself shows this message.
     if (!answered || !isRefused) return;
     forgetRefusedLink();
     failed("The link is no longer valid", new Error(`It was used already, or it has expired. ${isConfirmed ? "Your address is confirmed." : "You can ask for another one on the page of your account."}`));

@@ -22,7 +22,7 @@ export function colorSchemeManager(): MantineColorSchemeManager {
       try {
         localStorage.setItem(KEY, value);
       } catch {
-        // The theme then holds for this page.
+        // Without storage, the theme lasts until the page is closed.
       }
     },
     subscribe(onUpdate) {

@@ -1,6 +1,6 @@
 import "./mantine.css";
 import "./global.css";
-// Before the router reads the address.
+// This has to run before the router reads the address.
 import "./gate/link-token";
 import "./gate/refused-link";
 import { nonce } from "./nonce";
@@ -18,7 +18,7 @@ import { cssVariables, theme } from "./theme";
 
 const Notifications = lazy(() => import("./Notifications"));
 
-/** Toasts, loaded with the first of them. */
+/** Toasts. Their code is loaded with the first toast. */
 function Toasts() {
   const isWanted = useEver(useNotifications().notifications.length > 0);
   return (
@@ -30,7 +30,7 @@ function Toasts() {
   );
 }
 
-// What decides the first screen is asked for while the code of that screen is on its way.
+// The data that decides which screen comes first loads at the same time as the code of that screen.
 void queryClient.prefetchQuery(meQuery);
 void queryClient.prefetchQuery(instanceQuery);
 

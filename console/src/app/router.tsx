@@ -1,6 +1,6 @@
 /**
- * All addresses of the console. A screen's component is loaded with its first visit; its search parameters are read by the `search.ts`
- * of its folder, which is small and always there.
+ * All addresses of the console. The component of a screen is loaded with its first visit. The `search.ts` of its folder reads the search
+ * parameters. It is small and always loaded.
  */
 import { QueryClient } from "@tanstack/react-query";
 import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, parseSearchWith, stringifySearchWith } from "@tanstack/react-router";
@@ -30,7 +30,7 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
-      // What the server refuses stays refused; what did not answer is asked for again.
+      // An error response is final, except 502 and above. For those, and without a response, the query is sent again.
       retry: (failures, error) => failures < 2 && (!isApiError(error) || error.status === 0 || error.status >= 502),
       networkMode: "always",
     },
@@ -75,7 +75,7 @@ const routes = [
   }),
 ] as const;
 
-/** Lists and objects stay text: who reads them knows how, and their numbers keep all digits. */
+/** Parses a search parameter. Lists and objects stay text. The code that uses them parses them and keeps all digits of their numbers. */
 function searchValue(text: string): unknown {
   if (/^\s*[[{]/.test(text)) throw new SyntaxError("It is read where it is used.");
   return JSON.parse(text);

@@ -1,4 +1,6 @@
-/** Readers of search parameters. Each gives `undefined` for what is missing or wrong, so that an odd address shows the screen's default. */
+/**
+ * Functions that read search parameters. Each returns `undefined` if the value is missing or not valid, so the screen shows its default.
+ */
 
 export type RawSearch = Record<string, unknown>;
 
@@ -20,7 +22,7 @@ export function oneOf<const Choice extends string>(raw: unknown, choices: readon
   return choices.find((choice) => choice === raw);
 }
 
-/** Without the keys that are `undefined`, so that addresses stay short. */
+/** Removes the keys that are `undefined`, so that addresses stay short. */
 export function given<Search extends object>(search: Search): { [Key in keyof Search]?: Exclude<Search[Key], undefined> } {
   return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as never;
 }

@@ -1,4 +1,4 @@
-/** The design's tokens as Mantine's theme: one accent, neutral grays, five sizes of text. */
+/** The design as a theme of Mantine: one accent, neutral grays, five text sizes. */
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from "@mantine/core";
 
 const indigo: MantineColorsTuple = ["#eef2ff", "#e0e7ff", "#c7d2fe", "#a5b4fc", "#8b96f8", "#6d72f1", "#5a56e6", "#4f46e5", "#4338ca", "#3730a3"];
@@ -9,7 +9,7 @@ const red: MantineColorsTuple = ["#fef2f2", "#fee2e2", "#fecaca", "#fca5a5", "#f
 const amber: MantineColorsTuple = ["#fffbeb", "#fef3c7", "#fde68a", "#fcd34d", "#fbbf24", "#d97706", "#b45309", "#92400e", "#78350f", "#5c2a0c"];
 const blue: MantineColorsTuple = ["#eff6ff", "#dbeafe", "#bfdbfe", "#93c5fd", "#60a5fa", "#3b82f6", "#2563eb", "#1d4ed8", "#1e40af", "#1e3a8a"];
 
-/** Of the design: what floats has this shadow, nothing else has one. */
+/** Only floating parts have this shadow. No other part has one. */
 const shadow = "0 1px 2px rgba(0, 0, 0, 0.08), 0 8px 24px rgba(0, 0, 0, 0.14)";
 const motion = { duration: 120, transition: "fade" as const };
 
@@ -40,7 +40,7 @@ export const theme = createTheme({
   cursorType: "pointer",
   focusRing: "auto",
   respectReducedMotion: true,
-  // By name, so that a component is loaded with the screen that uses it.
+  // The components are given by name, so that each is loaded with the first screen that uses it.
   components: {
     Button: { defaultProps: { size: "xs" } },
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray", size: 28 } },
@@ -54,7 +54,7 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: "xs", transitionDuration: 120 } },
     Badge: { defaultProps: { size: "sm", variant: "light", radius: "sm" } },
     Tooltip: { defaultProps: { openDelay: 350, transitionProps: motion, events: { hover: true, focus: true, touch: false } } },
-    // The focus goes to the first item: the placeholder that would take it is no child that a menu may have.
+    // A menu gives the focus to its first item. Mantine's placeholder for the focus is not allowed as a child of a menu.
     Menu: { defaultProps: { transitionProps: motion, position: "bottom-end", withinPortal: true, withInitialFocusPlaceholder: false } },
     Popover: { defaultProps: { transitionProps: motion } },
     Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
@@ -139,7 +139,7 @@ const mantineTokens = {
   "--mantine-color-amber-light-color": "var(--bb-amber)",
   "--mantine-color-blue-light": "var(--bb-blue-bg)",
   "--mantine-color-blue-light-color": "var(--bb-blue)",
-  // Mantine's own backgrounds of what the pointer is on are too dark for these texts.
+  // Mantine's own hover backgrounds are too dark for these texts.
   "--mantine-color-green-light-hover": "var(--bb-green-bg)",
   "--mantine-color-red-light-hover": "var(--bb-red-bg)",
   "--mantine-color-amber-light-hover": "var(--bb-amber-bg)",

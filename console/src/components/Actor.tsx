@@ -6,14 +6,14 @@ import classes from "./Actor.module.css";
 
 export interface ActorProps {
   id: string | null | undefined;
-  /** With initials, or the sign of a key. */
+  /** Shows the initials, or an icon for a key. */
   picture?: boolean;
   isKey?: boolean;
-  /** What stands there without an id. */
+  /** The text that is shown without an id. */
   nobody?: string;
 }
 
-/** Who did something: "you", a user's or a key's name, else the id. */
+/** The person or key behind a change: "you", the name of a user or key, or else the id. */
 export function Actor({ id, picture = false, isKey = false, nobody = "the server" }: ActorProps) {
   const known = useActor(id);
   if (typeof id !== "string" || id === "") return <span className="dim">{nobody}</span>;

@@ -10,20 +10,20 @@ export interface FieldChange {
   field: string;
   label?: string | undefined;
   type?: FieldType | undefined;
-  /** `undefined`: there was none, as on a record that is new. */
+  /** `undefined` if there was no value before, as on a new record. */
   before: unknown;
   after: unknown;
 }
 
-/** Texts longer than this are shown as before and after: comparing their words would take too long. */
+/** A longer text is shown as before and after, because comparing its words would take too long. */
 const COMPARED_MAX = 20_000;
 const SHOWN_MAX = 1_200;
-/** Below this, before and after side by side are easier to read than words marked in a text. */
+/** For shorter texts, before and after side by side are easier to read than marked words. */
 const WORDS_MIN = 24;
 
 const isStructured = (value: unknown) => typeof value === "object" && value !== null && !isLosslessNumber(value);
 
-/** The differences of fields, one a line: what went is struck through, what came stands beside it. */
+/** The changed fields, one per line. Removed text is struck through, and the new text stands beside it. */
 export function Changes({ changes, label = "Changes" }: { changes: FieldChange[]; label?: string }) {
   return (
     <dl className={classes.changes} aria-label={label}>
@@ -84,10 +84,10 @@ function OneChange({ before, after, type }: FieldChange) {
   );
 }
 
-/** Exact in a comparison: a relative time would hide what changed. */
+/** A comparison shows exact values. A relative time would hide the change. */
 const plain = (type: FieldType | undefined) => (type === "datetime" || type === "enum" || type === "multi_enum" ? undefined : type);
 
-/** The first characters of a comparison. */
+/** The first `length` characters of a comparison. */
 function cut(pieces: Piece[], length: number): Piece[] {
   const kept: Piece[] = [];
   let used = 0;
@@ -107,7 +107,7 @@ function compared(before: unknown, after: unknown): Piece[] | undefined {
   if (typeof before !== "string" || typeof after !== "string") return undefined;
   if (Math.max(before.length, after.length) < WORDS_MIN || before.length + after.length > COMPARED_MAX) return undefined;
   const pieces = diffWordsWithSpace(before, after);
-  // A text that was written anew is read better side by side.
+  // If a text was mostly rewritten, before and after side by side are easier to read.
   const kept = pieces.reduce((sum, { value, added, removed }) => (added || removed ? sum : sum + value.trim().length), 0);
   return kept * 3 < Math.min(before.length, after.length) ? undefined : pieces;
 }

@@ -10,16 +10,16 @@ export interface ChartProps {
   /** Points in time, in seconds since 1970. */
   times: number[];
   series: ChartSeries[];
-  /** Pixels. */
+  /** In pixels. */
   height?: number;
-  /** What the chart shows, for those who do not see it. */
+  /** Describes the chart to people who cannot see it. */
   label: string;
   kind?: "line" | "bars";
 }
 
 const Drawn = lazy(() => import("./ChartImpl"));
 
-/** A chart over time: uPlot, loaded when it is first shown. Its place is kept meanwhile. */
+/** A chart over time, drawn by uPlot. uPlot is loaded when the first chart is shown. Meanwhile, the chart's space stays empty. */
 export function Chart(props: ChartProps) {
   const height = props.height ?? 120;
   return (

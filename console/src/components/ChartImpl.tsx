@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { ChartProps } from "./Chart";
 
-/** Hours and minutes in the reader's zone. */
+/** Hours and minutes in the reader's time zone. */
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 const TONES = { accent: "--bb-accent", bad: "--bb-red", ok: "--bb-green", dim: "--bb-text-dim" };
@@ -16,7 +16,7 @@ export default function ChartImpl({ times, series, height = 120, kind = "line" }
   const latest = useRef<uPlot.AlignedData>([[]]);
   const names = series.map(({ label, tone }) => `${label} ${tone ?? ""}`).join("\n");
   useEffect(() => {
-    // A bar of nothing would still draw its outline.
+    // A bar for 0 would still have an outline.
     latest.current = [times, ...series.map(({ values }) => (kind === "bars" ? values.map((value) => (value === 0 ? null : value)) : values))];
     plot.current?.setData(latest.current);
   });
@@ -62,7 +62,7 @@ export default function ChartImpl({ times, series, height = 120, kind = "line" }
   return <div ref={place} />;
 }
 
-/** The line in the middle: a round number that fits twice below `max`. */
+/** The value of the line in the middle: a round number that is at most half of `max`. */
 function niceHalf(max: number): number {
   const half = Math.max(max / 2, 0.5);
   const power = 10 ** Math.floor(Math.log10(half));

@@ -1,7 +1,7 @@
 import { CopyButton } from "./Copy";
 import classes from "./Copy.module.css";
 
-/** Code to read and to copy. `label` says what it is. */
+/** Code that can be read and copied. `label` says what it is. */
 export function CodeBlock({ code, label, wrap = false }: { code: string; label?: string; wrap?: boolean }) {
   return (
     <div className={classes.block}>

@@ -5,23 +5,26 @@ export interface CodeEditorProps {
   value: string;
   onChange?: (value: string) => void;
   language: "json" | "text";
-  /** Accessible name. */
+  /** The accessible name. */
   label: string;
-  /** Ids of the texts that explain it or say what is wrong. */
+  /** The ids of the texts that explain the field or show its errors. */
   describedBy?: string | undefined;
   /** Whether one of those texts is an error. */
   isInvalid?: boolean;
   readOnly?: boolean;
-  /** Shown as an error of the field. */
+  /** The error message of the field. */
   error?: string | undefined;
-  /** Height in pixels of the least and the most lines: 3 and 24 by default. */
+  /** The minimum and maximum height in lines. The defaults are 3 and 24. */
   minLines?: number;
   maxLines?: number;
 }
 
 const Editor = lazy(() => import("./CodeEditorImpl"));
 
-/** An editor for JSON: CodeMirror, loaded when it is first shown. `Tab` moves on, as in any field; Ctrl ] and Ctrl [ indent. */
+/**
+ * An editor for JSON, made with CodeMirror, which is loaded when the first editor is shown. `Tab` moves to the next field, as in any field.
+ * Ctrl ] and Ctrl [ indent.
+ */
 export function CodeEditor(props: CodeEditorProps) {
   const height = (props.minLines ?? 3) * 19 + 14;
   return (

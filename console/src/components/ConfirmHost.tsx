@@ -2,10 +2,10 @@ import { Button, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { useAsked } from "./confirm-store";
 
-/** Where the questions of `confirm` appear: once, in the root. */
+/** Shows the questions of `confirm`. It exists once, in the root. */
 export default function ConfirmHost() {
   const asked = useAsked();
-  // What is shown while the dialog fades out.
+  // The question that stays visible while the dialog fades out.
   const [shown, setShown] = useState(asked);
   const [typed, setTyped] = useState("");
   useEffect(() => {

@@ -15,13 +15,13 @@ export interface ConflictField {
   before: JsonValue;
   mine: JsonValue;
   theirs: JsonValue;
-  /** Whether this person has changed it too. */
+  /** Whether this person has changed the field, too. */
   isEdited: boolean;
 }
 
 /**
- * The fields that somebody else changed meanwhile. `mine` has what this person changed. A field that `before` lacks was never seen, so nobody can tell
- * whether it changed, and it is left as it is.
+ * The fields that somebody else has changed since this person read the record. `mine` has this person's changes. If `before` lacks a field,
+ * the page never saw its value and cannot know whether it changed. Such a field is left out and keeps its value.
  */
 export function conflictFields(columns: Pick<ConflictField, "name" | "label" | "type">[], before: JsonObject, theirs: JsonObject, mine: Record<string, JsonValue>): ConflictField[] {
   return columns.flatMap(({ name, label, type }) => {
@@ -33,25 +33,25 @@ export function conflictFields(columns: Pick<ConflictField, "name" | "label" | "
   });
 }
 
-/** Who changed a record last; undefined where this person may not read it. */
+/** The user who changed a record last. Undefined if this person may not read that. */
 export const changedBy = ({ updated_by: by }: JsonObject): string | null | undefined => (typeof by === "string" || by === undefined ? by : null);
 
 export interface ConflictDialogProps {
   fields: ConflictField[];
-  /** Who was faster, and when. Undefined where this person may not read it. */
+  /** The user who saved first, and the time. Undefined if this person may not read it. */
   by: string | null | undefined;
   at: JsonValue | undefined;
-  /** Fields that this person alone changed. They stay. */
+  /** Fields that only this person has changed. They keep this person's values. */
   untouched: string[];
-  /** What leaving means: "Go on editing". */
+  /** The label of the button that leaves the dialog: "Go on editing". */
   leave: string;
   onLeave: () => void;
   save: string;
-  /** The fields that keep this person's value. */
+  /** Gets the fields that keep this person's value. */
   onSave: (mine: ConflictField[]) => void;
 }
 
-/** Somebody was faster: shows field by field what changed, and keeps what the person chooses. */
+/** Shown if somebody else saved first. It shows each changed field, and the person chooses which value to keep. */
 export function ConflictDialog({ fields, by, at, untouched, leave, onLeave, save, onSave }: ConflictDialogProps) {
   useReturnedFocus();
   const [chosen, setChosen] = useState<Record<string, "mine" | "theirs">>({});

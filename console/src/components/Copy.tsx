@@ -3,7 +3,10 @@ import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useCallback, useEffect, useRef, useState } from "react";
 import classes from "./Copy.module.css";
 
-/** Copies, and is `true` for a moment afterwards. Falls back to a selection where the page is not secure (plain http). */
+/**
+ * Returns a function that copies a text, and a flag that is `true` for a moment afterwards. On a page that is not secure (plain HTTP), it
+ * copies through a selection.
+ */
 export function useCopy(): [boolean, (text: string) => Promise<void>] {
   const [copied, setCopied] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -22,7 +25,7 @@ async function writeClipboard(text: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     return;
   } catch {
-    // Without a secure context, or without leave: the old way.
+    // The clipboard API needs a secure context and permission. Otherwise use the old way.
   }
   const area = document.createElement("textarea");
   area.value = text;
@@ -34,7 +37,7 @@ async function writeClipboard(text: string): Promise<void> {
   area.remove();
 }
 
-/** A text in monospace that is copied by a click. `shown` is what stands there, `text` what is copied. */
+/** A text in monospace. A click copies `text`. `shown` is the text on the screen. */
 export function CopyText({ text, shown = text, label = "Copy" }: { text: string; shown?: string; label?: string }) {
   const [copied, copy] = useCopy();
   const Icon = copied ? IconCheck : IconCopy;
@@ -63,7 +66,6 @@ export function CopyText({ text, shown = text, label = "Copy" }: { text: string;
   );
 }
 
-/** A button that copies. */
 export function CopyButton({ text, label = "Copy", icon = false }: { text: string; label?: string; icon?: boolean }) {
   const [copied, copy] = useCopy();
   const Icon = copied ? IconCheck : IconCopy;

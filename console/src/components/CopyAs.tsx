@@ -5,17 +5,17 @@ import { Menu } from "./floating";
 import { printJson } from "../api/json";
 
 export interface CopyAsProps {
-  /** The request that the screen shows. `path` begins with `/api`; `body` is what is sent as JSON. */
+  /** The request that the screen shows. `path` begins with `/api`. `body` is sent as JSON. */
   request: { method: string; path: string; body?: unknown };
-  /** The same as a GraphQL document, where GraphQL has it. */
+  /** The same request as a GraphQL document, if GraphQL has it. */
   graphql?: { query: string; variables?: unknown } | undefined;
-  /** The same as a call of an MCP tool, where MCP has it. */
+  /** The same request as a call of an MCP tool, if MCP has it. */
   mcp?: { tool: string; arguments: unknown } | undefined;
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** The request as a curl. The key stands as a variable: a session never leaves the browser. */
+/** The request as a curl command. It uses a variable for the API key, because a session never leaves the browser. */
 export function asCurl({ method, path, body }: CopyAsProps["request"], origin = location.origin): string {
   const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${quoted(origin + path)}`, `  -H "authorization: Bearer $SVC_API_KEY"`];
   if (body !== undefined) lines.push(`  -H 'content-type: application/json'`, `  -d ${quoted(printJson(body))}`);
@@ -31,7 +31,7 @@ export function asJavaScript({ method, path, body }: CopyAsProps["request"], ori
   return `const response = await fetch(${JSON.stringify(origin + path)}, {\n${options.join("\n")}\n});\nif (!response.ok) throw new Error(await response.text());\nconst answer = await response.json();`;
 }
 
-/** The menu that copies exactly what a screen shows, as curl, JavaScript, GraphQL or a call of MCP. */
+/** A menu that copies the request of a screen as curl, JavaScript, GraphQL or a call of MCP. */
 export function CopyAs({ request, graphql, mcp }: CopyAsProps) {
   const [copied, copy] = useCopy();
   return (

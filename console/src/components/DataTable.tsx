@@ -6,13 +6,13 @@ import { type CellPosition, clamp, useTableFrame } from "./useTableFrame";
 import classes from "./DataTable.module.css";
 
 export interface Column<Row> {
-  /** Stable: the name of the field. */
+  /** A stable id: the name of the field. */
   id: string;
   header: string;
   cell: (row: Row) => ReactNode;
-  /** Pixels; 180 by default. */
+  /** In pixels. The default is 180. */
   width?: number;
-  /** Numbers stand right. */
+  /** Whether the column has numbers, which are aligned to the right. */
   numeric?: boolean;
   sortable?: boolean;
 }
@@ -23,32 +23,35 @@ export interface Sort {
 }
 
 export interface DataTableHandle {
-  /** Focus back into the table, where it was. */
+  /** Moves the focus to the cell of the table that had it last. */
   focus: () => void;
   scrollToTop: () => void;
   isAtTop: () => boolean;
 }
 
 export interface DataTableProps<Row> {
-  /** What the table lists: "Tasks". */
+  /** The accessible name of the table, such as "Tasks". */
   label: string;
   columns: Column<Row>[];
   rows: Row[];
   rowId: (row: Row) => string;
   sort?: Sort;
-  /** A click on a header, or `Enter` there: this column, then descending, then none. */
+  /**
+   * Called for a click on a header, or `Enter` there. The first click sorts by this column, the second one sorts descending, the third one
+   * ends the sort.
+   */
   onSort?: (sort: Sort | undefined) => void;
   selected?: ReadonlySet<string>;
   onSelect?: (selected: Set<string>) => void;
   /** The row that the inspector shows. */
   openId?: string | undefined;
-  /** `Enter`, or a click on a row. */
+  /** Called for `Enter`, or for a click on a row. */
   onOpen?: (row: Row) => void;
-  /** Whether the row has just come. */
+  /** Whether the row has just been added. */
   isNew?: (row: Row) => boolean;
-  /** Why the row is about to go, where it is. */
+  /** The reason why the row is about to disappear, if it is. */
   gone?: (row: Row) => string | undefined;
-  /** Columns that stay at 360 px; the first two by default. */
+  /** The columns that stay on a screen of 360 px. The default is the first two. */
   narrowColumns?: string[];
   footer?: ReactNode;
   handle?: React.Ref<DataTableHandle>;
@@ -56,17 +59,17 @@ export interface DataTableProps<Row> {
 
 const WIDTH = 180;
 const CHECK_WIDTH = 40;
-/** How far columns give way so that a list fits. */
+/** If the columns are too wide, they shrink at most to this fraction so that all of them fit. */
 const SHRINK_MIN = 0.7;
 const NONE: ReadonlySet<string> = new Set();
-/** The row of a focused header. */
+/** The row number of the header. */
 const HEADER = -1;
 const ROW_HEIGHT = 36;
 const HEAD = 32;
 
 /**
- * A list as a table, of which only the visible rows are drawn. The first column stays. Arrows move the focused cell; `Enter` opens,
- * `Space` selects, `J` and `K` move by rows. What a person edits cell by cell is the grid of the records.
+ * A list as a table that renders only the visible rows. The first column stays in place. The arrow keys move the focused cell, `Enter`
+ * opens a row, `Space` selects it, and `J` and `K` move by rows. To edit cells in place, use the grid of the records instead.
  */
 export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const { label, columns, rows, rowId, sort, onSort, selected = NONE, onSelect, openId, onOpen, isNew, gone, narrowColumns, footer, handle } = props;
@@ -77,7 +80,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const checkWidth = onSelect === undefined || isNarrow ? 0 : CHECK_WIDTH;
 
   const leaves = useMemo(() => (isNarrow ? (narrowColumns === undefined ? columns.slice(0, 2) : columns.filter(({ id }) => narrowColumns.includes(id))) : columns), [columns, isNarrow, narrowColumns]);
-  // At 360 px two columns share the width, with a chevron.
+  // At 360 px, two columns and a chevron share the width.
   const sizes = leaves.map(({ width = WIDTH }) => width);
   const natural = checkWidth + sizes.reduce((sum, size) => sum + size, 0);
   if (isNarrow && sizes.length > 0) {
@@ -85,25 +88,25 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     const each = Math.floor(room / sizes.length);
     sizes.fill(each);
   } else if (natural > viewWidth && natural * SHRINK_MIN <= viewWidth) {
-    // A list that is a little too wide fits.
+    // The columns of a table that is slightly too wide shrink until they fit.
     const factor = (viewWidth - checkWidth) / (natural - checkWidth);
     sizes.forEach((size, index) => (sizes[index] = Math.floor(size * factor)));
     sizes[sizes.length - 1]! += viewWidth - checkWidth - sizes.reduce((sum, size) => sum + size, 0);
   } else if (natural < viewWidth && sizes.length > 0) {
-    // The last column takes the room that is left, so that rows reach the edge.
+    // The last column takes the remaining width, so that rows end at the edge.
     sizes[sizes.length - 1]! += viewWidth - natural;
   }
   let total = checkWidth + sizes.reduce((sum, size) => sum + size, 0);
   if (isNarrow) total = Math.max(viewWidth, 200);
 
   const signature = `${sizes.join()} ${checkWidth}`;
-  // The same list as long as the columns are the same, so that rows that stay need no work.
+  // Returns the same list while the columns are the same, so that unchanged rows do not render again.
   const visible = useMemo(
     () => {
       let start = checkWidth;
       return leaves.map((column, index): CellPlace<Row> => ({ index, column, width: sizes[index]!, start: (start += sizes[index]!) - sizes[index]! }));
     },
-    // `signature` stands for the sizes.
+    // `signature` replaces the sizes as a dependency.
     // eslint-disable-next-line react/exhaustive-deps
     [leaves, signature],
   );
@@ -115,7 +118,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       if (to.row !== HEADER) rowVirtualizer.scrollToIndex(to.row);
       const element = scroller.current!;
       const place = visible[to.column];
-      // The first column is always in sight; to focus it shows what stands beside it.
+      // The first column is always visible. If it gets the focus, the table scrolls to the columns beside it.
       if (to.column === 0 || place === undefined) element.scrollTo({ left: 0 });
       else {
         const pinned = checkWidth + (visible[0]?.width ?? 0);
@@ -130,7 +133,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     scrollToTop: () => rowVirtualizer.scrollToIndex(0),
     isAtTop: frame.isAtTop,
   }));
-  // The row in the inspector stays in sight, also where another part of the page moves on.
+  // The row in the inspector stays visible, also if another part of the page opens the next row.
   const openIndex = openId === undefined ? -1 : rows.findIndex((row) => rowId(row) === openId);
   useEffect(() => {
     if (openIndex === -1) return;
@@ -141,14 +144,14 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     if (focused.row >= rows.length && rows.length > 0) setFocused((now) => ({ ...now, row: rows.length - 1 }));
   }, [focused.row, rows.length, setFocused]);
 
-  // What rows call is the same function at each render.
+  // The callbacks of rows stay the same function at each render.
   const latest = useRef(props);
   useEffect(() => {
     latest.current = props;
   });
 
   const keyDown = (event: KeyboardEvent) => {
-    // Keys of what stands in a cell (an editor, a button) are its own.
+    // If the focus is inside a cell (in an editor, on a button), the keys belong to that element.
     if (event.target !== scroller.current) return;
     const row = rows[focused.row];
     if (focused.row === HEADER && (event.key === "Enter" || event.key === " ")) {
@@ -166,7 +169,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     if (by !== undefined) {
       const to = { row: clamp(focused.row + by[0], by[0] === -1 ? HEADER : Math.min(focused.row, 0), rows.length - 1), column: clamp(focused.column + by[1], 0, leaves.length - 1) };
       focusCell(to);
-      // The inspector follows.
+      // The inspector shows the newly focused row.
       if (openId !== undefined && to.row !== focused.row && rows[to.row] !== undefined) onOpen?.(rows[to.row]!);
     } else if (event.key === "Enter" && row !== undefined) onOpen?.(row);
     else if (event.key === " " && row !== undefined) toggle(focused.row, event.shiftKey);
@@ -289,7 +292,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         </div>
       </div>
       {footer !== undefined && footer !== false && footer !== null && (
-        // A grid consists of rows alone, so what stands below them is one too.
+        // In ARIA, a grid may contain only rows, so the footer is a row too.
         <div role="row">
           <div className={classes.foot} role="gridcell" aria-colspan={leaves.length + (checkWidth > 0 ? 1 : 0)}>
             {footer}
@@ -303,7 +306,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
 interface CellPlace<Row> {
   index: number;
   column: Column<Row>;
-  /** Pixels from the left edge of the grid. */
+  /** In pixels, from the left edge of the grid. */
   start: number;
   width: number;
 }
@@ -374,7 +377,7 @@ function PlainRow<Row>({ index, top, height, width, row, isNew, gone, isSelected
   );
 }
 
-/** A plain checkbox in the look of the others: a table has a hundred of them. */
+/** A plain checkbox that looks like Mantine's. A table has hundreds of them, so they have to be cheap. */
 function RowCheckbox({ label, isSelected, onToggle }: { label: string; isSelected: boolean; onToggle: (range: boolean) => void }) {
   return (
     <input
@@ -392,7 +395,7 @@ function RowCheckbox({ label, isSelected, onToggle }: { label: string; isSelecte
   );
 }
 
-/** Draws a row again only where something of it changed. */
+/** Renders a row again only if one of its props changed. */
 const TableRow = memo(PlainRow) as typeof PlainRow;
 
 function cssId(text: string): string {

@@ -3,26 +3,29 @@ import { type ReactNode, useRef, useState } from "react";
 import classes from "./DropFile.module.css";
 
 export interface DropFileProps {
-  /** Accessible name of the browser's own field. */
+  /** The accessible name of the file input. */
   label: string;
-  /** As the browser's dialog takes it: ".wasm,application/wasm". */
+  /** The value of the input's `accept`: ".wasm,application/wasm". */
   accept: string;
-  /** What to drop, and what becomes of it. */
+  /** Says which file to drop, and what happens with it. */
   children: ReactNode;
-  /** "Choose a file". */
+  /** The label of the button, such as "Choose a file". */
   action: string;
   isBusy: boolean;
-  /** In one line: where a file is chosen already. */
+  /** One line only. Used when a file is already chosen. */
   small?: boolean;
   onFile: (file: File) => void;
 }
 
-/** A file by drag and drop or by the browser's dialog. Our own: `@mantine/dropzone` costs 9 KiB for rules of files that nothing here needs. */
+/**
+ * Takes a file by drag and drop or from the browser's dialog. It is our own, because `@mantine/dropzone` takes 9 KiB for rules about files
+ * that the console does not need.
+ */
 export function DropFile({ label, accept, children, action, isBusy, small = false, onFile }: DropFileProps) {
   const input = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
   return (
-    // The button inside does the same by keyboard.
+    // The button inside does the same for keyboard users.
     <div
       className={classes.drop}
       data-over={isOver || undefined}
@@ -52,7 +55,7 @@ export function DropFile({ label, accept, children, action, isBusy, small = fals
         accept={accept}
         onChange={(event) => {
           const file = event.currentTarget.files?.[0];
-          // The same file may be chosen again when it has been mended.
+          // Allows the person to choose the same file again after they have corrected it.
           event.currentTarget.value = "";
           if (file !== undefined) onFile(file);
         }}

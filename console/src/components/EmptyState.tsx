@@ -5,19 +5,19 @@ import classes from "./States.module.css";
 
 export interface EmptyStateProps {
   title: string;
-  /** One sentence that teaches. */
+  /** One sentence of explanation. */
   children: ReactNode;
   /** One button. */
   action?: ReactNode;
-  /** What the API reference says about it: an operation, as `POST /api/v1/webhooks`. No other documentation has an address that each server can reach. */
+  /** An operation in the API reference, such as `POST /api/v1/webhooks`. Other documentation has no address that every server can reach. */
   docs?: string;
-  /** The curl that does the same. */
+  /** A curl command that does the same. */
   curl?: string;
-  /** What to type in a terminal instead of a curl. */
+  /** Shell commands, in place of a curl command. */
   commands?: string;
 }
 
-/** What a screen shows when there is nothing yet: a sentence, a button, a link, and the curl that does the same. */
+/** Shown when a screen has no data yet: a sentence, a button, a link, and the curl command that does the same. */
 export function EmptyState({ title, children, action, docs, curl, commands }: EmptyStateProps) {
   return (
     <section className={classes.empty} aria-label={title}>

@@ -3,7 +3,7 @@ import { type QueryKey, useQueryClient } from "@tanstack/react-query";
 import { failed } from "./toast";
 
 export interface EnabledSwitchProps<Item> {
-  /** The cached list that shows the item, and how to find it there. */
+  /** The query key of the list that shows the item. `isSame` finds the item in it. */
   listKey: QueryKey;
   item: Item;
   isSame: (other: Item) => boolean;
@@ -13,7 +13,7 @@ export interface EnabledSwitchProps<Item> {
   label?: string;
 }
 
-/** Applied at once, taken back when the server refuses. */
+/** A switch that applies the change at once, and reverts it if the server refuses. */
 export function EnabledSwitch<Item extends { enabled: boolean }>({ listKey, item, isSame, name, save, disabled, label }: EnabledSwitchProps<Item>) {
   const cache = useQueryClient();
   const change = async (enabled: boolean) => {

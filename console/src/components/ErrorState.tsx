@@ -8,13 +8,13 @@ import classes from "./States.module.css";
 
 export interface ErrorProps {
   error: unknown;
-  /** What was being done: "The roles could not be loaded". */
+  /** The action that failed: "The roles could not be loaded". */
   title?: string;
-  /** Tries again; a button is shown for it. */
+  /** Tries again. If it is given, a button appears. */
   onRetry?: (() => void) | undefined;
 }
 
-/** An error inside a screen or a form: what happened, why, what to do, and the request id to copy. */
+/** An error in a screen or a form: what happened, why, what to do next, and the request id to copy. */
 export function ErrorNotice({ error, title, onRetry }: ErrorProps) {
   const described = describeError(error);
   const what = title === undefined ? described.what : `${described.title}. ${described.what}`.trim();
@@ -63,7 +63,7 @@ export function ErrorNotice({ error, title, onRetry }: ErrorProps) {
   );
 }
 
-/** An error instead of a screen. */
+/** An error that replaces a screen. */
 export function ErrorState(props: ErrorProps) {
   return (
     <div className={classes.center}>
@@ -72,7 +72,7 @@ export function ErrorState(props: ErrorProps) {
   );
 }
 
-/** Seconds that are left of a wait, counted down; begins anew with each error. */
+/** Counts down the seconds of a wait. A new error starts it again. */
 export function useCountdown(seconds: number | undefined, error: unknown): number | undefined {
   const [left, setLeft] = useState(seconds);
   useEffect(() => {

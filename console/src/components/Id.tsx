@@ -1,6 +1,6 @@
 import { CopyText } from "./Copy";
 
-/** An id by its last 8 characters: copied by a click, whole on hover. */
+/** Shows the last 8 characters of an id. A click copies the id, and hovering shows all of it. */
 export function Id({ id, label = "Copy the id" }: { id: string; label?: string }) {
   return <CopyText text={id} shown={shortId(id)} label={label} />;
 }

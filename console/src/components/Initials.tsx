@@ -1,6 +1,6 @@
 import classes from "./Initials.module.css";
 
-/** A person by the first letters of their name. Pictures from elsewhere are not loaded. */
+/** The first letters of a person's name. The console loads no pictures from other sites. */
 export function Initials({ name, size = 22 }: { name: string; size?: number }) {
   const words = name.trim().split(/[\s@._-]+/).filter((word) => word !== "");
   const letters = [...(words[0] ?? "?")].slice(0, 1).concat([...(words[1] ?? "")].slice(0, 1));

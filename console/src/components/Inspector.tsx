@@ -8,20 +8,23 @@ import classes from "./Page.module.css";
 
 export interface InspectorProps {
   title: ReactNode;
-  /** Closes; focus goes back to where it was. */
+  /** Closes the pane. The focus then returns to where it was. */
   onClose: () => void;
-  /** Whether something was typed that is not saved: closing and moving on ask before it goes. */
+  /** Whether the pane has text that is not saved. If it has, closing the pane and moving to another item ask first. */
   isDirty?: boolean;
-  /** Next and previous item of the list; absent at its ends. */
+  /** Move to the next and the previous item of the list. Absent at the ends of the list. */
   onNext?: (() => void) | undefined;
   onPrevious?: (() => void) | undefined;
-  /** Buttons of the head, such as "Open page". */
+  /** Buttons in the head, such as "Open page". */
   actions?: ReactNode;
   footer?: ReactNode;
   children: ReactNode;
 }
 
-/** The right pane: one item of the list beside it. `Esc` closes, `J` and `K` move. On narrow screens it covers the list. */
+/**
+ * The right pane, with one item of the list beside it. `Esc` closes the pane, `J` and `K` move to other items. On narrow screens the pane
+ * covers the list.
+ */
 export function Inspector({ title, onClose: close, isDirty = false, onNext: next, onPrevious: previous, actions, footer, children }: InspectorProps) {
   const pane = useRef<HTMLElement>(null);
   useReturnedFocus();
@@ -33,7 +36,7 @@ export function Inspector({ title, onClose: close, isDirty = false, onNext: next
   const onPrevious = previous === undefined ? undefined : asking(previous);
   useHotkeys({ Escape: onClose, j: onNext, k: onPrevious });
   useEffect(() => {
-    // On a narrow screen the list is covered, so focus has to come along.
+    // On a narrow screen the pane covers the list, so the pane has to take the focus.
     if (matchMedia("(max-width: 56em)").matches) pane.current?.focus();
   }, []);
   return (

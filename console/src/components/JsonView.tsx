@@ -5,11 +5,14 @@ import { isJsonObject, isLosslessNumber, printJson } from "../api/json";
 import { CopyButton } from "./Copy";
 import classes from "./JsonView.module.css";
 
-/** Members of one level that are shown at once; a button shows more. */
+/** The number of members of one level that are shown at first. A button shows more. */
 const MEMBERS_STEP = 100;
 const TEXT_STEP = 400;
 
-/** JSON to read: foldable, with all digits, never as HTML. `open` levels are unfolded at first. */
+/**
+ * JSON as a tree that can be folded. Numbers keep all digits, and nothing is rendered as HTML. `open` is the number of levels that are
+ * unfolded at first.
+ */
 export function JsonView({ value, label = "JSON", open = 2 }: { value: unknown; label?: string; open?: number }) {
   return (
     <div className={classes.view}>

@@ -1,7 +1,7 @@
 import { CopyButton } from "./Copy";
 import classes from "./Copy.module.css";
 
-/** A secret that is shown this once. Hold it in component state only: it is gone when the page is left. */
+/** A secret that is shown only once. Keep it only in the state of a component, so that it is gone when the person leaves the page. */
 export function OneTimeSecret({ secret, label, copyLabel = "Copy", children }: { secret: string; label: React.ReactNode; copyLabel?: string; children?: React.ReactNode }) {
   return (
     <div className={classes.secret}>

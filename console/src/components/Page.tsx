@@ -2,7 +2,7 @@ import { Link, type LinkProps } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import classes from "./Page.module.css";
 
-/** Where a link goes: `linkOptions({ to, params, search })` of the router checks it. */
+/** The target of a link. Make it with `linkOptions({ to, params, search })` of the router, which checks it. */
 export type LinkTarget = Pick<LinkProps, "to" | "params" | "search">;
 
 export interface PageTab {
@@ -12,25 +12,25 @@ export interface PageTab {
 }
 
 export interface PageProps {
-  /** Of the browser's tab, and the heading. */
+  /** The heading, and the title of the browser's tab. */
   title: string;
-  /** What the heading is below of: links before it. */
+  /** Links to the parent pages, before the heading. */
   crumbs?: { label: string; link: LinkTarget }[];
   /** Shown beside the title, such as a count or a badge. */
   aside?: ReactNode;
   tabs?: PageTab[];
   actions?: ReactNode;
   toolbar?: ReactNode;
-  /** An `Inspector`, while one is open. */
+  /** The open `Inspector`, if there is one. */
   inspector?: ReactNode;
-  /** Space around the content; tables want none. */
+  /** Adds space around the content. Tables leave it off. */
   padded?: boolean;
-  /** Keeps lines readable: forms and texts. */
+  /** Limits the width, so that forms and texts stay readable. */
   narrow?: boolean;
   children: ReactNode;
 }
 
-/** The frame of a screen: title, tabs and actions; toolbar; content; inspector. */
+/** The frame of a screen. It contains the title, tabs and actions, a toolbar, the content, and the inspector. */
 export function Page({ title, crumbs = [], aside, tabs, actions, toolbar, inspector, padded = false, narrow = false, children }: PageProps) {
   useTitle(title);
   return (
@@ -76,7 +76,7 @@ export function Page({ title, crumbs = [], aside, tabs, actions, toolbar, inspec
   );
 }
 
-/** The title of the browser's tab while the component is on the page. */
+/** Sets the title of the browser's tab while the component is mounted. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Blockbase`;

@@ -9,7 +9,7 @@ export interface RecordLinkProps extends HTMLAttributes<HTMLAnchorElement> {
   children: ReactNode;
 }
 
-/** A link to the page of a record. Of a user that is the account, for those who may read all accounts. */
+/** A link to the page of a record. For a user, it leads to the account if the person may read all accounts. */
 export function RecordLink({ object, id, children, ...rest }: RecordLinkProps) {
   const readsAccounts = useCan(USERS, "read", "all");
   if (object === USERS && readsAccounts)

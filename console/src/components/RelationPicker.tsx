@@ -18,7 +18,7 @@ import classes from "./RelationPicker.module.css";
 
 const NewRecordDialog = lazy(() => import("../screens/record/NewRecordDialog"));
 
-/** Typing waits this long before the server is asked. */
+/** The pause in typing after which the picker sends a request. */
 const TYPING_MS = 150;
 const CREATE = "create:";
 
@@ -30,30 +30,33 @@ export interface RelationPickerProps {
   /** The id of the related record. */
   value: string | null;
   onChange: (id: string | null) => void;
-  /** Found by the schema where it is left out. */
+  /** If it is left out, the schema gives the target. */
   target?: string | undefined;
   id?: string | undefined;
-  /** Accessible name, where no label points at it. */
+  /** The accessible name, if no label element refers to the field. */
   label?: string | undefined;
   disabled?: boolean | undefined;
   error?: boolean | undefined;
   describedBy?: string | undefined;
   placeholder?: string | undefined;
-  /** Whether it may be empty. */
+  /** Whether the field may be empty. */
   clearable?: boolean | undefined;
-  /** Takes the focus when it appears: for cells that are edited in place. */
+  /** Takes the focus when it appears. Cells that are edited in place use this. */
   autoFocus?: boolean | undefined;
-  /** Without the line below that shows the id. */
+  /** Hides the line with the id below the field. */
   compact?: boolean | undefined;
-  /** What was typed and names no record yet; null once it is gone. Who listens keeps the text, and saves nothing while there is one. */
+  /**
+   * Called with the typed text while it does not name a record, and with null when that text is gone. A listener has to keep the text, and
+   * must not save while there is one.
+   */
   onUnresolved?: ((text: string | null) => void) | undefined;
-  /** The text that was kept. */
+  /** The text that the listener kept. */
   unresolved?: string | undefined;
-  /** Hears the keys that the list of matches does not use. */
+  /** Called for the keys that the list of matches does not use. */
   onKeyDown?: ((event: KeyboardEvent) => void) | undefined;
 }
 
-/** Chooses the record that a reference leads to: searches as you type, by the text that stands for the target's records. */
+/** Chooses the record that a reference leads to. It searches while the person types, by the text that stands for the target's records. */
 export function RelationPicker(props: RelationPickerProps) {
   const { object, relation, value, onChange, clearable = true, compact = false, disabled = false } = props;
   const shape = useRecordShape(object);
@@ -87,15 +90,15 @@ export function RelationPicker(props: RelationPickerProps) {
 
 export interface RelatedSearchProps {
   target: string | undefined;
-  /** What stands in the field while nobody types. */
+  /** The text in the field while nobody types. */
   shown: string;
   onChoose: (chosen: Related) => void;
   onClear?: (() => void) | undefined;
-  /** Records that are not offered. */
+  /** Records that the list leaves out. */
   without?: ReadonlySet<string> | undefined;
-  /** Only finds records that are there. */
+  /** Only finds existing records, and offers no "create". */
   findsOnly?: boolean | undefined;
-  /** What the button that clears the field does. */
+  /** The tooltip of the button that clears the field. */
   clearTip?: string | undefined;
   id?: string | undefined;
   label?: string | undefined;
@@ -109,7 +112,7 @@ export interface RelatedSearchProps {
   onKeyDown?: ((event: KeyboardEvent) => void) | undefined;
 }
 
-/** A field that finds records of an object and can create one in place. */
+/** A field that finds records of an object, and can create one in place. */
 export function RelatedSearch({ target, shown, onChoose, onClear, without, findsOnly = false, clearTip = "Set to null", id, label, disabled, error, describedBy, placeholder, autoFocus, onUnresolved, unresolved, onKeyDown }: RelatedSearchProps) {
   const [typed, setTyped] = useState<string | null>(unresolved ?? null);
   const input = useRef<HTMLInputElement>(null);
@@ -117,13 +120,13 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
   const [creating, setCreating] = useState<string | null>(null);
   const [term] = useDebouncedValue(typed ?? "", TYPING_MS);
   const cache = useQueryClient();
-  /** Enter was pressed before the server had answered: the first match is taken when it has. */
+  /** Enter was pressed before the server answered. When the matches arrive, the first one is chosen. */
   const [isWaiting, setWaiting] = useState(false);
   const box = useCombobox({
     onDropdownClose: () => {
       box.resetSelectedOption();
       setWaiting(false);
-      // Without somebody who keeps the text, it goes with the list.
+      // If no listener keeps the text, it disappears with the list.
       if (onUnresolved === undefined || typed === "") setTyped(null);
     },
   });
@@ -153,7 +156,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
   useEffect(() => {
     taken.current = choose;
   });
-  // The first match is marked, so that Enter takes it.
+  // Marks the first match, so that Enter chooses it.
   useEffect(() => {
     if (firstId === undefined || !dropdownOpened) return resetSelectedOption();
     const timer = setTimeout(selectFirstOption);
@@ -164,7 +167,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
     setWaiting(false);
     if (first !== undefined) taken.current(first);
   }, [isWaiting, isSettled, first]);
-  // The text was dropped elsewhere, such as by "Discard".
+  // The text was discarded elsewhere, for example with "Discard".
   useEffect(() => {
     if (unresolved === undefined && onUnresolved !== undefined) setTyped((now) => (now === "" ? now : null));
     // oxlint-disable-next-line react/exhaustive-deps
@@ -203,13 +206,13 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, finds
             }}
             onClick={(event) => {
               box.openDropdown();
-              // The name is marked, so that typing replaces it.
+              // Selects the name, so that typing replaces it.
               if (typed === null) event.currentTarget.select();
             }}
             onFocus={(event) => event.currentTarget.select()}
             onBlur={() => box.closeDropdown()}
             onKeyDown={(event) => {
-              // With an open list, Escape closes the list and nothing around it.
+              // If the list is open, Escape closes only the list and nothing around it.
               if (event.key === "Escape" && (box.dropdownOpened || typed !== null)) {
                 event.stopPropagation();
                 type(null);

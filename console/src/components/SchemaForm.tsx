@@ -4,16 +4,16 @@ import type { JsonValue } from "../api/json";
 import { SkeletonLines } from "./Skeleton";
 
 export interface SchemaFormProps {
-  /** JSON Schema 2020-12 of the value. */
+  /** A JSON Schema 2020-12 that describes the value. */
   schema: object;
   value: JsonValue | undefined;
   onChange: (value: JsonValue | undefined) => void;
   onSubmit: (value: JsonValue | undefined) => void;
-  /** What the server said of the last try; shown at the fields. */
+  /** The issues that the server reported for the last attempt. They appear at the fields. */
   issues?: Issue[];
-  /** The verb on the button. */
+  /** The label of the button, a verb. */
   submit: string;
-  /** Fills in the schema's defaults, so that what is shown is what is sent. */
+  /** Fills in the schema's defaults, so that the form sends what it shows. */
   withDefaults?: boolean;
   busy?: boolean;
   disabled?: boolean;
@@ -21,7 +21,10 @@ export interface SchemaFormProps {
 
 const Form = lazy(() => import("./schema-form/Form"));
 
-/** A form from a JSON Schema (action inputs, block configuration), checked here and by the server. Loaded when it is first shown. */
+/**
+ * A form made from a JSON Schema (action inputs, block configuration). The form and the server both check the value. The code is loaded
+ * when the first form is shown.
+ */
 export function SchemaForm(props: SchemaFormProps) {
   return (
     <Suspense fallback={<SkeletonLines lines={4} />}>

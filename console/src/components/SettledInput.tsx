@@ -5,7 +5,7 @@ import { type Ref, useEffect, useRef, useState } from "react";
 const SETTLE_MS = 250;
 
 export interface SettledInputProps extends Omit<TextInputProps, "value" | "onChange"> {
-  /** Names the field, and its button that empties it. */
+  /** The name of the field. The button that empties the field is also named after it. */
   "aria-label": string;
   value: string | undefined;
   onSettled: (value: string | undefined) => void;
@@ -13,8 +13,8 @@ export interface SettledInputProps extends Omit<TextInputProps, "value" | "onCha
 }
 
 /**
- * A field whose value counts when the person pauses: filters and searches that the address has. An empty one is `undefined`. `Escape` empties it. What the
- * person types stays when the value comes back meanwhile.
+ * A field that reports its value when the person pauses. Filters and searches in the address use it. An empty field is `undefined`.
+ * `Escape` empties the field. If the reported value comes back as a prop while the person types on, the typed text stays.
  */
 export function SettledInput({ value = "", onSettled, field, rightSection, onKeyDown, ...rest }: SettledInputProps) {
   const [typed, setTyped] = useState(value);
@@ -54,7 +54,7 @@ export function SettledInput({ value = "", onSettled, field, rightSection, onKey
               aria-label={`Clear the field ${rest["aria-label"]}`}
               onClick={() => {
                 setTyped("");
-                // The button goes, and would take the focus along.
+                // The button disappears. Without this, the focus would be lost.
                 input.current?.focus();
               }}
             />

@@ -1,19 +1,19 @@
 import type { CSSProperties, ReactNode } from "react";
 import classes from "./States.module.css";
 
-/** Hides what waits until 200 ms have passed, without moving anything when it appears. */
+/** Shows its content only after 200 ms of waiting. It takes its space from the start, so nothing moves when it appears. */
 export function Late({ children }: { children: ReactNode }) {
   return <div className={classes.late}>{children}</div>;
 }
 
-/** A bar in place of a text. Sizes in pixels, or CSS lengths. */
+/** A bar in place of a text. The sizes are pixels or CSS lengths. */
 export function Bone({ width = "100%", height = 10, style }: { width?: number | string; height?: number | string; style?: CSSProperties }) {
   return <div className={classes.bone} style={{ width, height, ...style }} />;
 }
 
 const WIDTHS = ["34%", "18%", "26%", "12%", "22%"];
 
-/** Rows of a table in their final height, until the data is there. */
+/** Placeholder rows of a table in their final height, until the data is loaded. */
 export function SkeletonRows({ rows = 12, columns = 4 }: { rows?: number; columns?: number }) {
   return (
     <Late>
@@ -30,7 +30,7 @@ export function SkeletonRows({ rows = 12, columns = 4 }: { rows?: number; column
   );
 }
 
-/** Lines of a form or a text. */
+/** Placeholder lines of a form or a text. */
 export function SkeletonLines({ lines = 6 }: { lines?: number }) {
   return (
     <Late>

@@ -13,7 +13,7 @@ const ICONS: Record<Tone, TablerIcon> = {
   off: IconCircleDashed,
 };
 
-/** A state: a word with an icon, never a color alone. `plain` leaves the background out (in tables). */
+/** A state, as a word with an icon, and never only as a color. `plain` removes the background (in tables). */
 export function StatusBadge({ tone, plain = false, children }: { tone: Tone; plain?: boolean; children: ReactNode }) {
   const Icon = ICONS[tone];
   return (

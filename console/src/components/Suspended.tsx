@@ -6,7 +6,7 @@ import { StatusBadge } from "./StatusBadge";
 import { Time } from "./Time";
 import classes from "./Details.module.css";
 
-/** What the reason of a suspension means. */
+/** The explanation for each reason of a suspension. */
 const REASONS: Record<Suspension["reason"], string> = {
   rights_lost: "Its maker no longer has the rights that it needs.",
   maker_banned: "Its maker is banned.",
@@ -16,7 +16,7 @@ const REASONS: Record<Suspension["reason"], string> = {
   key_suspended: "The API key that made it is suspended.",
 };
 
-/** Why something stopped, and the way to make it go on with one's own rights. */
+/** Says why an item is suspended. A button makes it run again, with the rights of the person who adopts it. */
 export function Suspended({ by, adopt, onAdopted }: { by: Suspension | null; adopt: (() => Promise<unknown>) | undefined; onAdopted: () => Promise<unknown> }) {
   const adopting = useMutation({ mutationFn: () => adopt!(), onSuccess: onAdopted });
   if (by === null) return null;

@@ -1,7 +1,7 @@
 import { Fragment } from "react";
 import classes from "./Value.module.css";
 
-/** A sentence of the server, whose names stand in backticks: they are shown as code. */
+/** Shows a sentence of the server. Names in backticks appear as code. */
 export function Ticked({ text }: { text: string }) {
   return (
     <bdi>

@@ -11,7 +11,7 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "sh
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const utc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC" });
 
-/** One clock for all times on the page, so that they change together. */
+/** One clock for all times on the page, so that all of them change at the same moment. */
 const watchers = new Set<() => void>();
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -30,17 +30,19 @@ function watch(watcher: () => void) {
   };
 }
 
-/** "3 min. ago", "in 2 days", "just now". */
+/** A relative time: "3 min. ago", "in 2 days", "just now". */
 export function relativeTime(at: number, from = Date.now()): string {
   const seconds = Math.round((at - from) / 1_000);
   for (const [unit, length] of STEPS) if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
   return Math.abs(seconds) < 10 ? "just now" : relative.format(seconds, "second");
 }
 
-/** A point in time: relative, with the reader's zone and UTC on hover. `exact` shows the reader's zone at once. */
+/**
+ * A point in time, shown as relative. Hovering shows it in the reader's time zone and in UTC. `exact` shows the reader's time zone at once.
+ */
 export function Time({ at, exact = false }: { at: string | number | null | undefined; exact?: boolean }) {
   const current = useSyncExternalStore(watch, () => now);
-  // A time that came after the clock's last step is "just now", not in the future.
+  // A time later than the clock's last step is shown as "just now", not as in the future.
   const [mounted] = useState(() => Date.now());
   useEffect(() => {
     if (mounted > now) now = mounted;

@@ -1,6 +1,6 @@
 /**
- * One tooltip for the whole page: whatever has `data-tip` shows it on hover and on focus. Tables have hundreds of such places, and a
- * component for each would cost more than the cell. Lines are divided by a line break.
+ * One tooltip for the whole page. It shows the `data-tip` of an element on hover and on focus. Tables have hundreds of such elements, and a
+ * component for each would cost more than the cell. A line break in the text starts a new line.
  */
 import { useEffect, useRef, useState } from "react";
 import classes from "./Tips.module.css";

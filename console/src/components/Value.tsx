@@ -5,12 +5,12 @@ import classes from "./Value.module.css";
 
 const TEXT_SHOWN_MAX = 300;
 
-/** Whether values of a type are numbers, which stand right. */
+/** Whether the values of a type are numbers, which are aligned to the right. */
 export function isNumeric(type: FieldType | undefined): boolean {
   return type !== undefined && /^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(type);
 }
 
-/** One value of a record in one line, as text: null is a gray dash, an empty string `""`, a number has all its digits. */
+/** One value of a record as one line of text. Null is a gray dash, an empty string is `""`, and a number has all its digits. */
 export function Value({ value, type }: { value: unknown; type?: FieldType | undefined }) {
   if (value === null || value === undefined)
     return (

@@ -1,17 +1,18 @@
 /**
- * Questions that a dialog asks. The dialog itself is loaded with the first of them: the provider of `@mantine/modals` would bring it into the first load.
+ * The questions of the confirmation dialog. The dialog's code is loaded with the first question, because `@mantine/modals` would add it to
+ * the first load.
  */
 import { type ReactNode, useSyncExternalStore } from "react";
 
 export interface ConfirmOptions {
-  /** As a question: "Delete the object task?" */
+  /** A question: "Delete the object task?" */
   title: string;
-  /** What goes along: "3 tasks and 12 links go too." */
+  /** Says what else is deleted: "3 tasks and 12 links go too." */
   children?: ReactNode;
-  /** The verb on the button: "Delete object". */
+  /** The label of the button, with a verb: "Delete object". */
   action: string;
   danger?: boolean;
-  /** The person has to type this before the button works: for what cannot be undone. */
+  /** The text that the person has to type before the button works. Used for actions that cannot be undone. */
   typed?: string;
 }
 
@@ -26,7 +27,7 @@ const watch = (watcher: () => void) => {
 };
 const changed = () => watchers.forEach((watcher) => watcher());
 
-/** Asks, and is `true` where the person agrees: `if (await confirm({ … })) …`. */
+/** Asks the person. Resolves to `true` if they agree: `if (await confirm({ … })) …`. */
 export function confirm(options: ConfirmOptions): Promise<boolean> {
   asked?.answer(false);
   return new Promise((resolve) => {
@@ -43,7 +44,7 @@ export function confirm(options: ConfirmOptions): Promise<boolean> {
   });
 }
 
-/** The question that is open. */
+/** The question that is open now. */
 export function useAsked(): Asked | null {
   return useSyncExternalStore(watch, () => asked);
 }

@@ -1,6 +1,6 @@
 /**
- * Mantine's `Menu` and `Popover` with the same props and parts, loaded when somebody reaches for the first of them. The target is a plain
- * element before and after, so it keeps its focus. It has to take a `ref`, an `id` and `onClick`.
+ * Mantine's `Menu` and `Popover` with the same props and parts. Their code is loaded when the pointer or the focus first comes to a target.
+ * The target is the same plain element before and after, so it keeps its focus. It has to accept a `ref`, an `id` and `onClick`.
  */
 import type { Menu as RealMenu, Popover as RealPopover } from "@mantine/core";
 import { useMergedRef } from "@mantine/hooks";
@@ -11,7 +11,7 @@ type Parts = typeof import("./floating-parts");
 let parts: Parts | undefined;
 let coming: Promise<Parts> | undefined;
 
-/** Loads what floats, for what will be wanted in a moment. */
+/** Loads Mantine's parts before they are needed. */
 export function loadFloating(): Promise<Parts> {
   coming ??= import("./floating-parts").then(
     (loaded) => (parts = loaded),
@@ -27,7 +27,7 @@ function Target({ children }: PropsWithChildren) {
   return children;
 }
 
-/** Stands where Mantine expects the target, and gives it the element that is there already. */
+/** Takes the place where Mantine expects the target, and gives Mantine the existing element. */
 function Standin({ element, ref }: { element: RefObject<HTMLElement | null>; ref?: Ref<HTMLElement> }) {
   useImperativeHandle(ref, () => element.current!, [element]);
   return null;
@@ -42,7 +42,7 @@ interface RootProps extends PropsWithChildren {
   opened?: boolean;
   onChange?: (opened: boolean) => void;
   withRoles?: boolean;
-  /** Loads what the dropdown shows, so that it is there when it opens. */
+  /** Loads the content of the dropdown in advance. */
   preload?: () => Promise<unknown>;
 }
 
@@ -65,7 +65,7 @@ function root(name: "Menu" | "Popover", popup: "menu" | "dialog") {
         isWanted = false;
       };
     }, [opened, isLoaded, preload]);
-    // It is mounted closed, so that it sees the change, and remembers what had the focus.
+    // The dropdown mounts closed and opens afterwards. So Mantine notices the change and remembers which element had the focus.
     useEffect(() => setReady(isLoaded), [isLoaded]);
     if (failure !== undefined) throw failure.error;
 
@@ -109,7 +109,7 @@ function root(name: "Menu" | "Popover", popup: "menu" | "dialog") {
   };
 }
 
-/** A part that is only drawn once all of it is loaded. */
+/** A part that is only rendered after all of the code is loaded. */
 function part(take: (loaded: Parts) => unknown) {
   return function Part(props: object) {
     const Real = take(parts!) as ComponentType<object>;

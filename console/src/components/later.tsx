@@ -1,6 +1,6 @@
 import { type ComponentType, Suspense, lazy, useState } from "react";
 
-/** A component that is loaded when it is first shown, or before by `preload`. Once it is there, it is drawn at once. */
+/** Makes a component that is loaded when it is first shown, or earlier by `preload`. Once it is loaded, it renders at once. */
 export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> & { preload: () => Promise<void> } {
   let there: ComponentType<Props> | undefined;
   let coming: Promise<ComponentType<Props>> | undefined;
@@ -14,7 +14,7 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
     ));
   const Waits = lazy(async () => ({ default: await get() })) as unknown as ComponentType<Props>;
   function Later(props: Props) {
-    // One of them for as long as it is shown: another type of component would begin anew.
+    // Keeps the same type of component while it is shown. With another type, React would mount it again.
     const [Shown] = useState(() => there ?? Waits);
     return (
       <Suspense fallback={null}>
@@ -25,7 +25,7 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
   return Object.assign(Later, { preload: async () => void (await get()) });
 }
 
-/** Whether this was ever true: what is loaded with its first use stays. */
+/** Returns whether `now` was ever true. A part that has been shown once stays loaded. */
 export function useEver(now: boolean): boolean {
   const [ever, setEver] = useState(now);
   if (now && !ever) setEver(true);

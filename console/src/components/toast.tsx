@@ -6,17 +6,17 @@ import { CopyText } from "./Copy";
 import { Ticked } from "./Ticked";
 import classes from "./toast.module.css";
 
-/** How long a delete waits for the person to think again. */
+/** The time in which a person can undo a deletion. */
 export const UNDO_MS = 8_000;
 
 const CLOSE = { "aria-label": "Close" };
 
-/** Something went well: one sentence, past tense. */
+/** Shows that an action succeeded: one sentence in the past tense. */
 export function told(message: string): void {
   notifications.show({ message, autoClose: 4_000, withBorder: true, closeButtonProps: CLOSE });
 }
 
-/** Something went wrong outside of a form: the server's sentence. Stays until it is closed. */
+/** Shows an error outside of a form, with the server's message. It stays until the person closes it. */
 export function failed(what: string, error: unknown): void {
   const requestId = isApiError(error) ? error.requestId : undefined;
   notifications.show({
@@ -40,15 +40,15 @@ export function failed(what: string, error: unknown): void {
 }
 
 export interface UndoOptions {
-  /** "Task deleted." */
+  /** A sentence such as "Task deleted." */
   message: string;
-  /** Takes the change back on the screen. */
+  /** Reverts the change on the screen. */
   onUndo: () => void;
-  /** Makes it happen: called once, when the time is over or the page is left. */
+  /** Makes the change on the server. It is called once, when the time is over or the person leaves the page. */
   commit: () => Promise<void> | void;
 }
 
-/** Says what happened and offers 8 seconds to undo it; `commit` runs when they are over. */
+/** Says what happened and offers to undo it for 8 seconds. After that, `commit` runs. */
 export function undoable({ message, onUndo, commit }: UndoOptions): void {
   let settled = false;
   const finish = () => {

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-/** Keys by what they do: `"Escape"`, `"j"`, `"mod+k"` (Ctrl, or Command on a Mac), `"shift+?"`. `undefined` leaves a key alone. */
+/** The action for each key: `"Escape"`, `"j"`, `"mod+k"` (Ctrl, or Command on a Mac), `"shift+?"`. `undefined` ignores a key. */
 export type Hotkeys = Record<string, ((event: KeyboardEvent) => void) | undefined>;
 
 function nameOf(event: KeyboardEvent): string {
@@ -8,7 +8,7 @@ function nameOf(event: KeyboardEvent): string {
   return `${event.ctrlKey || event.metaKey ? "mod+" : ""}${event.altKey ? "alt+" : ""}${event.shiftKey && event.key.length > 1 ? "shift+" : ""}${key}`;
 }
 
-/** Whether the person is typing, so that letters are letters. */
+/** Whether the person is typing. Then letters are text and not commands. */
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && !isToggle(target);
 }
@@ -17,14 +17,17 @@ function isToggle(target: HTMLElement): boolean {
   return target instanceof HTMLInputElement && /^(checkbox|radio|button)$/.test(target.type);
 }
 
-/** The innermost screen wins: what mounted last is asked first. With `useHotkeys` of `@mantine/hooks` the page below would act too. */
+/**
+ * The active sets of keys. The one that was mounted last gets a key first. With `useHotkeys` of `@mantine/hooks`, the page below would
+ * react too.
+ */
 const layers: { current: Hotkeys }[] = [];
 
 function pressed(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.isComposing) return;
   const name = nameOf(event);
-  // While something floats above the page (a dialog, a menu, a list of choices), keys are its own.
-  // Lists of closed fields stay in the page, hidden: they do not float.
+  // While a dialog, a menu or a list of choices floats above the page, the keys belong to it.
+  // The hidden lists of closed fields stay in the page, and do not count as floating.
   const floating = [...document.querySelectorAll('[role="dialog"][aria-modal="true"], [role="menu"], [role="listbox"]:not([data-stays])')].some((each) => each.checkVisibility());
   if (floating && !name.startsWith("mod+")) return;
   if (isTyping(event.target) && !name.startsWith("mod+") && name !== "Escape") return;
@@ -38,7 +41,7 @@ function pressed(event: KeyboardEvent): void {
   }
 }
 
-/** Keys of the whole page while the component is on it. Letters are left to fields that the person types in. */
+/** Keys for the whole page while the component is mounted. Letters go to a field if the person types in one. */
 export function useHotkeys(keys: Hotkeys, enabled = true): void {
   const latest = useRef(keys);
   useEffect(() => {

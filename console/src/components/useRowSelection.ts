@@ -1,9 +1,12 @@
 import { useCallback, useEffect, useRef } from "react";
 
-/** The selected rows of a table, by their ids: one by one, or with Shift all from the one before. Without `onSelect`, none can be. */
+/**
+ * The selected rows of a table, by their ids. A click selects one row, and with Shift all rows from the previous one. Without `onSelect`,
+ * no row can be selected.
+ */
 export function useRowSelection(idAt: (index: number) => string | undefined, selected: ReadonlySet<string>, onSelect: ((selected: Set<string>) => void) | undefined) {
   const last = useRef<number | null>(null);
-  // What rows call is the same function at each render.
+  // `toggle` stays the same function at each render, because rows get it as a prop.
   const latest = useRef({ idAt, selected, onSelect });
   useEffect(() => {
     latest.current = { idAt, selected, onSelect };
@@ -23,13 +26,13 @@ export function useRowSelection(idAt: (index: number) => string | undefined, sel
     now.onSelect(next);
   }, []);
 
-  /** Selects nothing; false where nothing was selected. */
+  /** Clears the selection. Returns false if it was already empty. */
   const clear = () => {
     if (selected.size > 0) onSelect?.(new Set());
     return selected.size > 0;
   };
 
-  /** How the check box in the head stands for these rows. */
+  /** The state of the check box in the head for these rows. */
   const stateOf = <Row,>(rows: Row[], idOf: (row: Row) => string) => {
     const all = rows.length > 0 && rows.every((row) => selected.has(idOf(row)));
     return { all, some: !all && selected.size > 0 };

@@ -1,27 +1,27 @@
 /**
- * What the tables of the console stand on: an element that scrolls, has the focus and draws only the rows in sight; a cell that is
- * active in it, and the keys that move it. Columns, cells and what a key does beside moving are the table's own.
+ * The base of the console's tables. It has an element that scrolls, gets the focus and renders only the visible rows. It also has the
+ * active cell and the keys that move it. Each table adds its columns, its cells and the other effects of keys.
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type FocusEvent, useCallback, useLayoutEffect, useRef, useState } from "react";
 
-/** A cell by its place. */
+/** The position of a cell. */
 export interface CellPosition {
   row: number;
   column: number;
 }
 
 export interface TableFrameOptions {
-  /** Rows of the element that scrolls. */
+  /** The number of rows in the element that scrolls. */
   count: number;
   columnCount: number;
   rowHeight: number;
-  /** Height of the head, which stays above the rows. */
+  /** The height of the head, which stays above the rows. */
   head: number;
-  /** Rows that are drawn outside of the sight. */
+  /** The number of rows that are rendered outside of the visible part. */
   overscan: number;
-  /** The row that is active first. */
+  /** The row that is active at first. */
   initialRow?: number;
   initialOffset?: number;
 }
@@ -29,7 +29,7 @@ export interface TableFrameOptions {
 export function useTableFrame({ count, columnCount, rowHeight, head, overscan, initialRow = 0, initialOffset = 0 }: TableFrameOptions) {
   const scroller = useRef<HTMLDivElement>(null);
   const isNarrow = useMediaQuery("(max-width: 30em)", undefined, { getInitialValueInEffect: false }) ?? false;
-  /** Pixels that the columns can take. */
+  /** The width for the columns, in pixels. */
   const [room, setRoom] = useState(0);
   const [hasFocus, setHasFocus] = useState(false);
   const [active, setActive] = useState<CellPosition>({ row: initialRow, column: 0 });
@@ -53,7 +53,7 @@ export function useTableFrame({ count, columnCount, rowHeight, head, overscan, i
   const focus = useCallback(() => scroller.current?.focus({ preventScroll: true }), []);
   const isAtTop = () => (scroller.current?.scrollTop ?? 0) < rowHeight;
 
-  /** By how many rows and columns a key moves; undefined for other keys. */
+  /** The number of rows and columns by which a key moves. Undefined for other keys. */
   const stepOf = (key: string): [number, number] | undefined => {
     const page = Math.max(1, Math.floor(((scroller.current?.clientHeight ?? 400) - head) / rowHeight) - 1);
     const steps: Record<string, [number, number]> = {

@@ -1,4 +1,4 @@
-// `console`, onto the block's log.
+// `console`, which writes to the block's log.
 
 import { write } from "./log.js";
 
@@ -35,7 +35,7 @@ function shown(value, depth, seen) {
   return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }
 
-/** One line of text for whatever was given, `%s` and its like filled in. */
+/** Formats the values as one line of text. Placeholders such as `%s` are filled in. */
 export function format(values) {
   let rest = values;
   let text = "";

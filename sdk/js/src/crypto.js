@@ -1,10 +1,10 @@
-// What checking and making signatures takes: SHA-256 (FIPS 180-4), HMAC (RFC 2104), a comparison in constant time, and hex and base64.
+// The functions to make and check signatures: SHA-256 (FIPS 180-4), HMAC (RFC 2104), a comparison in constant time, hex and base64.
 
 import { toBytes } from "./text.js";
 
 const BLOCK_BYTES = 64;
 
-/** The fractional bits of the roots of the first primes, which the standard's constants are. */
+/** The standard's constants: the fractional bits of the roots of the first primes. */
 function constants(count, exponent) {
   const found = new Uint32Array(count);
   let candidate = 2;
@@ -109,7 +109,7 @@ export function toBase64(data) {
   return btoa(text);
 }
 
-/** Takes the alphabet of URLs as well, and text without padding. */
+/** Also accepts the URL-safe alphabet, and text without padding. */
 export function fromBase64(text) {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));

@@ -1,4 +1,4 @@
-// Records, as `data` of the block interface has them, with JSON read and written.
+// Access to records, through `data` of the block interface. This file parses and prints the JSON.
 
 import * as records from "blockbase:block/data@0.1.0";
 
@@ -8,7 +8,7 @@ const objectName = (object) => text("The name of the object", object);
 const recordId = (id) => text("The id of a record", id);
 const relationKey = (relation) => text("The key of a relation", relation);
 
-/** Asks what answers with JSON. */
+/** Calls a host function that returns JSON. */
 function askJson(name, call) {
   return JSON.parse(host(name, call));
 }

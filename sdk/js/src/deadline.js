@@ -1,4 +1,4 @@
-// How long the call may still run.
+// The remaining time of the call.
 
 import * as deadline from "blockbase:block/deadline@0.1.0";
 

@@ -1,4 +1,4 @@
-// The error of a handler, and of the service's own operations.
+// The error of a handler and of the service's own operations.
 
 export class HandlerError extends Error {
   constructor(code, message, details) {
@@ -17,7 +17,7 @@ function parsed(text) {
   }
 }
 
-/** Asks the host; its error result comes as a `HandlerError`. */
+/** Calls the host. An error result is thrown as a `HandlerError`. */
 export function ask(call) {
   try {
     return call();
@@ -36,7 +36,7 @@ function written(details) {
   }
 }
 
-/** An exception as the interface's error record. Whatever was thrown, this does not throw. */
+/** Converts an exception to the interface's error record. It never throws, whatever the exception is. */
 export function errorRecord(error) {
   if (error instanceof HandlerError) {
     return { code: `${error.code}`.toWellFormed(), message: `${error.message}`.toWellFormed(), details: written(error.details) };

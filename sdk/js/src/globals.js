@@ -1,4 +1,4 @@
-// What the engine lacks of the globals that JavaScript is used to. Imported before anything of the author's.
+// The JavaScript globals that the engine lacks. They are imported before the author's code.
 
 import { subscribeDuration } from "wasi:clocks/monotonic-clock@0.2.0";
 import { getRandomBytes } from "wasi:random/random@0.2.0";
@@ -9,7 +9,7 @@ import { SyncPromise, enqueue, startTimer, stopTimer } from "./promise.js";
 import { URLSearchParams } from "./query.js";
 import { TextDecoder, TextEncoder } from "./text.js";
 
-/** The host's bound on one request. */
+/** The host's limit for one request. */
 const RANDOM_BYTES_MAX = 65536;
 
 function randomBytes(length) {
@@ -35,7 +35,7 @@ const crypto = {
   },
 };
 
-/** The engine's own generator was seeded at the build: it would begin every call with the same numbers. */
+/** The engine's own generator got its seed at the build, so it would return the same numbers in every call. */
 const buildRandom = Math.random;
 let pool = new Uint32Array(0);
 let drawn = 0;

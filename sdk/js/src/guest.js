@@ -1,4 +1,4 @@
-// What the component exports, made of the handlers that the block declares.
+// The exports of the component. They are made from the handlers that the block declares.
 
 import { console } from "./console.js";
 import { HandlerError, errorRecord } from "./error.js";
@@ -13,11 +13,11 @@ function report(kind, name, error) {
   try {
     console.error(`The ${kind} ${name} failed:`, error);
   } catch {
-    // What cannot even be printed is still answered with.
+    // Even if the error cannot be printed, the call still returns an error.
   }
 }
 
-/** Runs a handler; whatever it throws becomes the error result. What the author did not throw on purpose goes to the log whole. */
+/** Runs a handler. Whatever it throws becomes the error result. An error that is not a `HandlerError` is written completely to the log. */
 function run(kind, name, call) {
   beginCall();
   try {
@@ -25,9 +25,9 @@ function run(kind, name, call) {
     if (handler === undefined) throw new HandlerError("not_found", `There is no ${kind} ${name}.`);
     return call(handler.run);
   } catch (error) {
-    // The caller of a hook is told nothing, so there the log is all that there is.
+    // The caller of a hook gets no details, so the error is always written to the log.
     if (!(error instanceof HandlerError) || kind === "hook") report(kind, name, error);
-    // The component's runtime takes the error result from this key.
+    // The component's runtime reads the error result from this key.
     throw { payload: errorRecord(error) };
   }
 }
@@ -76,7 +76,7 @@ export const subscriptions = {
   },
 };
 
-/** The entries of one kind in the manifest, under the key that the handler's name has there. */
+/** The entries of one kind for the manifest. `key` is the member that holds the handler's name. */
 function described(kind, key) {
   return Array.from(handlers[kind], ([name, { options }]) => ({ ...options, [key]: name }));
 }

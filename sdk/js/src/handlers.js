@@ -2,7 +2,7 @@
 
 const NAME = /^[a-z][a-z0-9_]{0,47}$/;
 
-/** Of each kind, `{ options, run }` by name. */
+/** For each kind, the handlers as `{ options, run }`, by name. */
 export const handlers = { action: new Map(), hook: new Map(), subscription: new Map() };
 
 function declare(kind, name, options, run) {

@@ -1,4 +1,4 @@
-// What every ask of the host goes through.
+// The wrapper for every call of the host.
 
 import { ask } from "./error.js";
 import { isCalled } from "./phase.js";
@@ -8,7 +8,8 @@ export function host(name, call) {
   return ask(call);
 }
 
-// The runtime ends the whole call on an argument of another type than the interface says; an exception names it and can be caught.
+// If an argument has another type than in the interface, the runtime ends the whole call. An exception names the argument and can be
+// caught.
 
 export function text(what, value) {
   if (typeof value !== "string") throw new TypeError(`${what} has to be a string.`);

@@ -1,11 +1,11 @@
-// Requests to other services, as far as the manifest's `permissions.http` goes.
+// Requests to other services, limited by the manifest's `permissions.http`.
 
 import * as http from "blockbase:block/http@0.1.0";
 
 import { host, text } from "./host.js";
 import { Message, lowered } from "./message.js";
 
-/** Past what the interface can carry. */
+/** The first value that is too large for the interface. */
 const TIMEOUT_MS_END = 2 ** 31;
 
 class Response extends Message {

@@ -1,4 +1,4 @@
-// What a block imports. A module that a block does not use stays out of its component, and so does what it asks of the host.
+// The exports of the SDK. If a block does not use a module, the build leaves out the module and the host functions that it imports.
 
 export { action, hook, subscription } from "./handlers.js";
 export { HandlerError } from "./error.js";

@@ -1,8 +1,10 @@
-// What requests and responses have in common, incoming and outgoing.
+// The common parts of requests and responses, incoming and outgoing.
 
 import { decodeUtf8, toBytes } from "./text.js";
 
-/** Headers in the order that they came, read without regard to case. Names are ASCII; values are bytes, and mostly text. */
+/**
+ * The headers in their original order. Upper and lower case in names do not matter. Names are ASCII. Values are bytes, and usually text.
+ */
 export class Headers {
   constructor(pairs) {
     this.raw = pairs;
@@ -27,7 +29,7 @@ export class Headers {
   }
 }
 
-/** A body and its readings. */
+/** A body, with methods to read it as text or JSON. */
 export class Message {
   constructor(headers, body) {
     this.headers = new Headers(headers.map(([name, value]) => [name, Uint8Array.from(value)]));
@@ -44,8 +46,8 @@ export class Message {
 }
 
 /**
- * Headers and a body as the host takes them: headers are an object whose values are text, bytes or a list of either; a body
- * that is neither text nor bytes is JSON.
+ * Converts headers and a body for the host. Headers are an object whose values are text, bytes, or a list of both. A body that is neither
+ * text nor bytes becomes JSON.
  */
 export function lowered(headers, body) {
   const pairs = [];

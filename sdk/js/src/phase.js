@@ -1,4 +1,4 @@
-// Whether a call is under way. The code outside of handlers runs once, at the build, when there is no host to ask.
+// Whether a call is running. The code outside of handlers runs once, at the build, when there is no host.
 
 let called = false;
 

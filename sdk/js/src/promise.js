@@ -1,16 +1,16 @@
-// Promises whose jobs the SDK runs itself. A call into a component is synchronous, and the engine runs no jobs during one: its own
-// promises would settle after the call has answered. The build compiles `async` functions into generators over this class.
+// Promises whose jobs the SDK runs itself. A call into a component is synchronous, and the engine runs no jobs during a call. Its own
+// promises would settle only after the call has returned. The build compiles `async` functions to generators that use this class.
 
 const PENDING = 0;
 const FULFILLED = 1;
 const REJECTED = 2;
-/** Longer than any call. */
+/** Longer than any call can take. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
-/** Jobs that wait, and where the first of them is. */
+/** The waiting jobs, and the index of the next one. */
 let jobs = [];
 let next = 0;
-/** `{ id, due, run }` of every timer, soonest first. */
+/** All timers as `{ id, due, run }`. The earliest one is first. */
 const timers = [];
 let timerIds = 0;
 
@@ -27,7 +27,7 @@ function runJobs() {
   next = 0;
 }
 
-/** Calls `run` after so many milliseconds. */
+/** Calls `run` after `delayMs` milliseconds. */
 export function startTimer(run, delayMs) {
   const timer = { id: ++timerIds, due: Date.now() + Math.min(Math.max(0, Number(delayMs) || 0), DELAY_MS_MAX), run };
   const later = timers.findIndex((other) => other.due > timer.due);
@@ -40,7 +40,7 @@ export function stopTimer(id) {
   if (index >= 0) timers.splice(index, 1);
 }
 
-/** Waits for the timer that is due next; false where there is none. */
+/** Waits for the next timer and runs it. Returns false if there is none. */
 function runNextTimer(sleep) {
   const timer = timers.shift();
   if (timer === undefined) return false;
@@ -51,8 +51,8 @@ function runNextTimer(sleep) {
 }
 
 /**
- * What a handler's answer comes to: its value where it is no promise, else what the promise settles with. All jobs have run
- * afterwards; timers that nothing waits for have not.
+ * Returns the result of a handler: its value, or the value with which its promise settles. All jobs have run when this returns. Timers that
+ * the promise does not need may not have run.
  */
 export function settle(value, sleep) {
   const promise = SyncPromise.resolve(value);
@@ -96,7 +96,7 @@ function schedule(promise, reaction) {
   });
 }
 
-/** The two functions that settle a promise, of which the first call counts. */
+/** The two functions that settle a promise. Only the first call has an effect. */
 function resolvers(promise) {
   let called = false;
   const reject = (reason) => {
@@ -259,7 +259,7 @@ function capability(Constructor) {
   return { promise, resolve, reject };
 }
 
-/** Waits for every value: `react` is told of each, and calls `done` once for it. */
+/** Waits for all values. For each value, `react` gets it and calls `done` once. */
 function gather(Constructor, values, react) {
   return new Constructor((resolve, reject) => {
     const results = [];

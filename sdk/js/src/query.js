@@ -1,4 +1,4 @@
-// The parameters of a query string or a form.
+// Parses the parameters of a query string or a form.
 
 function decode(text) {
   text = text.replaceAll("+", " ");

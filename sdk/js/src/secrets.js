@@ -1,4 +1,4 @@
-// Secrets that the installer gave.
+// Reads the secrets that the installer has set.
 
 import * as secrets from "blockbase:block/secrets@0.1.0";
 

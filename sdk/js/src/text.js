@@ -1,4 +1,4 @@
-// UTF-8, which the engine brings no encoder for.
+// Encodes and decodes UTF-8, because the engine has no encoder.
 
 const CHUNK = 8192;
 
@@ -28,7 +28,7 @@ export function encodeUtf8(text) {
   return bytes.slice(0, length);
 }
 
-/** The text of bytes; what is no UTF-8 becomes U+FFFD, or an exception where `fatal`. */
+/** Decodes bytes as text. Invalid bytes become U+FFFD, or throw if `fatal` is true. */
 export function decodeUtf8(bytes, fatal = false) {
   const parts = [];
   let codes = [];
@@ -44,7 +44,7 @@ export function decodeUtf8(bytes, fatal = false) {
     } else {
       const more = lead >= 0xc2 && lead < 0xe0 ? 1 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xf0 && lead < 0xf5 ? 3 : 0;
       let code = more === 1 ? lead & 0x1f : more === 2 ? lead & 0x0f : lead & 0x07;
-      // What the second byte may be keeps out surrogates, forms that are too long, and what lies past U+10FFFF.
+      // The limits of the second byte exclude surrogates, overlong forms, and values above U+10FFFF.
       let low = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80;
       let high = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf;
       let left = more;
@@ -71,7 +71,7 @@ export function decodeUtf8(bytes, fatal = false) {
   return parts.join("");
 }
 
-/** The bytes of what may be text. */
+/** The bytes of a text. Values that are already bytes keep them. */
 export function toBytes(data) {
   if (typeof data === "string") return encodeUtf8(data);
   if (data instanceof ArrayBuffer) return new Uint8Array(data);

@@ -1,4 +1,4 @@
-// Browsers of the unmodified better-auth client, and what the programs say about its results.
+// Simulated browsers with the unmodified better-auth client, and assertions about its results.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { createAuthClient } from "better-auth/client";

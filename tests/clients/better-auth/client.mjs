@@ -1,4 +1,4 @@
-// Drives a running server with the unmodified better-auth client.
+// Tests a running server with the unmodified better-auth client.
 // Usage: node client.mjs <base_url>
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";

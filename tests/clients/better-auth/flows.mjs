@@ -1,12 +1,12 @@
-// The flows that `record.mjs` records. Names in braces stand for values: `{base}` for the server's URL, `{mail1.token}` for the
-// token of the flow's first mail.
+// The flows that `record.mjs` records. Names in braces are placeholders: `{base}` for the server's URL, `{mail1.token}` for the token of
+// the flow's first mail.
 
 const PASSWORD = "the first password";
 const OTHER_PASSWORD = "another password";
 const HOUR_SECONDS = 3600;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
 
-// The options of better-auth, by their own names. `sends` names the functions that are set.
+// The options of better-auth, with their own names. `sends` lists the mail functions that are set.
 const CHANGES = { changeEmail: { enabled: true }, deleteUser: { enabled: true } };
 const RESET = { revokeSessionsOnPasswordReset: true };
 const ALL_MAILS = ["sendVerificationEmail", "sendResetPassword", "sendChangeEmailConfirmation", "sendDeleteAccountVerification"];
@@ -14,7 +14,7 @@ const TWO_MAILS = ["sendVerificationEmail", "sendResetPassword"];
 
 export const servers = {
   "all-mails": { ...CHANGES, emailAndPassword: RESET, sends: ALL_MAILS },
-  // The new address confirms a change, and a deletion asks for a password or a fresh session.
+  // A change of address is confirmed from the new address. A deletion needs a password or a fresh session.
   "two-mails": { ...CHANGES, emailAndPassword: RESET, sends: TWO_MAILS },
   required: {
     ...CHANGES,
@@ -52,7 +52,7 @@ const session = (t, browser, what) => t.step(what, browser, "GET /get-session");
 const askForLink = (t, name, browser, more) =>
   t.step("a link to verify the address", browser, "POST /send-verification-email", { email: t.address(name), ...more });
 
-/** The first mail of the flow is the link. */
+/** Makes a user with a verified address. The link has to be the first mail of the flow. */
 async function verifiedUser(t, name) {
   await signUp(t, name);
   await askForLink(t, name, name);

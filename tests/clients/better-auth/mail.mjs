@@ -1,8 +1,8 @@
-// Drives a server that sends mail with the unmodified better-auth client.
+// Tests a server that sends mail, with the unmodified better-auth client.
 // Usage: node mail.mjs <base_url> <log> | node mail.mjs <base_url> <log> <token of a session that is older than a day>
 //
-// The server needs SVC_MAIL_LOG, SVC_LOG_FORMAT=json, SVC_REQUIRE_EMAIL_VERIFICATION, SVC_DELETE_USER and SVC_ANONYMOUS_AUTH. `log` is the
-// file of its log. The first call prints a line `token <token>` for the second one.
+// The server needs SVC_MAIL_LOG, SVC_LOG_FORMAT=json, SVC_REQUIRE_EMAIL_VERIFICATION, SVC_DELETE_USER and SVC_ANONYMOUS_AUTH. `log` is its
+// log file. The first run prints a line `token <token>` for the second run.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
@@ -32,12 +32,11 @@ if (!logFile) throw new Error("usage: node mail.mjs <base_url> <log> [<token>]")
 
 // ---- mail ----------------------------------------------------------------
 
-/** How many mails of each address were read. */
+/** The number of mails that were read, by address. */
 const mailsRead = new Map();
 
-/** The texts of all mails to an address. */
 function mailsTo(address) {
-  // The last line may still be written.
+  // The last line may not be complete yet.
   const lines = readFileSync(logFile, "utf8").split("\n").slice(0, -1);
   const fields = lines.map((line) => JSON.parse(line).fields ?? {});
   return fields.filter((each) => each["mail.to"] === address).map((each) => each.message);
@@ -64,7 +63,7 @@ async function nextLink(address) {
   return { url, token: url.searchParams.get("token") ?? inPath ?? inHash };
 }
 
-/** Opens a link, and returns the page where it ends. */
+/** Opens a link and returns the address to which it redirects. */
 async function open({ jar }, { url }) {
   const response = await fetch(url, { headers: jar.header() ? { cookie: jar.header() } : {}, redirect: "manual" });
   jar.store(response);
@@ -72,7 +71,7 @@ async function open({ jar }, { url }) {
   return response.headers.get("location");
 }
 
-/** Opens a page like a browser. `fetch` says of itself that a script asks. */
+/** Opens a page like a browser. `fetch` would send headers that show that a script sends the request. */
 function navigate(method, url) {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, headers: { "sec-fetch-mode": "navigate" } }, (response) => {
@@ -87,7 +86,7 @@ function navigate(method, url) {
 
 const credentialsOf = (account, password) => credentials({ ...account, password });
 
-/** A browser of somebody who has signed up and proved the address. */
+/** A browser of a person who has signed up and confirmed the address. */
 async function newProvedUser() {
   const [browser, account] = [newBrowser(), newAccount()];
   await signUp(browser, account);
@@ -289,7 +288,7 @@ async function deletionSteps() {
     const browser = await newProvedUser();
     refused(await browser.client.deleteUser({ token: "unknown" }), 404, "INVALID_TOKEN");
     assert.ok(await currentSession(browser));
-    // The next call of this program deletes it.
+    // The next run of this program deletes the account.
     console.log(`token ${browser.token}`);
   });
 }

@@ -1,8 +1,9 @@
-// Records how better-auth itself answers: prints the flows of `flows.mjs` as JSON. The same version prints the same bytes.
+// Records the responses of better-auth itself, and prints the flows of `flows.mjs` as JSON. The same version prints the same bytes.
 // Usage: npm ci && node record.mjs > recorded.json
 //
-// A flow runs on a new server with the options of `servers` that it names. Its steps are requests with their answers and the mails
-// that were asked for, or seconds that pass. Paths are below `/api/auth`. `browser` names whose cookies a request has: null has none.
+// A flow runs on a new server with the options that it names in `servers`. A step is a request with its response and the mails that the
+// server was asked to send, or a number of seconds that pass. Paths are below `/api/auth`. `browser` names the browser whose cookies the
+// request sends. With null, it sends none.
 // Random values have names in braces: `{session1.token}`, `{user1.id}`, `{guest1.email}`, `{mail1.token}`, `{date}`, `{signature}`.
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
@@ -20,7 +21,7 @@ const ISO_DATE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const HEADERS = ["content-type", "location", "set-auth-token"];
 const LINE_CHARS_MAX = 132;
 
-// The environment must not change what is recorded. As `test`, better-auth checks no origins.
+// The environment must not change the recording. With `test`, better-auth would not check origins.
 for (const name of Object.keys(process.env)) if (/^(BETTER_AUTH|AUTH)_/.test(name)) delete process.env[name];
 process.env.NODE_ENV = "production";
 
@@ -44,7 +45,7 @@ function authOf(server, sent) {
       deleteUser: { ...server.deleteUser, ...sends("sendDeleteAccountVerification") },
     },
     plugins: [anonymous(), bearer()],
-    // A database with columns returns null for what is missing, as this does too then.
+    // A database with columns returns null for a missing value. With this hook, the server here does the same.
     databaseHooks: { user: { create: { before: async (user) => ({ data: { ...user, image: user.image ?? null } }) } } },
     rateLimit: { enabled: false },
     telemetry: { enabled: false },
@@ -65,7 +66,7 @@ async function serve(auth) {
 
 // ---- values that differ from run to run ------------------------------------
 
-/** Gives each random value a name when it is first seen, and writes the name instead of the value from then on. */
+/** Gives each random value a name when it first occurs, and then replaces the value with the name. */
 class Names {
   #names = new Map();
   #counts = new Map();
@@ -79,14 +80,14 @@ class Names {
     return this.#names.get(value);
   }
 
-  /** A text with names instead of values. */
+  /** Replaces values in a text with their names. */
   hide(text) {
     if (ISO_DATE.test(text)) return "{date}";
     for (const [value, name] of this.#names) text = text.replaceAll(value, name);
     return text.replaceAll(BASE, "{base}").replaceAll(encodeURIComponent(BASE), "{encodedBase}");
   }
 
-  /** A text with values instead of names. */
+  /** Replaces names in a text with their values. */
   show(text) {
     for (const [value, name] of this.#names) text = text.replaceAll(name, value);
     text = text.replaceAll("{base}", BASE).replaceAll("{encodedBase}", encodeURIComponent(BASE));
@@ -128,7 +129,7 @@ class Recording {
     Object.assign(this, { id, url, sent });
   }
 
-  /** Every flow has a domain of its own, so that all of them can be repeated on one server. */
+  /** Every flow has its own domain, so that all flows can run on one server. */
   address(name) {
     return `${name}@${this.id}.example.com`;
   }
@@ -139,11 +140,11 @@ class Recording {
   }
 
   /**
-   * A request, for instance `POST /sign-in/email`. `browser` names whose cookies it has. A request without one has none, as from a
-   * link that is opened elsewhere.
+   * Sends a request, such as `POST /sign-in/email`. `browser` names the browser whose cookies it sends. Without a browser it sends none,
+   * like a link that is opened elsewhere.
    */
   async step(what, browser, request, body) {
-    // Links that are made in the same second would be equal.
+    // Two links made in the same second would be equal.
     mock.timers.tick(1000);
     const [method, path] = request.split(" ");
     const headers = { "user-agent": "recorder" };
@@ -188,7 +189,7 @@ class Recording {
     return name === "set-auth-token" ? this.#signed(value) : this.#names.hide(value);
   }
 
-  /** A signed value: a session's token, and a signature. */
+  /** A signed value consists of a session's token and a signature. */
   #signed(value) {
     const [token] = decodeURIComponent(value).split(".");
     return `${this.#names.name("session", token, ".token")}.{signature}`;
@@ -221,7 +222,7 @@ async function record({ id, about, server, run }) {
 
 // ---- the text ------------------------------------------------------------
 
-/** JSON in which everything short is on one line. */
+/** Prints JSON with short values on one line. */
 function written(value, indent = "", taken = 0) {
   const line = spaced(value);
   const isPlain = value === null || typeof value !== "object";

@@ -1,4 +1,5 @@
-// axe-core finds nothing on any screen, in both themes and widths, with its panels open and hostile data in it; and a picture of each.
+// Runs axe-core on every screen, in both themes and widths, with open panels and hostile data. It must find nothing. Also takes a picture
+// of each.
 import { test } from "node:test";
 import { base, look, open } from "./harness.mjs";
 import { SCREENS, owner, packed } from "./screens.mjs";

@@ -1,5 +1,6 @@
-// Blocks: upload, consent, upgrade with and without new permissions, roll back, the form of an action, and what a block declares elsewhere.
-// BLOCK is a packed file or a component of `examples/echo`, which BLOCKBASE packs anew with other manifests. SHIPPED is a folder of the
+// Blocks: upload, consent, upgrades with and without new permissions, rollback, the form of an action, and the other things that a block
+// declares.
+// BLOCK is a packed file or a component of `examples/echo`. BLOCKBASE packs it again with other manifests. SHIPPED is a folder with the
 // packed files of `blocks/`.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -28,7 +29,7 @@ const ECHO = {
   permissions: { data: [{ resource: "note", actions: ["read"] }] },
 };
 
-/** The path of a packed version, with these keys of the manifest in place of those above. */
+/** Packs a version in which these keys replace those of the manifest above. Returns its path. */
 function version(number, keys = {}) {
   const manifest = join(directory, `${number}.json`);
   const out = join(directory, `${number}.wasm`);
@@ -53,7 +54,7 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
   await look(page, "block");
 
-  // The same rights: nothing to agree to.
+  // With the same permissions, there is nothing to consent to.
   await page.getByRole("link", { name: "Upgrade" }).click();
   await choose(page, version("1.1.0"));
   await page.getByText("upgrade from 1.0.0").waitFor();
@@ -63,13 +64,13 @@ test("a block is installed, upgraded with and without new permissions, and rolle
   await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
   await until("upgraded", async () => (await serving()) === "1.1.0");
 
-  // More rights of one part, and none of the others.
+  // More permissions of one part, and none of the others.
   const data = [...ECHO.permissions.data, { resource: "note", actions: ["update"], rowPolicy: "own", as: "caller" }];
   await page.goto(`${base}/admin/blocks/install?upgrade=shift`);
   await choose(page, version("2.0.0", { permissions: { data } }));
   const more = page.getByRole("listitem").filter({ hasText: "It may update records of the object note, in rows of whoever calls it, only as far as whoever calls it may." });
   await more.waitFor();
-  // Its own right for all rows does not cover updates.
+  // The installed permission for all rows does not include updates.
   await more.getByText("new", { exact: true }).waitFor();
   await page.getByText("asks for more").waitFor();
   await look(page, "upgrade");
@@ -118,13 +119,13 @@ test("an action's form shows the defaults and sends them, and says what is wrong
   await loud.waitFor();
   assert.ok(await loud.isChecked(), "the default is shown");
   await page.getByText('"loud":true').waitFor();
-  // A form that is not complete sends nothing, and logs nothing.
+  // An incomplete form sends nothing and logs nothing.
   await button(page, "Run action").click();
   await page.getByText("This is required.").first().waitFor();
   const told = await page.getByLabel("Text").evaluate((input) => (input.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent));
   assert.deepEqual(told, ["This is required."], "the error is tied to its input");
   await page.getByLabel("Text").fill("hello");
-  // The action answers what it got.
+  // The action returns its input.
   const answer = () => page.waitForResponse((response) => response.url().endsWith("/actions/echo")).then((response) => response.json());
   const first = answer();
   await button(page, "Run action").click();
@@ -178,7 +179,7 @@ test("a block is configured, gets its secret, shows its log as it is written, an
   await page.getByText("not set", { exact: true }).waitFor();
   assert.deepEqual(await secrets(), [["TOKEN", false]]);
 
-  // The log is open while its lines are written.
+  // The log is open while lines are written to it.
   await page.getByRole("link", { name: "Log", exact: true }).click();
   await page.getByText("It has written nothing yet.").waitFor();
   await call(owner, "POST", "/api/v1/blocks/clerk/actions/spin", {});
@@ -189,12 +190,12 @@ test("a block is configured, gets its secret, shows its log as it is written, an
   await page.getByLabel("Find in the log", { exact: true }).fill("spinning");
   await log.getByText("spinning").first().waitFor();
   await look(page, "log");
-  // What an action does wrong is said below its form.
+  // An error of an action appears below its form.
   await page.getByRole("link", { name: "Actions", exact: true }).click();
   await button(page, "Run action").click();
   await page.getByText("The action failed").waitFor();
 
-  // The component has no handler of this name, which the block's page says as the delivery does.
+  // The component has no handler with this name. The block's page shows the same error as the delivery.
   const { id } = (await must(owner, "POST", "/api/v1/data/note", { text: "for the clerk" })).data;
   const recorded = async () => (await must(owner, "GET", "/api/v1/events?topic=data.note.created")).data.find(({ payload }) => payload.id === id);
   await until("the event is recorded", async () => (await recorded()) !== undefined);

@@ -1,4 +1,4 @@
-// What happened and who got it: events, deliveries, webhooks, subscriptions. The server tries again at once (SVC_RETRY_BASE_MS=1).
+// Events, deliveries, webhooks and subscriptions. The server retries at once (SVC_RETRY_BASE_MS=1).
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
@@ -14,7 +14,7 @@ const button = (within, name) => within.getByRole("button", { name, exact: true 
 const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name }).click();
 const rows = (page, label) => page.getByRole("grid", { name: label }).locator('[role="row"][aria-rowindex]:not([aria-rowindex="1"])');
 
-/** A receiver of webhooks that refuses until it is told to accept. */
+/** A receiver of webhooks that refuses requests until the test sets it to accept them. */
 const received = [];
 let status = 500;
 const receiver = createServer((request, answer) => {
@@ -69,12 +69,12 @@ test("events come live, wait while paused, are filtered, and lead to their recor
 test("an event that comes before the list has its first page is shown", async () => {
   const page = await open("/admin/data/note", { as: owner });
   await page.getByText("live", { exact: true }).waitFor();
-  // The page is of a moment before the event, and comes after it.
+  // The response was made before the event, and arrives after it.
   const { isAsked, release } = await holdAnswers(page, "**/api/v1/events?*");
   await page.getByRole("link", { name: "Events", exact: true }).click();
   await isAsked;
   const id = await create("early");
-  // The page has got the event once its other parts know of it.
+  // When another request of the page returns the event, the stream has already brought it.
   await page.evaluate((address) => fetch(address), "/api/v1/events/" + (await must(owner, "GET", `/api/v1/events?record=${id}`)).data[0].id);
   release();
   await rows(page, "Events").filter({ hasText: id.slice(-8) }).first().waitFor();
@@ -108,7 +108,7 @@ test("a webhook is made with its secret shown once, tested, rotated, disabled an
   await page.locator("[data-secret]").waitFor({ state: "detached" });
   assert.ok(!(await page.content()).includes(secret), "the secret is not on the page again");
 
-  // Refused, then accepted.
+  // The receiver first refuses, then accepts.
   await button(pane, "Send test").click();
   await pane.getByText(/500|no room today/).first().waitFor();
   await look(page, "webhook-refused");
@@ -130,7 +130,7 @@ test("a webhook is made with its secret shown once, tested, rotated, disabled an
   assert.notEqual(rotated, secret);
 
   const hook = async () => (await must(owner, "GET", "/api/v1/webhooks")).data[0];
-  // What changes elsewhere comes by itself, and drops nothing that is typed.
+  // Changes from elsewhere appear by themselves and do not overwrite typed text.
   await pane.getByLabel("Name", { exact: true }).fill("orders of today");
   await must(owner, "PATCH", `/api/v1/webhooks/${(await hook()).id}`, { topics: ["data.note.created"] });
   await page.getByRole("grid", { name: "Webhooks" }).getByText("data.note.created", { exact: true }).waitFor();
@@ -158,7 +158,7 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await create("two");
   const dead = async () => (await must(owner, "GET", `/api/v1/events/deliveries?dead=true&consumer=${encodeURIComponent(consumer)}`)).data.length;
   await until("both are dead", async () => (await dead()) === 2);
-  // The webhook says so too, until they arrive.
+  // The list of webhooks also shows this, until the events are delivered.
   const hooks = await open("/admin/webhooks", { as: owner });
   const said = (text) => hooks.getByRole("grid", { name: "Webhooks" }).getByText(text, { exact: true }).waitFor();
   await said("2 dead");
@@ -168,7 +168,7 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await rows(page, "Deliveries").first().getByText("data.note.created").click();
   const pane = details(page);
   await pane.getByLabel("Error", { exact: true }).getByText(/500/).waitFor();
-  // The webhook has its name, and each attempt is there.
+  // The webhook is shown by its name, and every attempt is listed.
   await pane.getByRole("link", { name: "ledger", exact: true }).waitFor();
   await pane.getByRole("heading", { name: "Attempts", exact: true }).waitFor();
   assert.equal(await pane.getByRole("listitem").count(), 5);
@@ -179,7 +179,7 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await until("it is delivered", async () => received.length > count && (await dead()) === 1);
   await rows(page, "Deliveries").nth(1).waitFor({ state: "detached" });
   await button(page, "Retry all 1 dead").click();
-  // How far they are is said until none waits.
+  // The progress is shown until no delivery waits.
   const end = await intercept(page, "/deliveries/counts", { body: { data: [{ consumer, pending: 1, failed: 0, dead: 0 }] } });
   await agree(page, "Retry all dead");
   await page.getByRole("status").getByText("Delivering 0 of 1").waitFor();
@@ -192,7 +192,7 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await page.getByText("All", { exact: true }).click();
   await rows(page, "Deliveries").nth(1).waitFor();
   await page.getByRole("grid", { name: "Deliveries" }).getByText("delivered").nth(1).waitFor();
-  // From an event to its deliveries.
+  // Opens the deliveries of an event from the event.
   await rows(page, "Deliveries").first().getByText("data.note.created").click();
   await details(page).getByRole("link", { name: "Open event" }).click();
   await details(page).getByRole("link", { name: "ledger", exact: true }).click();
@@ -218,7 +218,7 @@ test("a subscription is made and deleted", async () => {
   await agree(page, "Delete subscription");
   await page.getByRole("heading", { name: "No subscriptions yet" }).waitFor();
   assert.equal((await call(owner, "GET", "/api/v1/events/subscriptions")).body.data.length, 0);
-  // A topic that matches nothing is taken, and said.
+  // A topic that matches nothing is accepted, with a warning.
   await page.getByRole("link", { name: "Create subscription" }).click();
   await pane.getByLabel(/^Topic/).fill("data.absent.#");
   await pane.getByLabel(/^Consumer/).fill("in-vain");

@@ -1,11 +1,11 @@
-// A server that refuses, fails, is slow, or does not answer: each screen says so in its place, and comes back.
+// A server that refuses, fails, is slow, or does not answer. Each screen shows this in its place, and recovers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axe, base, intercept, open, settled, until } from "./harness.mjs";
 import { SCREENS, owner } from "./screens.mjs";
 
 const REQUEST_ID = "e2e0";
-/** What the server answers, and what the screen says of it. */
+/** The responses of the server, and what the screen shows for each. */
 const ANSWERS = [
   { name: "403", answer: { status: 403, body: { error: "forbidden", message: "You need the permission to read `things`." } }, says: /^You need the permission to read things\.?$/ },
   { name: "429", answer: { status: 429, headers: { "retry-after": "2" }, body: { error: "rate_limited", message: "Too many requests." } }, says: /Wait \d seconds?, then try again|You can try again now/ },
@@ -43,13 +43,13 @@ for (const { name, path, ready, asks, method = "GET" } of SCREENS.filter(({ asks
       }
       await end();
       const again = page.getByRole("button", { name: "Try again", exact: true }).first();
-      // Some screens come back by themselves: their stream opens, or they ask again after a while.
+      // Some screens recover by themselves, because their stream opens or because they poll.
       const tried = () => again.isEnabled({ timeout: 1_000 }).then((isEnabled) => isEnabled && again.click({ timeout: 1_000 }).then(() => true));
       await until("it is tried again", async () => (await again.count()) === 0 || (await tried().catch(() => false)));
       await ready(page);
     }
 
-    // A session that ended: sign-in comes over the page, which then goes on.
+    // If the session has ended, the sign-in appears over the page, and the page then continues.
     const end401 = await intercept(page, exactly(asks), { status: 401, body: { error: "unauthenticated", message: "Sign in." } }, { method });
     await page.goto(address);
     const dialog = page.getByRole("dialog", { name: "Your session has ended" });
@@ -59,7 +59,7 @@ for (const { name, path, ready, asks, method = "GET" } of SCREENS.filter(({ asks
     await dialog.waitFor({ state: "hidden" });
     await ready(page);
 
-    // A slow answer: the frame stands, something says that it loads, and nothing is called an error.
+    // With a slow response, the frame is shown, a part says that it is loading, and nothing is shown as an error.
     let letThrough;
     const held = new Promise((resolve) => (letThrough = resolve));
     const endSlow = await intercept(page, exactly(asks), async () => void (await held), { method });

@@ -1,4 +1,4 @@
-// The same console in another engine: sign-in and what stands around the screens.
+// The console in another browser engine: the sign-in and the frame around the screens.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ADMIN, admin, openInFirefox } from "./harness.mjs";

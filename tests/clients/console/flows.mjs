@@ -1,8 +1,8 @@
-// One flow for each screen, on one fresh server, in the order in which a person meets them: what the gate asserts of the console. Each test
-// stands on what those before it left.
+// One flow for each screen, on one fresh server, in the order in which a person sees them. The gate checks the console with these tests.
+// Each test continues from the state that the tests before it left.
 //
-// PICTURES is a folder: each screen is then also pictured there as the documentation shows it, in both themes. BLOCK is a packed file or
-// a component of `examples/echo`, which BLOCKBASE packs with a manifest of its own.
+// If PICTURES names a folder, the tests also save a picture of each screen there for the documentation, in both themes. BLOCK is a packed
+// file or a component of `examples/echo`, which BLOCKBASE packs with another manifest.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { ADMIN, base, call, must, open, person, settled, signIn, until } from ".
 const directory = mkdtempSync(join(tmpdir(), "blockbase-flows-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
 
-/** A receiver of webhooks that refuses until it is told to accept. */
+/** A receiver of webhooks that refuses requests until the test sets it to accept them. */
 let status = 503;
 const receiver = createServer((request, answer) => {
   request.resume();
@@ -37,7 +37,7 @@ const screen = (path, options) => open(`/admin${path}`, { as: owner, ...options 
 
 const FIRST_LOAD_BYTES_MAX = 250 * 1024;
 const loads = {};
-/** Opens an address as the first page of a visit, waits until it is drawn, and adds up what the server sent for it: the page and its files. */
+/** Opens an address as the first page of a visit and waits until it is rendered. Returns the total size of the page and its files. */
 async function landing(name, path, drawn, options) {
   const page = await open("/admin/assets/none", { ...options, expect: [/404/, ...(options?.expect ?? [])] });
   const answers = [];
@@ -56,7 +56,7 @@ async function landing(name, path, drawn, options) {
   return page;
 }
 
-/** The picture of a screen for the documentation, where pictures are wanted. Toasts are closed first. */
+/** Saves a picture of a screen for the documentation, if PICTURES is set. Toasts are closed first. */
 async function picture(page, name) {
   if (process.env.PICTURES === undefined) return;
   mkdirSync(process.env.PICTURES, { recursive: true });
@@ -174,7 +174,7 @@ test("record: it is changed, its history shows the change, and it is deleted", a
   await page.getByText("Order 2000").first().waitFor();
   await picture(page, "record-history");
   await button(page, "Delete").click();
-  // The deletion waits for a change of mind; leaving the page means that there is none.
+  // The deletion waits for an undo. Leaving the page ends the wait.
   await page.getByText("“Order 2002” deleted.").waitFor();
   await page.goto(new URL("/admin/account", page.url()).href);
   await until("the record is gone", async () => (await call(owner, "GET", `/api/v1/data/order/${id}`)).status === 404);
@@ -276,7 +276,7 @@ test("roles: one is made, its grants are saved, and the console is seen as it", 
   await rail.getByRole("link", { name: "order", exact: true }).click();
   await page.getByText("60 records").waitFor();
   await picture(page, "view-as");
-  // The role may change its own orders, and still nothing is changed in this view: a cell opens its record.
+  // The role may change its own orders. Nevertheless, nothing can be changed in this view, and a cell opens its record.
   const row = page.getByRole("grid").locator('[data-row="0"]');
   await row.locator('[data-act="select"]').waitFor({ state: "attached" });
   await row.locator("[data-cell]").first().dblclick();

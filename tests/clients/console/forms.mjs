@@ -1,5 +1,5 @@
-// What is typed is what is saved: types of fields, relations, short texts, and the texts that are tied to an input. And the keyboard
-// alone: out of a code editor, out of panels, and back to where the focus was.
+// Forms save what the person typed: types of fields, relations, short texts, and the descriptions of inputs. The keyboard alone leads out
+// of a code editor and out of panels, and back to the previous focus.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { admin, axe, focused, must, open, settled, until } from "./harness.mjs";
@@ -57,7 +57,7 @@ test("Enter takes the first match of a relation, and a text that names no record
   const picker = row(page, "company_id").getByRole("combobox");
   await row(page, "city").getByRole("textbox").fill("Berlin");
   await picker.click();
-  // Enter comes before the answer of the server.
+  // Enter is pressed before the server responds.
   await page.keyboard.type("acm");
   await page.keyboard.press("Enter");
   await until("chosen", async () => (await picker.inputValue()) === "Acme");
@@ -132,7 +132,7 @@ test("focus returns to where it was, from the palette and from a panel whose fie
   const page = await open("/admin/roles", { as: owner });
   const create = page.getByRole("link", { name: "Create role" });
   await create.focus();
-  // The first time of a page load, when the palette is loaded.
+  // The first time after a page load also loads the palette.
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox", { name: "Search" }).waitFor();
   await page.keyboard.press("Escape");

@@ -1,4 +1,4 @@
-// What stands before the console: first run, sign-in and its errors, sign-up, links of mails, the claim, sessions that end.
+// The pages before the console: first run, sign-in and its errors, sign-up, links in mails, the claim, and sessions that end.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -21,7 +21,7 @@ test("a fresh server with a setup token asks for it, refuses a wrong one, and ma
   await page.getByLabel("Setup token").and(page.locator('[aria-invalid="true"]')).waitFor();
   await page.getByLabel("Setup token").fill("let-me-in-please-1234");
   await page.getByRole("button", { name: "Create admin account" }).click();
-  // The deep link outlives the first run.
+  // The deep link still works after the first run.
   await heading(page, "Roles").waitFor();
 });
 
@@ -66,7 +66,7 @@ test("too many wrong passwords say how long to wait, and the button waits too", 
   const other = await person(owner, "Locked Out");
   await until("the server makes one wait", async () => (await call(null, "POST", "/api/auth/sign-in/email", { email: other.email, password: "wrong wrong" })).status === 429);
   const page = await open("/admin", { expect: [/429/, /401/] });
-  // The pause grows with each failure, so it is not over before the page asks.
+  // Each failure makes the pause longer. After this one, it is still running when the page sends its request.
   await call(null, "POST", "/api/auth/sign-in/email", { email: other.email, password: "wrong wrong" });
   await intercept(page, "/api/auth/sign-in/email", { status: 429, headers: { "retry-after": "3", "x-retry-after": "3" }, body: { code: "TOO_MANY_REQUESTS", error: "TOO_MANY_REQUESTS", message: "Too many failed sign-ins." } });
   await page.getByLabel("Email").fill(other.email);
@@ -96,7 +96,7 @@ test("sign-up, where it is open, makes an account that may not see anything yet 
   assert.equal(await rail.getByRole("link", { name: "Users" }).count(), 0);
 });
 
-/** The console's address that a new account's link has. */
+/** Creates an account and returns the console's address in its link. */
 async function linkOf(session, email) {
   const { pathname, hash } = new URL((await must(session, "POST", "/api/v1/users", { email })).link);
   return { address: pathname + hash, hash, token: hash.split("=")[1] };
@@ -132,11 +132,11 @@ test("a link sets a password: its token leaves the address bar, is stored nowher
   await signInButton(page).click();
   await page.getByRole("heading", { name: "You may not see anything yet" }).waitFor();
   assert.ok(!(await page.evaluate(() => JSON.stringify([location.href, { ...localStorage }, { ...sessionStorage }]))).includes(token));
-  // One request has the token: in its body.
+  // Only one request contains the token, and only in its body.
   const having = requests.filter((request) => request.url().includes(token) || JSON.stringify(request.headers()).includes(token));
   assert.deepEqual(having.map((request) => request.url()), []);
 
-  // The link is used.
+  // The link has been used.
   await page.goto(base + address);
   await page.getByText("linus@example.com is signed in here, and will be signed out.").waitFor();
   await choosePassword(page, "a third password");
@@ -167,7 +167,7 @@ test("without a link, or with a wrong one, the page says what to do, and takes a
   const page = await open("/admin/set-password", { expect: [/status of 400/] });
   await heading(page, "Open your link again").waitFor();
   await look(page, "set-password-no-link");
-  // A link that is pasted into the address bar of this page changes the fragment alone.
+  // If a link is pasted into the address bar of this page, only the fragment changes.
   const paste = (fragment) => page.evaluate((to) => void (location.hash = to), fragment);
   await paste("#token=this-is-not-a-token-of-anybody");
   await heading(page, "Choose a password").waitFor();
@@ -177,7 +177,7 @@ test("without a link, or with a wrong one, the page says what to do, and takes a
   await paste(hash);
   await heading(page, "Choose a password").waitFor();
   assert.equal(page.url(), `${base}/admin/set-password`);
-  // A reload forgets it.
+  // After a reload, the page no longer has the token.
   await page.reload();
   await heading(page, "Open your link again").waitFor();
   await paste(hash);
@@ -187,9 +187,9 @@ test("without a link, or with a wrong one, the page says what to do, and takes a
 
 const SETS_PASSWORD = /http[^\s"\\]+\/admin\/set-password#token=[\w-]+(?=[\s"\\])/g;
 const CONFIRMS = /http[^\s"\\]+\/verify-email\?token=[\w-]+&callbackURL=[\w%.-]+(?=[\s"\\])/g;
-/** The links of a kind that the server at MAIL_URL has mailed. It writes its mails into its log. */
+/** The links of one kind that the server at MAIL_URL has mailed. It writes its mails to its log. */
 const mailed = (kind) => [...readFileSync(MAIL_LOG, "utf8").matchAll(kind)];
-/** Does what has a mail sent, and gives the address of the mail's link at MAIL_URL. */
+/** Runs `act`, which has a mail sent. Returns the address of the mail's link at MAIL_URL. */
 async function linkOfMail(kind, act) {
   const before = mailed(kind).length;
   await act();
@@ -210,7 +210,7 @@ test("where addresses have to be confirmed, a sign-up waits for the link of a ma
   await page.getByText("A mail with a link was sent to vera@example.com.").waitFor();
   await look(page, "confirm-address");
 
-  // Nobody signs in before, and each try sends a link.
+  // Nobody can sign in before, and each attempt sends a link.
   await page.getByRole("button", { name: "Back to the sign-in" }).click();
   await linkOfMail(CONFIRMS, () => signInButton(page).click());
   await page.getByText("A mail with a link was sent to vera@example.com.").waitFor();
@@ -218,7 +218,7 @@ test("where addresses have to be confirmed, a sign-up waits for the link of a ma
   await page.getByText("Another mail is on its way.").waitFor();
   await look(page, "confirm-address-again");
 
-  // The newest link alone works.
+  // Only the newest link works.
   await page.goto(first);
   await page.getByText("The link is no longer valid").waitFor();
   assert.equal(page.url(), `${MAIL_URL}/admin`);
@@ -282,7 +282,7 @@ test("the own account shows whether its address is confirmed, and has a link sen
   await page.getByText("confirmed", { exact: true }).waitFor();
   assert.equal(page.url(), `${MAIL_URL}/admin/account`);
   assert.equal(await page.getByRole("button", { name: "Send a link to confirm" }).count(), 0);
-  // It works once.
+  // The link works only once.
   await page.goto(link);
   await page.getByText("The link is no longer valid").waitFor();
   assert.equal(page.url(), `${MAIL_URL}/admin/account`);
@@ -306,7 +306,7 @@ test("a pending claim leads to the onboarding from every address, and is then ov
   await loser.getByRole("button", { name: "Take over the account" }).click();
   await loser.getByText("The two passwords differ").waitFor();
 
-  // Another session of the same account is faster.
+  // Another session claims the same account first.
   await must(rival, "POST", "/api/v1/admin/claim", { name: "First", newPassword: "a password of mine" }, { at: CLAIM_URL });
   await loser.getByLabel("New password again").fill("another password 1");
   await loser.getByRole("button", { name: "Take over the account" }).click();
@@ -343,7 +343,7 @@ test("a session that ends keeps what was typed: sign-in appears over the page, a
   await must(other, "POST", "/api/auth/sign-out", {});
   await page.getByRole("button", { name: "Sign out" }).first().waitFor();
   const dialog = page.getByRole("dialog", { name: "Your session has ended" });
-  // The event stream notices within a second or two; a request would notice at once.
+  // The event stream notices the ended session within two seconds. A request would notice it at once.
   await dialog.waitFor();
   await look(page, "session-ended");
   assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Ella After");
@@ -362,7 +362,7 @@ test("a request that meets an ended session waits for the sign-in and is sent ag
   const owner = await admin();
   const other = await person(owner, "Rob Resumes");
   const page = await open("/admin", { expect: [/401/, /ERR_FAILED/] });
-  // Without the event stream, so that the request is the first to meet it.
+  // Without the event stream, the request is the first to notice the ended session.
   await page.route("**/api/v1/events/stream*", (route) => route.abort());
   await page.getByLabel("Email").fill(other.email);
   await page.getByLabel("Password", { exact: true }).fill(other.password);

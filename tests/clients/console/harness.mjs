@@ -1,5 +1,5 @@
-// What every browser test of the console stands on. Environment: BASE_URL (the address whose /admin is tested), ENGINE, ARTIFACTS
-// (where pictures go), CHROMIUM and FIREFOX (paths of the browsers).
+// The base of all browser tests of the console. Environment: BASE_URL (the address whose /admin is tested), ENGINE, ARTIFACTS (the folder
+// for pictures), CHROMIUM and FIREFOX (paths of the browsers).
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ const artifacts = process.env.ARTIFACTS ?? "artifacts";
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
-/** How long anything may take on a busy machine before it counts as missing. */
+/** The maximum wait for anything on a busy machine. After it, the thing counts as missing. */
 export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 export const WIDTHS = [1280, 360];
 export const THEMES = ["light", "dark"];
@@ -46,7 +46,10 @@ export const hostile = {
 
 export const ADMIN = { name: "Ada Admin", email: "admin@example.com", password: "correct horse battery" };
 
-/** Sends as a program does. `session` is what `signUp` or `signIn` gave. Gives `{ status, body, headers }`; fails only without an answer. */
+/**
+ * Sends a request like a program. `session` is the result of `signUp` or `signIn`. Returns `{ status, body, headers }`. Fails only if there
+ * is no response.
+ */
 export async function call(session, method, path, body, { at = base, headers = {} } = {}) {
   const response = await fetch(at + path, {
     method,
@@ -62,12 +65,12 @@ export async function call(session, method, path, body, { at = base, headers = {
   try {
     parsed = JSON.parse(text);
   } catch {
-    // Not JSON.
+    // The body is not JSON.
   }
   return { status: response.status, body: parsed, headers: response.headers };
 }
 
-/** As `call`, and fails where the answer is an error. Gives the body. */
+/** The same as `call`, but fails if the response is an error. Returns the body. */
 export async function must(session, method, path, body, options) {
   const answer = await call(session, method, path, body, options);
   assert.ok(answer.status < 400, `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
@@ -88,13 +91,13 @@ export async function signIn({ email, password, name }, options) {
   return sessionOf(await call(null, "POST", "/api/auth/sign-in/email", { email, password }, options), { email, password, name });
 }
 
-/** The admin of this server: made where there is nobody yet. */
+/** Signs in the admin of this server, or creates the account if there is none yet. */
 export async function admin(options) {
   const answer = await call(null, "POST", "/api/auth/sign-in/email", ADMIN, options);
   return answer.status < 400 ? sessionOf(answer, ADMIN) : signUp(ADMIN, options);
 }
 
-/** Another person, with a role of these grants (`[{ resource, actions, rowPolicy? }]`). */
+/** Creates another person, with a role that has these grants (`[{ resource, actions, rowPolicy? }]`). */
 export async function person(adminSession, name, permissions = []) {
   const slug = name.toLowerCase().replaceAll(/\W+/g, "-");
   const made = await signUp({ name, email: `${slug}@example.com`, password: "correct horse battery" });
@@ -116,9 +119,9 @@ async function chromiumOnce() {
 }
 
 /**
- * Opens an address of the console: `open("/admin/roles", { as: session, theme: "dark", width: 360 })`. Everything that goes wrong in
- * the page (errors in its console, violations of the policy, requests that fail or leave the server) fails the test, unless
- * `expect` (a list of patterns) names it.
+ * Opens an address of the console: `open("/admin/roles", { as: session, theme: "dark", width: 360 })`. The test fails if anything goes
+ * wrong in the page: an error in its console, a violation of the policy, a request that fails or goes to another server. `expect` is a list
+ * of patterns of problems that do not make it fail.
  */
 export async function open(path, { as, theme = "light", width = 1280, height = 800, at = base, expect = [], reducedMotion = "reduce", timezone = "Europe/Berlin" } = {}) {
   const context = await (await chromiumOnce()).newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion, timezoneId: timezone, locale: "en-US" });
@@ -136,7 +139,7 @@ export async function open(path, { as, theme = "light", width = 1280, height = 8
   page.on("pageerror", (error) => note(`uncaught: ${error.stack ?? error.message}`));
   page.on("requestfailed", (request) => {
     const why = request.failure()?.errorText ?? "";
-    // A page that is left, or a query that is no longer wanted.
+    // The browser aborts requests when a page is left or a query is no longer needed.
     if (!/ERR_ABORTED/.test(why)) note(`failed: ${request.method()} ${request.url()} ${why}`);
   });
   page.on("request", (request) => {
@@ -152,7 +155,7 @@ export async function open(path, { as, theme = "light", width = 1280, height = 8
   return page;
 }
 
-/** What is wrong with a page so far; the test fails on it at its end. */
+/** The problems of a page so far. They make the test fail at its end. */
 export function problemsOf(page) {
   return page.console.problems.filter((text) => !page.console.isExpected(text));
 }
@@ -175,7 +178,7 @@ after(async () => {
   await fox?.close();
 });
 
-/** Waits until a condition holds in this process: `await until("three rows", async () => (await rows()) === 3)`. */
+/** Waits until a condition is true in this process: `await until("three rows", async () => (await rows()) === 3)`. */
 export async function until(what, condition, patience = PATIENCE_MS) {
   const end = Date.now() + patience;
   for (;;) {
@@ -185,7 +188,7 @@ export async function until(what, condition, patience = PATIENCE_MS) {
   }
 }
 
-/** Until the page is at rest: no skeleton, fonts there, two frames drawn. */
+/** Waits until the page is at rest: no skeletons, all fonts loaded, two frames rendered. */
 export async function settled(page) {
   await page.waitForFunction(() => document.querySelector('[aria-busy="true"]') === null && document.fonts.status === "loaded");
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
@@ -193,7 +196,7 @@ export async function settled(page) {
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** axe-core finds nothing on the page as it is. Injected by the debugger, so the page's policy stays as it is. */
+/** Checks that axe-core finds nothing on the page. The debugger injects it, so the page's policy does not change. */
 export async function axe(page, where = "page") {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axeSource);
   const found = await page.evaluate(async () => {
@@ -205,14 +208,14 @@ export async function axe(page, where = "page") {
 
 const file = basename(process.argv[1] ?? "test", ".mjs");
 
-/** A picture of the page as it is, in the artifacts. */
+/** Saves a picture of the page in the artifacts. */
 export async function picture(page, name) {
   const directory = join(artifacts, file);
   mkdirSync(directory, { recursive: true });
   await page.screenshot({ path: join(directory, `${name}.png`), animations: "disabled" });
 }
 
-/** Both themes and both widths: a picture each, and axe-core finds nothing. The page ends as it began. */
+/** Saves a picture in both themes and all widths, and runs axe-core, which must find nothing. The page is restored afterwards. */
 export async function look(page, name, { widths = WIDTHS, themes = THEMES, check = true } = {}) {
   const before = page.viewportSize();
   for (const width of widths) {
@@ -231,7 +234,10 @@ export async function look(page, name, { widths = WIDTHS, themes = THEMES, check
   await page.emulateMedia({ colorScheme: "light" });
 }
 
-/** Makes requests whose address contains `part`, or for which `part` is true of the URL, answer as the test says: `{ status, body, headers }`, `"abort"`, or `{ delayMs }`. Gives a function that ends it. */
+/**
+ * Answers requests with the test's own response: `{ status, body, headers }`, `"abort"`, or `{ delayMs }`. It applies to requests whose
+ * address contains `part`, or for whose URL the function `part` returns true. Returns a function that ends it.
+ */
 export async function intercept(page, part, answer, { method } = {}) {
   const matches = typeof part === "function" ? part : (url) => url.href.includes(part);
   const handler = async (route) => {
@@ -254,8 +260,8 @@ export async function intercept(page, part, answer, { method } = {}) {
 }
 
 /**
- * Holds the answers to requests whose address matches the pattern back: each is of the moment it was asked for, and comes when the test
- * calls `release`. `isAsked` waits until the server has given the first.
+ * Delays the responses to requests whose address matches the pattern. The server makes each response at once, but the page gets it when the
+ * test calls `release`. `isAsked` waits until the server has sent the first one.
  */
 export async function holdAnswers(page, pattern) {
   let asked;
@@ -271,7 +277,7 @@ export async function holdAnswers(page, pattern) {
   return { isAsked, release };
 }
 
-/** The text of what has the focus: its accessible name, roughly. */
+/** The text of the focused element, which is roughly its accessible name. */
 export function focused(page) {
   return page.evaluate(() => {
     const at = document.activeElement;
@@ -279,7 +285,7 @@ export function focused(page) {
   });
 }
 
-/** Times of frames while `act` runs, in milliseconds: the 95th percentile and the longest. */
+/** Measures the times of frames while `act` runs, in milliseconds, such as the 95th percentile and the maximum. */
 export async function frames(page, act) {
   await page.evaluate(() => {
     window.__frames = [];
@@ -301,7 +307,7 @@ export async function frames(page, act) {
 
 let fox;
 
-/** Debian's Firefox itself, started once. */
+/** Debian's own Firefox, started once. */
 export async function firefox() {
   const { default: puppeteer } = await import("puppeteer-core");
   fox ??= await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, protocolTimeout: 4 * PATIENCE_MS });
@@ -309,14 +315,14 @@ export async function firefox() {
 }
 
 /**
- * Opens an address in Debian's Firefox, over WebDriver BiDi, with puppeteer's interface. Errors in the page's console fail the test
- * as they do in `open`, unless `expect` names them.
+ * Opens an address in Debian's Firefox over WebDriver BiDi, with puppeteer's interface. Errors in the page's console make the test fail as
+ * in `open`, unless `expect` names them.
  */
 export async function openInFirefox(path, { as, width = 1280, height = 800, at = base, expect = [] } = {}) {
   const context = await (await firefox()).createBrowserContext();
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
-  // A window behind another one draws no frames, and locators wait for frames.
+  // A window behind another one renders no frames, and locators wait for frames.
   await page.bringToFront();
   await page.setViewport({ width, height });
   const problems = [];
@@ -326,7 +332,7 @@ export async function openInFirefox(path, { as, width = 1280, height = 800, at =
     if (message.type() === "error") problems.push(`console error: ${message.text()}`);
   });
   page.on("pageerror", (error) => problems.push(`uncaught: ${error.stack ?? error.message}`));
-  // Error objects arrive without their text.
+  // Error objects arrive without their text, so the page prints it.
   await page.evaluateOnNewDocument(() => {
     const { error } = console;
     console.error = (...all) => error.call(console, ...all.map((each) => (each instanceof Error ? `${each.message}\n${each.stack}` : each)));
@@ -338,11 +344,11 @@ export async function openInFirefox(path, { as, width = 1280, height = 800, at =
 }
 
 /**
- * A few verbs that look by themselves until the element is there: puppeteer's locators wait for frames, which a busy Firefox without a
- * screen may not draw for long. An element is named by a selector, and by a text that it has.
+ * A few actions that wait until the element exists. Puppeteer's locators would wait for frames, and a busy Firefox without a screen may not
+ * render any for a long time. An element is given by a selector and by its text.
  */
 function driver(page) {
-  /** The middle of the first visible match, or null. */
+  /** The center of the first visible match, or null. */
   const find = (selector, text) =>
     page.evaluate(
       (selector, text) => {

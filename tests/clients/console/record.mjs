@@ -1,4 +1,4 @@
-// The screen of one record: its form for every type, relations, JSON, history, conflicts, deletion, and what can go wrong.
+// The screen of one record: a form with every type, relations, JSON, history, conflicts, deletion, and errors.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { admin, base, call, hostile, intercept, look, must, open, openInFirefox, person, until } from "./harness.mjs";
@@ -6,7 +6,7 @@ import { admin, base, call, hostile, intercept, look, must, open, openInFirefox,
 let me;
 const task = (values) => must(me, "POST", "/api/v1/data/task", values).then(({ data }) => data);
 const read = async (id) => (await must(me, "GET", `/api/v1/data/task/${id}`)).data;
-/** The answer as text: a double would lose digits here as it would in the page. */
+/** The response as text, because a double would lose digits here, too. */
 const raw = async (path) => (await fetch(base + path, { headers: { authorization: `Bearer ${me.token}` } })).text();
 const row = (page, name) => page.locator(`[data-column="${name}"]`);
 const save = (page) => page.getByRole("button", { name: "Save", exact: true }).click();
@@ -204,7 +204,7 @@ test("a relation is searched by keyboard, created in place, and shows its id", a
   await page.getByRole("option", { name: /Apollo/ }).waitFor();
   await until("only what matches", async () => (await page.getByRole("option", { name: /Gemini/ }).count()) === 0);
   await look(page, "picker", { widths: [1280] });
-  // The first match is marked already.
+  // The first match is already marked.
   await field.focus();
   await page.keyboard.press("Enter");
   await until("the name stands there", async () => (await field.inputValue()) === "Apollo");
@@ -222,7 +222,7 @@ test("a relation is searched by keyboard, created in place, and shows its id", a
   await page.keyboard.type(" 1");
   await dialog.getByRole("button", { name: "Create project" }).click();
   await until("the new one is chosen", async () => (await field.inputValue()) === "Voyager 1");
-  // The page of the project changes its name, and every other page follows.
+  // The name changes on the page of the project, and every other page follows.
   const isSaved = () => page.getByRole("button", { name: "Save", exact: true }).waitFor({ state: "hidden" });
   await save(page);
   await isSaved();
@@ -378,7 +378,7 @@ test("a deletion names what goes along and can be undone for eight seconds", asy
   await until("the first message is gone", async () => (await page.getByRole("button", { name: "Undo" }).count()) === 0);
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Undo" }).waitFor();
-  // Leaving the page does not wait any longer.
+  // Leaving the page ends the wait.
   await page.goto("about:blank");
   await until("it is gone", async () => (await call(me, "GET", `/api/v1/data/task/${id}`)).status === 404);
 });

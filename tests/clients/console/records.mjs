@@ -66,7 +66,7 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   await page.getByText("240 records").waitFor();
   await look(page, "table");
 
-  // A condition by the keyboard alone.
+  // Adds a condition with the keyboard alone.
   await grid(page).focus();
   await page.keyboard.press("f");
   await page.locator('[aria-label="Column"]:focus').waitFor();
@@ -78,7 +78,7 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   await page.getByText("80 records").waitFor();
   assert.match(decodeURIComponent(page.url()), /filter=.*status.*eq.*doing/);
 
-  // The chip is edited in place, another column joins it.
+  // The chip is edited in place, and another column is added.
   await page.getByRole("button", { name: /^status (is|=)/ }).click();
   await page.getByRole("combobox", { name: "Operator" }).click();
   await page.getByRole("option", { name: "is not", exact: true }).click();
@@ -95,7 +95,7 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   assert.equal(await cellText(page, 0, "title"), first);
   await page.getByText("6 records").waitFor();
 
-  // Delete on a chip takes it away, and the focus stays near.
+  // Delete removes a chip, and the focus stays nearby.
   await page.getByRole("button", { name: /^status (is|=)/ }).focus();
   await page.keyboard.press("Delete");
   await page.getByText("10 records").waitFor();
@@ -167,7 +167,7 @@ test("a cell of each type is edited in place", async () => {
     assert.ok((await cellText(page, 0, column)).includes(shown), `${column}: ${await cellText(page, 0, column)}`);
     assert.equal(await grid(page).evaluate((element) => element === document.activeElement), true, `the grid has the focus after ${column}`);
   }
-  // All digits.
+  // The number keeps all its digits.
   assert.equal(await cellText(page, 0, "big"), "9007199254740993");
   await editAt(page, 0, "big");
   await page.keyboard.type("9223372036854775807");
@@ -192,7 +192,7 @@ test("a cell of each type is edited in place", async () => {
   await page.keyboard.press("Control+Enter");
   await until("meta is stored", async () => (await one("types")).meta?.a?.length === 2);
   await until("meta is shown", async () => (await cellText(page, 0, "meta")).includes('"a":[1,2]'));
-  // A text is JSON too, and stays one.
+  // A text is also JSON, and stays a text.
   await editAt(page, 0, "meta");
   await editor.waitFor();
   await editor.fill('"12"');
@@ -218,7 +218,7 @@ test("the editor of a relation leaves by the keys of every other", async () => {
   await page.keyboard.press("Escape");
   await editor.waitFor({ state: "hidden" });
   await until("the grid has the focus after Escape", isGridFocused);
-  // A text that names no record is not left by Tab, and the first Escape takes it back.
+  // If the text names no record, Tab does not leave the editor, and the first Escape discards the text.
   await editAt(page, 0, "owner_id");
   await until("the picker has the focus again", () => editor.getByRole("combobox").evaluate((element) => element === document.activeElement));
   await page.keyboard.type("nobody");
@@ -234,7 +234,7 @@ test("the editor of a relation leaves by the keys of every other", async () => {
 
 const raw = (title) => fetch(`${base}/api/v1/data/errand?title[eq]=${title}`, { headers: { authorization: `Bearer ${me.token}` } }).then((answer) => answer.text());
 
-/** Opens the editor of a cell by the keyboard, as the cell may be anywhere to the right. */
+/** Opens the editor of a cell with the keyboard, because the cell may be outside of the visible columns. */
 async function editAt(page, row, column) {
   await grid(page).focus();
   await page.keyboard.press("Control+Home");
@@ -268,7 +268,7 @@ test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", as
   await page.keyboard.press("Control+Shift+z");
   await until("done again", async () => (await one("nulls")).note === "");
 
-  // A step waits for the one before it: its answer may be late.
+  // An undo waits for the change before it, whose response may be late.
   let letThrough;
   const held = new Promise((resolve) => (letThrough = resolve));
   const release = await intercept(page, "/api/v1/data/", async (request) => {
@@ -285,7 +285,7 @@ test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", as
   assert.equal((await one("nulls")).note, "");
   await release();
 
-  // What is no number never leaves the page; what breaks a rule comes back with the server's sentence, as it was typed.
+  // A text that is not a number is never sent. A value that breaks a rule returns with the server's message and the typed text.
   await editAt(page, 0, "n");
   await page.keyboard.type("12x");
   await page.keyboard.press("Enter");
@@ -299,7 +299,7 @@ test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", as
   await page.keyboard.press("Escape");
   assert.equal(await cellText(page, 0, "n"), "5");
 
-  // The toast undoes as well, and a required text cannot be null.
+  // The toast also undoes the change, and a required text cannot be null.
   await editAt(page, 0, "n");
   await page.keyboard.type("6");
   await page.keyboard.press("Enter");
@@ -316,7 +316,7 @@ test("a record that somebody changed meanwhile asks what holds", async () => {
   const page = await open(only("conflict"), { as: me, expect: [/status of 412/] });
   await ready(page);
   for (const [choice, expected] of [["Keep what is there", 20], ["Save mine", 300]]) {
-    // The change happens while the page sends its own.
+    // Somebody else changes the record while the page sends its own change.
     await editAt(page, 0, "n");
     let isChanged = false;
     const end = await intercept(page, `/api/v1/data/errand/${record.id}`, async () => {
@@ -372,7 +372,7 @@ test("two records in conflict at once are asked for one after the other", async 
   const isFirst = /300/.test(await field.textContent());
   await field.getByRole("radio").nth(1).check();
   await dialog.getByRole("button", { name: "Save mine" }).click();
-  // What was chosen for one record is not chosen for the other.
+  // The choice for one record does not apply to the other.
   await field.getByText(isFirst ? "400" : "300").waitFor();
   assert.ok(await field.getByRole("radio").nth(0).isChecked());
   await dialog.getByRole("button", { name: "Save mine" }).click();
@@ -402,7 +402,7 @@ test("cells are copied and pasted as a table", async () => {
   await page.getByText("Pasted: 3 records.").waitFor();
   await page.keyboard.press("Control+z");
   await until("taken back", async () => (await one("paste 3")).n === 3 && (await one("paste 1")).note === "note\t1");
-  // One cell fills a marked range; a value that does not fit changes nothing.
+  // One cell fills a marked range. A value that does not fit changes nothing.
   await page.evaluate(() => navigator.clipboard.writeText("99"));
   await page.keyboard.press("Control+Home");
   await page.keyboard.press("End");
@@ -452,7 +452,7 @@ test("views are saved, named, made the default, changed and deleted", async () =
   await look(page, "view", { widths: [1280] });
   await until("kept", async () => JSON.stringify((await must(me, "GET", "/api/v1/me/preferences")).data).includes("Open errands"));
 
-  // Another visit opens with it.
+  // The next visit opens with this view.
   await page.goto(new URL("/admin/data/errand", page.url()).href);
   await ready(page);
   await page.getByText("80 records").waitFor();
@@ -505,7 +505,7 @@ test("100 columns by 100 rows scroll at 60 frames a second", async () => {
         }
       }, axis),
     );
-  // The first pass draws all kinds of cells once; the machine may be busy, so the best of three counts.
+  // The first pass renders all kinds of cells for the first time. The machine may be busy, so the best of three passes counts.
   for (const axis of ["y", "x"]) {
     let best;
     for (let pass = 0; pass < 3; pass++) {
@@ -637,7 +637,7 @@ test("Firefox: the table opens, filters, edits, copies and takes back", async ()
   await page.keyboard.press("Enter");
   await until("stored", async () => (await one("in Firefox")).n === 42);
   await page.waitForFunction(() => document.activeElement?.getAttribute("role") === "grid");
-  // What a copy puts on the clipboard, without reading the clipboard of this machine.
+  // Reads the copied text from the event, without the clipboard of this machine.
   await page.evaluate(() => {
     document.addEventListener("copy", (event) => {
       window.__copied = event.clipboardData.getData("text/plain");

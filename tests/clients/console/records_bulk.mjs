@@ -1,4 +1,4 @@
-// Changing and deleting several records: progress, cancel, and reports that say what was done and what was not.
+// Changes and deletions of several records: progress, cancel, and reports of the changed and the other records.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { admin, call, intercept, look, must, open, person, picture, settled, until } from "./harness.mjs";
@@ -157,7 +157,7 @@ test("a deletion waits for eight seconds, and undo keeps the rows", async () => 
   const page = await open(address(6), { as: me });
   await page.clock.install();
   await ready(page);
-  // From here on time passes only as the test says.
+  // From here on, time only passes when the test says so.
   await page.clock.pauseAt(Date.now() + 5_000);
   await grid(page).focus();
   await page.keyboard.press("Space");

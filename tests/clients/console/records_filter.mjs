@@ -1,4 +1,4 @@
-// The filter of the records with and, or, not and relations: built, said, kept, counted, exported, copied, refused.
+// The filter of the records with and, or, not and relations: in the builder, in words, saved, counted, exported, copied, and refused.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { admin, base, call, engine, intercept, look, must, open, person, settled, until } from "./harness.mjs";
@@ -33,7 +33,7 @@ before(async () => {
   const ann = await make("clerk", { name: "Ann", age: 40, firm_id: firm });
   const bob = await make("clerk", { name: "Bob", age: 30 });
   const duties = [];
-  // 30 duties: each third is open, amounts from 0, every second belongs to Ann, every fifth to Bob.
+  // 30 duties: every third one is open, the amounts start at 0, every second one belongs to Ann, and every fifth one to Bob.
   for (let index = 0; index < 30; index++)
     duties.push({ title: `Duty ${String(index).padStart(2, "0")}`, status: ["open", "doing", "done"][index % 3], amount: index, big: index === 7 ? "9007199254740993" : null, owner_id: index % 2 === 0 ? ann : index % 5 === 0 ? bob : null });
   const { ids } = await must(me, "POST", "/api/v1/data/duty/bulk", { data: duties });
@@ -58,7 +58,7 @@ const whereOf = (page) => new URL(page.url()).searchParams.get("where");
 const address = (where, object = "duty") => `/admin/data/${object}?where=${encodeURIComponent(typeof where === "string" ? where : JSON.stringify(where))}`;
 const apply = (page) => builder(page).getByRole("button", { name: "Apply" }).click();
 
-/** Chooses a column in a picker: relations first, by their names in the list. */
+/** Chooses a column in a picker. Relations come first, with their names in the list. */
 async function choose(page, picker, ...names) {
   await picker.click();
   for (const name of names) await page.getByRole("option", { name, exact: true }).click();
@@ -69,7 +69,7 @@ test("a filter with or, a relation and related records is built, said and kept",
   await ready(page);
   await records(page, 30);
 
-  // One condition takes as many steps as ever, and goes on in the builder.
+  // One condition takes as many steps as before, and the builder can continue it.
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   const quick = page.getByRole("dialog", { name: "Filter", exact: true });
   await choose(page, quick.getByRole("combobox", { name: "Column" }), "status");
@@ -79,7 +79,7 @@ test("a filter with or, a relation and related records is built, said and kept",
   await says(page, "status is open");
   await builder(page).getByText("10 records match").waitFor();
 
-  // The row that nobody has begun does not count. A group in it is joined by "or".
+  // A row without a column does not count. A group inside it is joined with "or".
   await builder(page).getByRole("button", { name: "Remove the condition …" }).click();
   await builder(page).getByRole("button", { name: "Add group" }).click();
   const group = builder(page).getByRole("group", { name: "Group of conditions" });
@@ -92,7 +92,7 @@ test("a filter with or, a relation and related records is built, said and kept",
   await choose(page, group.getByRole("combobox", { name: "Column" }).nth(1), "Columns of owner", "name");
   await group.getByRole("textbox", { name: "Value of name" }).fill("an");
   await says(page, "status is open and (amount ≥ 20 or owner's name contains an)");
-  // Open are 0, 3, … 27; of those 21, 24, 27 reach 20, and 0, 6, 12, 18, 24 belong to Ann.
+  // Duties 0, 3, … 27 are open. Of these, 21, 24 and 27 have an amount of at least 20, and 0, 6, 12, 18 and 24 belong to Ann.
   await builder(page).getByText("7 records match").waitFor();
   await look(page, "builder", { widths: [1280, 390, 360] });
 
@@ -107,7 +107,7 @@ test("a filter with or, a relation and related records is built, said and kept",
   await ready(page);
   await records(page, 7);
 
-  // The chip of the group opens the builder; "not" turns it around.
+  // The chip of the group opens the builder. "not" reverses the group.
   await page.getByRole("button", { name: "amount ≥ 20 or owner's name contains an", exact: true }).click();
   await builder(page).getByRole("combobox", { name: "How the group is joined" }).selectOption({ label: "none of these (not, or)" });
   await says(page, "status is open and not (amount ≥ 20 or owner's name contains an)");
@@ -115,9 +115,9 @@ test("a filter with or, a relation and related records is built, said and kept",
   await apply(page);
   await records(page, 3);
 
-  // The chip of a plain condition has its own editor still, and `Delete` takes a chip away.
+  // The chip of a plain condition still has its own editor, and `Delete` removes a chip.
   await page.getByRole("button", { name: "status is open", exact: true }).click();
-  // The list of the value is open: Escape closes that alone.
+  // The list of the value is open, so Escape only closes the list.
   await page.getByRole("option", { name: "doing", exact: true }).waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Remove", exact: true }).click();
@@ -131,7 +131,7 @@ test("a filter with or, a relation and related records is built, said and kept",
 test("related records are asked with some, none and all", async () => {
   const page = await open("/admin/data/duty", { as: me });
   await ready(page);
-  // A relation to many leads from the editor of one condition to the builder.
+  // Choosing a relation to many records opens the builder.
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   await choose(page, page.getByRole("dialog", { name: "Filter", exact: true }).getByRole("combobox", { name: "Column" }), "remark, many records");
   const related = builder(page).getByRole("group", { name: "Conditions on remark" });
@@ -143,7 +143,7 @@ test("related records are asked with some, none and all", async () => {
   await builder(page).getByText("28 records match").waitFor();
   await related.getByRole("combobox", { name: "How many of remark" }).selectOption({ label: "all of" });
   await says(page, "all of remark match (urgent is true)");
-  // All of no remarks match, too.
+  // "All of" also matches duties without remarks.
   await builder(page).getByText("29 records match").waitFor();
   await look(page, "related", { widths: [1280, 390] });
   await related.getByRole("combobox", { name: "How many of remark" }).selectOption({ label: "some of" });
@@ -154,7 +154,7 @@ test("related records are asked with some, none and all", async () => {
   await records(page, 2);
   assert.deepEqual(JSON.parse(whereOf(page)), { remark_by_duty: { some: {} } });
 
-  // Three relations deep the picker leads no further: a remark's duty's owner's firm would be four with another.
+  // After three relations, the picker offers no further one: a remark's duty's owner's firm would be the fourth.
   await page.goto(`${base}${address({ remark_by_duty: { some: { "duty.owner.name": "Ann" } } })}`);
   await ready(page);
   await records(page, 1);
@@ -173,7 +173,7 @@ test("the builder works by the keyboard alone", async () => {
   await grid(page).focus();
   await page.keyboard.press("f");
   await page.locator('[aria-label="Column"]:focus').waitFor();
-  // Who types finds the field behind a relation.
+  // Typing finds a field behind a relation.
   await page.keyboard.type("owner firm");
   await page.getByRole("option", { name: /firm/ }).first().waitFor();
   await page.keyboard.press("Control+a");
@@ -186,7 +186,7 @@ test("the builder works by the keyboard alone", async () => {
   await records(page, 15);
   await page.getByRole("button", { name: "owner's age = 40", exact: true }).waitFor();
 
-  // Into a relation and out of it again, then Escape closes the list alone, and the next one the editor.
+  // Goes into a relation and back. Then the first Escape closes only the list, and the next one the editor.
   await grid(page).focus();
   await page.keyboard.press("f");
   await page.locator('[aria-label="Column"]:focus').waitFor();
@@ -204,7 +204,7 @@ test("the builder works by the keyboard alone", async () => {
   await page.keyboard.press("Escape");
   await page.getByRole("dialog", { name: "Filter", exact: true }).waitFor({ state: "hidden" });
 
-  // What is taken away leaves the focus in its group; Escape closes the builder, and the focus returns.
+  // After a part is removed, the focus stays in its group. Escape closes the builder, and the focus returns.
   await page.getByRole("button", { name: "owner's age = 40", exact: true }).focus();
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Build with and, or, not" }).focus();
@@ -222,7 +222,7 @@ test("the builder works by the keyboard alone", async () => {
 test("a condition is kept in a view, counted, exported and copied", async () => {
   const page = await open(address({ _or: [{ status: "done" }, { "owner.firm.name": "Acme" }], big: { is_null: true } }), { as: me });
   await ready(page);
-  // Done are ten, Ann has fifteen, five are both; the only big number is none of them.
+  // Ten are done, fifteen belong to Ann, and five are both. The only big number is in none of them.
   await records(page, 20);
   await page.getByRole("button", { name: "View: All records, changed" }).click();
   await page.getByRole("menuitem", { name: "Save as a new view" }).click();
@@ -239,7 +239,7 @@ test("a condition is kept in a view, counted, exported and copied", async () => 
   await records(page, 20);
   await page.getByRole("button", { name: "status is done or owner's firm's name is Acme", exact: true }).waitFor();
 
-  // As curl it is the same request, whose answer has as many records.
+  // The copied curl command is the same request, and its response has the same number of records.
   const copied = async (name) => {
     await page.getByRole("button", { name: "Copy as" }).click();
     await page.getByRole("menuitem", { name, exact: true }).click();
@@ -267,7 +267,7 @@ test("a condition is kept in a view, counted, exported and copied", async () => 
   for await (const chunk of await download.createReadStream()) chunks.push(chunk);
   assert.equal(Buffer.concat(chunks).toString("utf8").trim().split("\n").length, 21);
 
-  // A cell's value joins the condition, and a record that leaves the view says so.
+  // A cell's value is added to the condition, and a record that leaves the view shows the reason.
   await grid(page).locator('[data-row="0"] [data-column="status"]').click({ button: "right" });
   await page.getByRole("menuitem", { name: "Only rows with this value" }).click();
   await until("one more part", async () => (await page.locator("[data-chip]").count()) === 3);
@@ -292,7 +292,7 @@ test("old addresses stay, digits stay, and what is no condition is shown as text
   await ready(page);
   await records(page, 7);
   await page.getByRole("button", { name: "status is open", exact: true }).waitFor();
-  // Plain conditions are sent one by one, as ever.
+  // Plain conditions are still sent one by one.
   await page.reload();
   await records(page, 7);
   assert.ok(asked.some((url) => url.includes("status[eq]=open") && url.includes("amount[gte]=9")));
@@ -303,7 +303,7 @@ test("old addresses stay, digits stay, and what is no condition is shown as text
   await records(page, 1);
   await page.getByRole("button", { name: "big = 9007199254740993", exact: true }).waitFor();
 
-  // A variable has no field in the builder: it stays, and the text can be edited.
+  // The builder has no field for a variable. The part stays, and its text can be edited.
   await page.goto(`${base}${address({ created_by: "$user.id", _or: [{ amount: 1 }, { amount: 2 }] })}`);
   await ready(page);
   await records(page, 2);
@@ -323,7 +323,7 @@ test("old addresses stay, digits stay, and what is no condition is shown as text
   await apply(page);
   await records(page, 2);
 
-  // Not even JSON.
+  // The text is not even JSON.
   await page.goto(`${base}${address('{"amount":')}`);
   await page.getByRole("heading", { name: "The records could not be loaded" }).or(page.getByText("The records could not be loaded")).first().waitFor();
   await page.getByRole("button", { name: /^where/ }).click();
@@ -346,7 +346,7 @@ test("the server's refusal stands in the builder", async () => {
   await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("2");
   await builder(page).getByText("28 records match").waitFor();
 
-  // Of the address it can be larger than the builder makes one.
+  // A condition in the address can be larger than any that the builder makes.
   const deep = (levels) => (levels === 1 ? { amount: 1 } : { _not: deep(levels - 1) });
   await page.goto(`${base}${address({ title: "x", ...deep(10) })}`);
   await page.getByText("The records could not be loaded").first().waitFor();
@@ -356,12 +356,12 @@ test("the server's refusal stands in the builder", async () => {
   await ready(page);
   await page.getByRole("button", { name: /^amount ≥ 2/ }).click();
 
-  // What is begun and not complete is marked when somebody wants to apply it.
+  // Incomplete parts are marked when the person tries to apply the filter.
   await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("");
   await apply(page);
   await builder(page).getByText("Complete the marked conditions, or remove them.").waitFor();
   await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("3");
-  // A count that fails for another reason does not hold the filter up.
+  // If the count fails for another reason, the filter can still be applied.
   const release = await intercept(page, "/aggregate", { status: 500, body: { error: { code: "internal_error", message: "It broke." } } });
   await builder(page).getByRole("textbox", { name: "Value of amount" }).fill("4");
   await builder(page).getByRole("alert").getByText("The records could not be counted").waitFor();

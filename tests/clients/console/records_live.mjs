@@ -1,4 +1,4 @@
-// The table of records while others write: glow, new rows, rows that leave, and a storm of events.
+// The table of records while others write: glowing cells, new rows, rows that leave the view, and a storm of events.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { admin, holdAnswers, look, must, open, settled, until } from "./harness.mjs";
@@ -71,7 +71,7 @@ test("a changed cell glows once, a row that left is gray and says why", async ()
   await left.getByText("This record does not match the view any more.").waitFor();
   await rowOf(page, "goes away").getByText("You deleted this record.").waitFor();
   await look(page, "gone", { widths: [1280] });
-  // Back in the view, it is a row like any other.
+  // When it is back in the view, it looks like any other row.
   await change(leaves.id, { state: "on" });
   await until("it is back", async () => (await left.getAttribute("data-gone")) === null);
   await page.getByRole("button", { name: "More actions" }).click();
@@ -100,13 +100,13 @@ test("a change that comes while the rows are read again is shown", async () => {
   const page = await open("/admin/data/tick", { as: me });
   await ready(page);
   await rowOf(page, "read again").waitFor();
-  // The rows are of a moment before the change, and come after it.
+  // The response was made before the change, and arrives after it.
   const { isAsked, release } = await holdAnswers(page, "**/api/v1/data/tick?*");
   await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Read again" }).click();
   await isAsked;
   await change(record.id, { n: 4711 });
-  // The page has got the event once its other parts know of the change.
+  // When another request of the page returns the change, the stream has already brought the event.
   await page.evaluate((address) => fetch(address), `/api/v1/data/tick/${record.id}`);
   release();
   await rowOf(page, "read again").locator('[data-column="n"]').getByText(/^4,?711$/).waitFor();
@@ -130,7 +130,7 @@ test("memory is steady under a hundred events a second", async () => {
     const end = Date.now() + length * 1_000;
     while (Date.now() < end) {
       const begin = Date.now();
-      // One event for each record of a bulk call.
+      // A bulk call has one event for each record.
       const piece = Array.from({ length: 25 }, (_, index) => ids[(sent + index) % ids.length]);
       await must(me, "PATCH", "/api/v1/data/tick/bulk", { ids: piece, values: { title: `storm ${sent}` } });
       sent += piece.length;

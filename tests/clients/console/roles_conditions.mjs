@@ -1,4 +1,5 @@
-// Grants with conditions on the page of a role: built, said, kept by the grid, held by the server, refused, broken, explained.
+// Grants with conditions on the page of a role: in the builder, in words, unchanged by the grid, enforced by the server, refused, broken,
+// and explained.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { admin, base, look, must, open, person, settled, until } from "./harness.mjs";
@@ -37,7 +38,7 @@ async function choose(page, picker, ...names) {
   await picker.click();
   for (const name of names) await page.getByRole("option", { name, exact: true }).click();
 }
-/** Takes a value of the caller for the column. */
+/** Chooses a value of the caller for the column. */
 async function takeVariable(page, within, column, name) {
   await button(within, `Value of the caller for ${column}`).click();
   await page.getByRole("menuitem", { name, exact: true }).click();
@@ -62,12 +63,12 @@ test("a grant with a condition is built, saved and said, holds for those who hav
 
   const page = await open(`/admin/roles/${id}`, { as: owner });
   await button(page, "Add grant with conditions or fields").click();
-  // Nothing is chosen: it says what is missing.
+  // Nothing is chosen, so the editor says what is missing.
   await choose(page, editor(page).getByRole("combobox", { name: "Object" }), "ticket");
   await button(editor(page), "Add grant").click();
   await editor(page).getByText("Add a condition, or choose fields. A grant without either is set in the table.").waitFor();
 
-  // Not archived, and assigned to the caller or of one of the caller's squads.
+  // The ticket is not archived, and is assigned to the caller or belongs to one of the caller's squads.
   const rows = clause(page, ROWS);
   await choose(page, rows.getByRole("combobox", { name: "Column" }), "state");
   await rows.getByRole("combobox", { name: "Operator" }).click();
@@ -83,7 +84,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   const seats = group.getByRole("group", { name: "Conditions on squad → seat" });
   await choose(page, seats.getByRole("combobox", { name: "Column" }), "user_id");
   await takeVariable(page, seats, "user_id", "$user.id");
-  // Escape closes the menu of variables only.
+  // Escape only closes the menu of variables.
   await button(seats, "Value of the caller for user_id").click();
   await page.getByRole("menuitem", { name: "Another value" }).waitFor();
   await page.keyboard.press("Escape");
@@ -92,7 +93,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await says(page, ROWS, sentence);
   await editor(page).getByRole("checkbox", { name: "update" }).check();
 
-  // The check is written as text.
+  // The check is edited as text.
   await editor(page).getByRole("switch", { name: "Writes leave something else" }).click({ force: true });
   const writes = clause(page, WRITES);
   await button(writes, "Edit as JSON").click();
@@ -123,7 +124,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await settled(page);
   await look(page, "conditions");
 
-  // The grid changes its own grants only.
+  // The grid only changes its own grants.
   await button(page, "Edit ticket").click();
   await page.getByLabel("create on ticket", { exact: true }).selectOption("all");
   await page.getByLabel("read on ticket", { exact: true }).selectOption("own");
@@ -140,7 +141,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await page.getByRole("region", { name: "Effective rights" }).waitFor();
   assert.deepEqual((await cells(page, "Effective rights", "ticket")).slice(1, 3), ["all rows", "some rows"]);
 
-  // What the editor opens with is what is stored, and a value of the caller can be given up again.
+  // The editor opens with the stored condition, and a value of the caller can be replaced again.
   await page.getByRole("link", { name: "Grants", exact: true }).click();
   await button(page, "Edit the grant on ticket").click();
   await says(page, ROWS, sentence);
@@ -157,7 +158,7 @@ test("a grant with a condition is built, saved and said, holds for those who hav
   await listed(page).waitFor({ state: "detached" });
   await save(page, "ticket workers");
   assert.ok((await roleOf(id)).permissions.every((grant) => grant.where === undefined));
-  // Her own rows remain, of which there are none.
+  // She still has her own rows, but there are none.
   assert.deepEqual(await titles(uma), []);
 });
 
@@ -179,7 +180,7 @@ test("what the server refuses is said at its condition", async () => {
   await listed(page).scrollIntoViewIfNeeded();
   await look(page, "refused");
   await button(page, "Edit the grant on memo").click();
-  // A field that does not exist is a row to replace. The sentence of the server stands below it.
+  // A row shows the unknown field, so that it can be replaced. The server's message is below it.
   await clause(page, ROWS).getByText("The server refuses this:").waitFor();
   await button(clause(page, ROWS), "Edit as JSON").click();
   await text.click();
@@ -203,7 +204,7 @@ test("a broken condition is shown with its warning, and mended", async () => {
   await button(page, "1 grant with conditions or fields, 1 broken").click();
   await look(page, "broken");
   await button(page, "Edit the grant on memo").click();
-  // It stands there as text, as the server keeps it.
+  // The condition is shown as text, in the form in which the server stores it.
   const text = clause(page, ROWS).getByRole("textbox", { name: "Condition of rows" });
   await text.click();
   await page.keyboard.press("Control+A");
@@ -241,7 +242,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   await page.getByText("Choose an object to see which grants decide about its records.").waitFor();
   await choose(page, page.getByRole("combobox", { name: "Object", exact: true }), "ticket");
 
-  // Nobody in particular has no seat.
+  // Without a user, there is no seat.
   const grants = page.getByRole("list", { name: "Grants that allow this" }).getByRole("listitem");
   await grants.getByText("some of squad's seat match (user_id is $user.id)").waitFor();
   assert.equal(await grants.count(), 1);
@@ -257,7 +258,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   await comesTo("some of squad's seat match (user_id is Vera Viewer)");
   await page.getByText("With this role, Vera Viewer may read these records of ticket:").waitFor();
 
-  // A record is found by its text and by its id.
+  // A record can be found by its text and by its id.
   const record = page.getByRole("combobox", { name: "Record", exact: true });
   for (const [typed, verdict] of [["near", "This record passes"], [far, "This record does not pass"]]) {
     await record.click();
@@ -270,7 +271,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   await settled(page);
   await look(page, "explain");
 
-  // The address has the choice, and the request is the one that is shown.
+  // The address contains the choice, and the request is the one that is shown.
   const asked = Object.fromEntries(new URL(page.url()).searchParams);
   assert.deepEqual(asked, { tab: "explain", user: vera.userId, object: "ticket", record: far });
   await page.goto(`${base}/admin/roles/${id}?tab=explain&object=ticket&user=${vera.userId}&record=${near}`);
@@ -283,7 +284,7 @@ test("it is explained why somebody sees a record, and who may ask is told what t
   assert.match(curl, new RegExp(`/api/v1/roles/${id}/explain'`));
   assert.deepEqual(JSON.parse(/-d '(.*)'/.exec(curl)[1]), { userId: vera.userId, object: "ticket", action: "read", id: near });
 
-  // Everybody owns what they create, and nothing lets anybody delete.
+  // Everybody owns the records that they create, and no grant allows a deletion.
   await choose(page, page.getByRole("combobox", { name: "Action", exact: true }), "create");
   await comesTo("any record");
   await grants.getByText("own rows").waitFor();

@@ -1,6 +1,6 @@
-// Every screen with its panels, as a table, on a server that has something of everything under names that break careless pages. What a screen
-// is for has files of its own.
-// BLOCK is a packed file or a component of `examples/echo`, which BLOCKBASE packs with a manifest of its own.
+// A table of every screen with its panels. The server has data of every kind, with names that break careless pages. The function of each
+// screen is tested in its own file.
+// BLOCK is a packed file or a component of `examples/echo`, which BLOCKBASE packs with another manifest.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -92,7 +92,7 @@ const heading = (name) => (page) => page.getByRole("heading", { name, level: 1 }
 const grid = (name, text) => (page) => page.getByRole("grid", { name }).getByText(text).first().waitFor();
 const details = (page) => page.getByRole("complementary", { name: "Details" });
 const inDetails = (text) => (page) => details(page).getByText(text).first().waitFor();
-/** What stays on the page in any case is there, by its text or label, and nothing is called an error. */
+/** Waits for the part of the page that is always shown, by its text or label, and checks that there is no error. */
 const withoutAlert = (there) => async (page) => {
   await page.getByText(there).or(page.getByLabel(there)).first().waitFor();
   await page.getByRole("alert").first().waitFor({ state: "detached" });
@@ -100,9 +100,9 @@ const withoutAlert = (there) => async (page) => {
 const row = (page, text) => page.getByRole("grid").getByText(text).first();
 
 /**
- * Each screen: its address, what is there when it is drawn, and what it asks the server (a path, or a pattern where it has another way
- * to the same), without which it has nothing to show. Without `asks` it is only looked at, with what `opened` opens: its requests are those of the
- * screen that `failsLike` names, or `notTried` says why no failure is tried.
+ * Each screen has its address, a check that it is rendered, and `asks`: the request (a path or a pattern) without which it has nothing to
+ * show. A screen without `asks` is only looked at, with what `opened` opens. Its requests are those of the screen in `failsLike`, or
+ * `notTried` says why failures are not tested.
  */
 export const SCREENS = [
   { name: "home", path: "", ready: (page) => page.getByRole("region", { name: "Objects" }).getByText("40", { exact: true }).waitFor(), asks: /^\/api\/v1\/(schema|data)$/ },

@@ -1,4 +1,4 @@
-// The frame: the palette, the rail, the keyboard, themes, the account, and servers that fail.
+// The frame: the palette, the rail, the keyboard, the themes, the account, and servers that fail.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { admin, axe, base, call, focused, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
@@ -66,7 +66,7 @@ test("everything of the frame works with the keyboard alone", async () => {
   assert.equal(await focused(page), "Home");
   const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
   assert.equal(outline, "solid", "focus is visible");
-  // The account menu: opened, walked and closed, and the focus comes back.
+  // The account menu opens, can be walked through, and closes. The focus then returns.
   const account = page.getByRole("button", { name: /Ada Admin/ });
   await account.focus();
   await page.keyboard.press("Enter");
@@ -75,7 +75,7 @@ test("everything of the frame works with the keyboard alone", async () => {
   await page.keyboard.press("Escape");
   await page.getByRole("menu").waitFor({ state: "hidden" });
   await until("the focus is back", async () => (await focused(page)).includes("Ada Admin"));
-  // The palette: what was focused before has the focus afterwards.
+  // After the palette closes, the focus returns to where it was.
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox", { name: "Search" }).waitFor();
   await page.keyboard.press("Escape");

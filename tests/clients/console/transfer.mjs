@@ -165,7 +165,7 @@ test("a relation takes the value of a unique field of its target, a column is le
   );
   const report = await refused(page);
   assert.match(report, /,2,company_id,There is no `company` whose `name` is `Nowhere`\./);
-  // Both reasons of the last row.
+  // The report has both reasons for the last row.
   assert.match(report, /,4,,email: Enter an e-mail address\.; age: `old` is no number\./);
 });
 
@@ -214,7 +214,7 @@ test("a hundred thousand rows are imported while the page stays free, and the im
     await page.getByText("99,996 rows can be sent").waitFor();
   });
   assert.ok(checking.max < 1_000, `a frame took ${checking.max} ms`);
-  // What the server does with a piece is not what is tested here.
+  // This test does not depend on what the server does with the rows.
   await intercept(page, "/api/v1/data/many/bulk", (request) => ({ status: 201, body: { count: 0, ids: [], size: (request.postData() ?? "").length } }), { method: "POST" });
   const sending = await frames(page, async () => {
     await page.getByRole("button", { name: "Import 99,996 rows" }).click();

@@ -1,4 +1,4 @@
-// Who may do what: users, roles with the view as a role, keys. And what runs by itself: tasks, settings, status.
+// Rights and accounts: users, roles with the view as a role, keys. Also tasks, settings and the status.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { admin, base, call, hostile, look, must, open, person, signUp, until } from "./harness.mjs";
@@ -10,7 +10,7 @@ await must(owner, "POST", "/api/v1/objects", { name: "invoice", label: "Invoice"
 const details = (page) => page.getByRole("complementary", { name: "Details" });
 const button = (within, name) => within.getByRole("button", { name, exact: true });
 const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name }).click();
-/** Opens a select by its label and takes an option. */
+/** Opens a select by its label and chooses an option. */
 async function choose(page, label, option) {
   await page.getByLabel(label, { exact: true }).and(page.locator("input")).click();
   await page.getByRole("option", { name: option, exact: true }).click();
@@ -57,7 +57,7 @@ test("a user is found, gets a role and loses it, sessions end, and a ban holds u
   await page.getByText("Nobody matches").waitFor();
 });
 
-/** The link that the pane shows, as an address of the console. The server's own address may be another one. */
+/** The link in the pane, as an address of the console. The server's own address may be different. */
 async function shownLink(page) {
   const { pathname, hash } = new URL((await page.locator("[data-secret]").innerText()).trim());
   assert.equal(pathname, "/admin/set-password");
@@ -95,7 +95,6 @@ test("a user is created, and gets in by a link that is shown once; a reset gives
   const ina = (await must(owner, "GET", "/api/v1/users?search=ina@example.com")).data[0];
   assert.deepEqual([ina.name, ina.roles.map(({ name }) => name)], ["Ina Invited", ["greeters"]]);
 
-  // She chooses a password.
   const hers = await open(first, { expect: [/status of 401/] });
   await hers.getByLabel("New password", { exact: true }).fill("a password of mine");
   await hers.getByLabel("New password again").fill("a password of mine");
@@ -106,12 +105,11 @@ test("a user is created, and gets in by a link that is shown once; a reset gives
   await button(hers, "Sign in").click();
   await hers.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "note" }).waitFor();
 
-  // Her session is listed by its browser, with its end.
+  // Her session is listed with her browser and the end of the session.
   await page.getByRole("grid", { name: "Users" }).getByText("Ina Invited").click();
   await pane.getByText("Chrome on Linux").waitFor();
   await pane.getByText(/began .* · ends in/).waitFor();
 
-  // She has forgotten it.
   await button(pane, "Reset password").click();
   await page.getByRole("dialog").getByText(/all of their sessions end/).waitFor();
   await agree(page, "Create link");
@@ -146,7 +144,7 @@ test("who may update users, but holds less than one, is told so", async () => {
   await agree(page, "Create link");
   await details(page).getByRole("alert").waitFor();
   assert.equal(await page.locator("[data-secret]").count(), 0);
-  // She may not make accounts.
+  // She may not create accounts.
   assert.equal(await page.getByRole("link", { name: "Create user" }).count(), 0);
 });
 
@@ -163,14 +161,14 @@ test("a role is made, its grid saved, its effective rights shown, and the consol
   await button(details(page), "Create role").click();
   await page.getByRole("heading", { name: "note keepers", level: 1 }).waitFor();
 
-  // A column for all objects, a row for all actions, a cell alone.
+  // Sets a column for all objects, a row for all actions, and a single cell.
   await page.getByRole("button", { name: /^Edit create on \d+ objects$/ }).click();
   await page.getByRole("menuitem", { name: "Own rows" }).click();
   const cells = (name) => page.getByRole("region", { name: "Grants" }).getByRole("row", { name: new RegExp(`^Edit ${name} `) }).getByRole("cell").allInnerTexts();
   assert.deepEqual([(await cells("note"))[1], (await cells("invoice"))[1]], ["own rows", "own rows"]);
   await page.getByRole("button", { name: /^Edit create on \d+ objects$/ }).click();
   await page.getByRole("menuitem", { name: "Nothing" }).click();
-  // Accounts and keys belong to somebody as records do; what has no rows is granted as a whole.
+  // Accounts and keys belong to a user, like records. Resources without rows can only be granted as a whole.
   for (const [resource, reaches] of [["users", ["–", "all accounts", "own account"]], ["api_keys", ["–", "all keys", "own keys"]], ["tasks", ["–", "yes"]]]) {
     await button(page, `Edit ${resource}`).click();
     assert.deepEqual(await page.getByLabel(`read on ${resource}`, { exact: true }).locator("option").allInnerTexts(), reaches);
@@ -190,7 +188,7 @@ test("a role is made, its grid saved, its effective rights shown, and the consol
   const made = (await must(owner, "GET", "/api/v1/roles")).data.find(({ name }) => name === "note keepers");
   const granted = made.permissions.map(({ resource, actions, rowPolicy }) => `${resource} ${actions} ${rowPolicy ?? "all"}`).sort();
   assert.deepEqual(granted.map((each) => each.replace(" none", " all")), ["note read all", "note update own"]);
-  // What is stored is no change.
+  // The stored state does not count as a change.
   await button(page, "Save role").waitFor({ state: "detached" });
 
   await page.getByRole("link", { name: "Effective rights" }).click();
@@ -230,7 +228,7 @@ test("while the console is seen as a role, nothing is offered that changes somet
   await page.waitForURL(new RegExp(id));
   await button(page, "View as this role").click();
   await button(page, "Leave view").waitFor();
-  // The role may do everything, and there is still no way to a change: not on a screen, not by the palette, not by an address.
+  // The role may do everything. Nevertheless, nothing can be changed: not on a screen, in the palette, or with an address.
   await rail.getByRole("link", { name: "Webhooks" }).click();
   await page.getByRole("heading", { name: "No webhooks yet" }).waitFor();
   assert.equal(await page.getByRole("link", { name: "Create webhook" }).count(), 0);
@@ -295,7 +293,7 @@ test("a key is made for another user, and a task that erases one", async () => {
   assert.equal(key.userId, id);
   await must(owner, "DELETE", `/api/v1/api-keys/${key.id}`);
 
-  // The page asks for the runs of a task that is deleted behind its back.
+  // The page requests the runs of a task that another client has deleted.
   const tasks = await open("/admin/tasks", { as: owner, expect: ["404"] });
   await tasks.getByRole("link", { name: "Create task" }).click();
   const pane = details(tasks);

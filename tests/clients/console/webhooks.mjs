@@ -1,4 +1,5 @@
-// The samples that verify a webhook's signature: each accepts a delivery by the new and by the old secret while the secret is rotated.
+// The samples that verify a webhook's signature. While the secret is being rotated, each accepts a delivery with the new and with the old
+// secret.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -25,7 +26,10 @@ const receiver = createServer((request, answer) => {
 await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
 after(() => receiver.close());
 
-/** For each language: its program, and a file around the sample that prints `true` or `false` for the arguments body, header, secret. */
+/**
+ * For each language, writes a file with the sample around it and returns the program that runs it. The program prints `true` or `false` for
+ * the arguments body, header, secret.
+ */
 const DRIVERS = {
   JavaScript: (sample) => [process.execPath, file("sample.mjs", `${sample}\nconsole.log(isGenuine(...process.argv.slice(2, 5)));`)],
   Python: (sample) => ["python3", file("sample.py", `${sample}\nimport sys\nprint(str(is_genuine(sys.argv[1].encode(), sys.argv[2], sys.argv[3])).lower())\n`)],

@@ -1,4 +1,4 @@
-// The audits of GraphQL over HTTP that the package `graphql-http` keeps, run against a running server.
+// Runs the audits of GraphQL over HTTP from the package `graphql-http` on a running server.
 // Usage: node audit.mjs <url of the endpoint> <bearer token>
 import { serverAudits } from "graphql-http";
 
@@ -13,7 +13,7 @@ const fetchFn = (address, init = {}) => {
 
 const failed = [];
 for (const audit of serverAudits({ url, fetchFn })) {
-  // A problem that is no verdict is thrown, by the network for one.
+  // An error that is not the verdict of an audit is thrown, for example by the network.
   const result = await audit.fn().catch((problem) => ({ ...audit, status: "error", reason: problem.stack ?? String(problem) }));
   console.log(`${result.status} ${result.id} ${result.name}`);
   if (result.status === "ok") continue;
@@ -21,7 +21,7 @@ for (const audit of serverAudits({ url, fetchFn })) {
   const body = await result.response?.text().catch(() => "a body that was read");
   const reason = [result.reason, answer, body].filter(Boolean).join(" | ");
   console.log(`  ${reason}`);
-  // The rest may be so or otherwise.
+  // Other audits are optional.
   if (/^(MUST|SHOULD)/.test(audit.name) || result.status === "error") failed.push(`${result.id} ${result.name}: ${reason}`);
 }
 if (failed.length > 0) {

@@ -1,4 +1,4 @@
-// Asks a running server for its schema, has the reference implementation validate it, and writes it as text.
+// Loads the schema of a running server, validates it with the reference implementation, and writes it as text.
 // Usage: node schema.mjs <url of the endpoint> <bearer token> <file>
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

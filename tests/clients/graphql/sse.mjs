@@ -1,4 +1,4 @@
-// Drives a running server with the unmodified client of GraphQL-SSE, in both of its modes.
+// Tests a running server with the unmodified client of GraphQL-SSE, in both of its modes.
 // Usage: node sse.mjs <url of the endpoint> <bearer token>
 import assert from "node:assert/strict";
 import { createClient } from "graphql-sse";
@@ -8,9 +8,9 @@ if (!token) throw new Error("usage: node sse.mjs <url> <token>");
 
 const AUTHORIZATION = { authorization: `Bearer ${token}` };
 const TOKEN_HEADER = "x-graphql-event-stream-token";
-// Longer than anything takes that arrives at all.
+// The maximum wait for something that has to arrive.
 const MOST_MS = 20_000;
-// As long as nothing has to arrive for it to be taken as stopped.
+// If nothing arrives for this long, the stream counts as stopped.
 const QUIET_MS = 500;
 const HEARTBEAT_MS = 15_000;
 
@@ -46,7 +46,7 @@ async function until(what, condition, most_ms = MOST_MS) {
 let words = 0;
 const newTitle = () => `title ${process.pid}-${(words += 1)}`;
 
-/** Every request of a client, with its answer's status. */
+/** Records every request of a client, with the status of its response. */
 function recordingFetch() {
   const requests = [];
   const fetchFn = async (address, init) => {
@@ -57,14 +57,14 @@ function recordingFetch() {
     request.type = response.headers.get("content-type");
     request.status = response.status;
     if (request.type?.startsWith("text/event-stream")) return response;
-    // The client aborts what it has an error of; its body is to be read all the same.
+    // The client does not read the body of an error response. The tests need it, so it is read here.
     const { status, statusText, headers: answered } = response;
     return new Response((await response.text()) || null, { status, statusText, headers: answered });
   };
   return { requests, fetchFn };
 }
 
-/** A client, its requests and the frames it gets. */
+/** A client, with its requests and the frames that it receives. */
 function newClient(singleConnection, headers = () => ({ ...AUTHORIZATION })) {
   const { requests, fetchFn } = recordingFetch();
   const frames = [];
@@ -79,7 +79,7 @@ function newClient(singleConnection, headers = () => ({ ...AUTHORIZATION })) {
   return { client, requests, frames, singleConnection };
 }
 
-/** Subscribes, and comes back when the server has taken it: what it then commits is to arrive. */
+/** Subscribes, and returns when the server has accepted the subscription. Changes that are committed afterwards must arrive. */
 async function subscribe({ client, requests, singleConnection }, topics) {
   const subscription = { events: [], results: [], ended: false, error: null };
   const marker = `${EVENTS} # ${newTitle()}`;
@@ -102,7 +102,7 @@ async function subscribe({ client, requests, singleConnection }, topics) {
   return subscription;
 }
 
-/** The one result of an operation that ends by itself. */
+/** The only result of an operation that ends by itself. */
 async function result({ client }, query, variables) {
   const results = [];
   for await (const result of client.iterate({ query, variables })) results.push(result);
@@ -119,14 +119,14 @@ async function done(connected, query, variables) {
 const create = async (connected, title) => (await done(connected, CREATE, { title })).create_task.id;
 const update = async (connected, id, title) => (await done(connected, UPDATE, { id, title })).update_task;
 
-/** The events of one record, as `[topic, title]`, when there are as many. */
+/** Waits until `count` events of one record have arrived. Returns them as `[topic, title]`. */
 async function changes(subscription, id, count) {
   const about = () => subscription.events.filter(({ payload }) => payload.id === id);
   await until(`event ${count} of ${id}`, () => about().length >= count);
   return about().map(({ topic, payload }) => [topic, payload.after.title]);
 }
 
-/** What the server says against an operation: as a result on the stream, or as the body of a refusal. */
+/** The server's errors for an operation: as a result on the stream, or as the body of an error response. */
 async function refusal({ client, singleConnection }, query) {
   const results = [];
   try {
@@ -140,14 +140,14 @@ async function refusal({ client, singleConnection }, query) {
   return { status: 200, body: results[0] };
 }
 
-/** Comes back when the server has let go of a reservation whose stream was closed. */
+/** Returns when the server has dropped a reservation whose stream was closed. */
 async function released(reserved) {
   const headers = { ...AUTHORIZATION, [TOKEN_HEADER]: reserved };
   const asked = async () => (await fetch(`${url}?operationId=none`, { method: "DELETE", headers })).status;
   await until("the stream's end at the server", async () => (await asked()) === 404);
 }
 
-// ---- what either mode does -----------------------------------------------
+// ---- both modes ----------------------------------------------------------
 
 async function speaks(singleConnection) {
   place = singleConnection ? "single connection" : "distinct connections";
@@ -217,7 +217,7 @@ async function speaks(singleConnection) {
     if (singleConnection) {
       const asked = ({ method, address }) => method === "DELETE" && address.includes(`operationId=${stopped.operation}`);
       assert.equal((await until("the request to stop", () => open.requests.find((request) => asked(request) && request.status))).status, 200);
-      // Frames of it that were on their way may still have come.
+      // Frames that were already on their way may still arrive.
       await pause(QUIET_MS);
     }
     const frames = open.frames.length;
@@ -232,8 +232,8 @@ async function speaks(singleConnection) {
     kept.stop();
   });
 
-  // Where requests are apart from the stream, their answer refuses them, by the rules of GraphQL over HTTP. Else it is a result as
-  // any other that tells what is not valid; what is no GraphQL at all may be refused there too.
+  // If requests are separate from the stream, the response to the request refuses them, by the rules of GraphQL over HTTP. Otherwise a
+  // result on the stream reports the error. Text that is not GraphQL may be refused in the response in this mode, too.
   const [streamed, either] = [[200], [200, 400]];
   for (const [name, query, distinct] of [
     ["a syntax error", "{ svc_objects ", either],
@@ -282,7 +282,7 @@ async function speaks(singleConnection) {
   return open;
 }
 
-// ---- what one of them does -----------------------------------------------
+// ---- one mode only -------------------------------------------------------
 
 async function reservations() {
   place = "reservations";
@@ -309,7 +309,8 @@ async function reservations() {
   });
 
   await step("a client whose connection closed comes back", async () => {
-    // Given headers as an object, the client keeps the last reservation's token there, and sends it as it asks for the next.
+    // If the headers are an object, the client stores the token of the last reservation in it, and sends it with the request for the next
+    // one.
     const again = newClient(true, { ...AUTHORIZATION });
     await done(again, "{ svc_schema_version }");
     const { token: reserved } = again.requests.find(({ token }) => token);
@@ -331,7 +332,7 @@ async function reservations() {
   });
 }
 
-/** A stream on which nothing happens still shows that it is there. */
+/** A stream without events still sends comments. */
 async function heartbeat() {
   const response = await fetch(url, {
     method: "POST",
@@ -352,14 +353,14 @@ async function heartbeat() {
       assert.ok(frame.startsWith(":"), `nothing but comments: ${frame}`);
       comments.push(Date.now() - begun);
     }
-    // The first may say at once that the stream is open.
+    // The server may send the first comment as soon as the stream opens.
     if (comments.some((after_ms) => after_ms > HEARTBEAT_MS / 2)) break;
   }
   const last = comments.at(-1);
   assert.ok(Math.abs(last - HEARTBEAT_MS) < HEARTBEAT_MS / 3, `a comment after ${last} ms`);
 }
 
-// It only waits, so it does while the others run.
+// It only waits, so it runs at the same time as the other tests.
 const beating = heartbeat().then(() => null, (problem) => problem);
 await speaks(false);
 await speaks(true);
@@ -370,5 +371,5 @@ await step("an idle stream has a comment every fifteen seconds", async () => {
   const problem = await Promise.race([beating, late]);
   if (problem) throw problem;
 });
-// What the client keeps open of its own is no reason to stay.
+// Connections that the client keeps open must not keep the process running.
 process.exit(0);

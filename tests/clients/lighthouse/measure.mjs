@@ -1,4 +1,4 @@
-// Measures the console with Lighthouse 12, desktop preset, and prints the median of five runs. It fails past the budgets.
+// Measures the console with Lighthouse 12 (desktop preset), and prints the median of five runs. It fails if a budget is exceeded.
 // Usage: node measure.mjs <base_url>
 import assert from "node:assert/strict";
 import { launch } from "chrome-launcher";
@@ -6,7 +6,7 @@ import lighthouse, { desktopConfig } from "lighthouse";
 
 const RUNS = 5;
 const BUDGETS = { performance: 0.95, accessibility: 1, "best-practices": 1 };
-/** Times of the median run that are worth reading, by their audits. */
+/** The times of the median run to print, by their audits. */
 const TIMES = { "first-contentful-paint": "first paint", "largest-contentful-paint": "largest paint", "total-blocking-time": "blocked" };
 
 const base = process.argv[2];
@@ -19,7 +19,7 @@ if (!signedIn.ok) signedIn = await post("/api/auth/sign-up/email", person);
 assert.ok(signedIn.ok, await signedIn.clone().text());
 const cookie = signedIn.headers.getSetCookie()[0].split(";")[0];
 
-// Home and a table with something in them: an object with a page of records, where there is none yet.
+// Home and a table need data. If there is none yet, this creates an object with a page of records.
 const authorization = `Bearer ${(await signedIn.json()).token}`;
 const object = await post("/api/v1/objects", { name: "order", fields: [{ name: "title", type: "text" }, { name: "amount", type: "currency" }, { name: "due", type: "date" }] }, { authorization });
 if (object.ok) {
@@ -45,7 +45,7 @@ try {
     const median = (all) => [...all].sort((one, other) => one - other)[Math.floor(all.length / 2)];
     for (let run = 0; run < RUNS; run++) {
       const { lhr } = await lighthouse(base + path, { port: chrome.port, onlyCategories: Object.keys(BUDGETS), extraHeaders, logLevel: "error" }, desktopConfig);
-      // A page that never comes to rest is measured at its time limit, not when it is there.
+      // If a page never comes to rest, Lighthouse measures it at its time limit. A warning reports that.
       for (const warning of lhr.runWarnings) missed.push(`${name}: ${warning}`);
       for (const [category, all] of Object.entries(scores)) all.push(lhr.categories[category].score ?? 0);
       for (const [audit, all] of Object.entries(times)) all.push(lhr.audits[audit].numericValue);

@@ -1,4 +1,4 @@
-// Goes through every tool with the protocol's own SDK, in a session, and waits to be told of a change.
+// Calls every tool with the protocol's own SDK, in a session, and waits for a notification of a change.
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -23,7 +23,7 @@ const connect = async (path) => {
 };
 
 const goThrough = async (client) => {
-  // Listed first: the SDK checks answers against the output schemas that it knows of.
+  // The tools are listed first, because the SDK checks results only against output schemas that it knows.
   const { tools } = await client.listTools();
   const used = new Set();
   const call = async (name, args) => {
@@ -66,7 +66,7 @@ const goThrough = async (client) => {
   const failed = await client.callTool({ name: "get_record", arguments: { object_name, id: made.id } });
   assert.equal(failed.isError, true);
   assert.equal(JSON.parse(failed.content[0].text).error, "not_found");
-  // The SDK makes of the protocol's own error one that it throws.
+  // The SDK throws the protocol's own error.
   await assert.rejects(client.callTool({ name: "nothing", arguments: {} }), { code: -32602 });
   const broken = ["echo_spin", "echo_panic", "echo_hoard", "echo_refuse"];
   assert.deepEqual(tools.map((tool) => tool.name).filter((name) => !used.has(name) && !broken.includes(name)), []);

@@ -1,4 +1,4 @@
-// Writes the header `Stripe-Signature` that the unmodified `stripe` library makes for a body.
+// Prints the header `Stripe-Signature` that the unmodified `stripe` library makes for a body.
 // Usage: node sign.mjs <file of the raw body> <secret> <age in seconds>
 import { readFileSync } from "node:fs";
 import Stripe from "stripe";

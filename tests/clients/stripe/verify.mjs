@@ -1,4 +1,4 @@
-// Hands one received webhook to the unmodified `stripe` library: what it has to accept and to refuse.
+// Checks a received webhook with the unmodified `stripe` library, which has to accept it and to refuse changed ones.
 // Usage: node verify.mjs <file of the raw body> <value of x-svc-signature> <secret that signed>...
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ function refuses(what, why, secret, { from = body, signature = header, seconds =
 
 const MISMATCH = /No signatures found matching/;
 for (const secret of secrets) {
-  // As an endpoint calls it, with the clock of this moment.
+  // Calls it like an endpoint, with the current time.
   assert.equal(webhooks.constructEvent(body, header, secret).id, JSON.parse(body.toString()).id);
   accepts("its secret", secret);
   accepts("the body as text", secret, { from: body.toString() });

@@ -1,5 +1,5 @@
-// Runs the console's matching of topics: JavaScript of the file of TypeScript in the first argument, on the pairs of a text and a
-// topic in the second. Prints for each whether the topic matches the text as a pattern, and as a filter.
+// Runs the console's matching of topics. The first argument is the TypeScript file, the second a file with pairs of a pattern and a topic.
+// For each pair, it prints whether the topic matches the text as a pattern, and as a filter.
 import { readFileSync } from "node:fs";
 import ts from "typescript";
 

@@ -6,7 +6,7 @@ import { EmailField, RestOfError, SubmitButton, errorAt } from "./Fields";
 import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";
 
-/** What the link of the mail does. */
+/** The purpose of the link in the mail. */
 export type MailKind = "reset" | "confirm";
 
 const WORDS: Record<MailKind, { title: string; lead: string; done: string; send: (email: string) => Promise<unknown> }> = {
@@ -24,7 +24,7 @@ const WORDS: Record<MailKind, { title: string; lead: string; done: string; send:
   },
 };
 
-/** Asks for an address, and has a mail sent to it. The page says the same whether or not an account has the address. */
+/** Asks for an address and lets the server send a mail to it. The page shows the same text whether or not an account has the address. */
 export function AskForMail({ kind, known, onBack }: { kind: MailKind; known: string; onBack: (email: string) => void }) {
   const [email, setEmail] = useState(known);
   const { title, lead, done, send } = WORDS[kind];

@@ -4,7 +4,9 @@ import type { ApiError } from "../../api/errors";
 import { RestOfError, SubmitButton } from "./Fields";
 import classes from "./Gate.module.css";
 
-/** What somebody can do who cannot sign in before they have confirmed their address. The server has sent a mail by then. */
+/**
+ * For a person who cannot sign in before they have confirmed their address. The server has already sent a mail. This form sends it again.
+ */
 export function ConfirmAddress({ email }: { email: string }) {
   const send = useMutation<unknown, ApiError>({ mutationFn: () => auth.sendVerification(email) });
   return (

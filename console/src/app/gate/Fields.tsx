@@ -2,7 +2,7 @@ import { Button, PasswordInput, TextInput } from "@mantine/core";
 import { type ApiError, isApiError } from "../../api/errors";
 import { ErrorNotice, useCountdown } from "../../components/ErrorState";
 
-/** The server's codes by the field that they are about. */
+/** The field that each error code of the server belongs to. */
 const FIELD_OF: Record<string, string> = {
   INVALID_EMAIL: "email",
   USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: "email",
@@ -20,15 +20,15 @@ export function fieldOf(error: ApiError | null): string | undefined {
   return error.field ?? FIELD_OF[error.code] ?? (/password/i.test(error.message) && error.code !== "INVALID_EMAIL_OR_PASSWORD" ? "password" : undefined);
 }
 
-/** Whether a sign-in was refused because the address has to be confirmed first. The server has mailed a link for it. */
+/** Whether the server refused a sign-in because the person first has to confirm their address. The server has mailed a link for this. */
 export const isUnconfirmed = (error: unknown): boolean => isApiError(error) && error.code === "EMAIL_NOT_VERIFIED";
 
-/** The server's sentence at its field, or nothing. */
+/** The server's message if the error belongs to this field. */
 export function errorAt(error: ApiError | null, field: string): string | undefined {
   return fieldOf(error) === field ? error?.message : undefined;
 }
 
-/** What no field shows: above the button. */
+/** Shows an error that belongs to none of the fields, above the button. */
 export function RestOfError({ error, fields }: { error: ApiError | null; fields: string[] }) {
   if (error === null) return null;
   const field = fieldOf(error);
@@ -68,7 +68,7 @@ export function PasswordField(props: {
   onChange: (value: string) => void;
   error?: string | undefined;
   isNew?: boolean;
-  /** The same new password once more. */
+  /** Whether this field repeats the new password. */
   isRepeated?: boolean;
   autoFocus?: boolean;
 }) {
@@ -93,7 +93,7 @@ export function PasswordField(props: {
   );
 }
 
-/** Waits where the server asked for it, and says how long. */
+/** A submit button. If the server sent `Retry-After`, the button is disabled for that time and shows the seconds. */
 export function SubmitButton({ error, busy, children }: { error: ApiError | null; busy: boolean; children: string }) {
   const seconds = useCountdown(error?.retryAfterSeconds, error);
   const waits = seconds !== undefined && seconds > 0;

@@ -10,7 +10,7 @@ import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";
 import { useSignedIn } from "./useSignedIn";
 
-/** A fresh server: its first account becomes admin. */
+/** The first page of a fresh server. The first account becomes admin. */
 export default function FirstRun({ instance }: { instance: Instance }) {
   const [name, setName] = useState("");
   const [email, setEmail] = useState("");
@@ -23,7 +23,7 @@ export default function FirstRun({ instance }: { instance: Instance }) {
       try {
         await auth.signUp({ name, email, password, ...(instance.setupToken ? { setupToken: setupToken.trim() } : {}) });
       } catch (error) {
-        // Somebody else may have been first: the page then becomes the sign-in.
+        // Another person may have created the first account. The page then becomes the sign-in.
         await cache.invalidateQueries({ queryKey: instanceQuery.queryKey });
         throw error;
       }

@@ -3,7 +3,7 @@ import { useTitle } from "../../components/Page";
 import { Mark } from "../shell/Mark";
 import classes from "./Gate.module.css";
 
-/** The frame of what stands before the console: first run, sign-in, onboarding. */
+/** The frame of the pages before the console: first run, sign-in, onboarding. */
 export function GatePage({ title, lead, children }: { title: string; lead: ReactNode; children: ReactNode }) {
   useTitle(title);
   return (

@@ -15,7 +15,7 @@ import { sessionEstablished } from "../../api/session-lost";
 
 const LOST = "Somebody else has taken this account over with the first password. Sign in with an account of your own, or ask them.";
 
-/** The admin account that the server was started with gets a name and a password of its own. */
+/** Gives the admin account that was configured at the start of the server a name and a password of its own. */
 export function Onboarding() {
   const me = useMe();
   const { to } = useSearch({ from: "/onboarding" });
@@ -28,7 +28,8 @@ export function Onboarding() {
   const claim = useMutation<unknown, ApiError>({
     mutationFn: async () => {
       if (newPassword !== again) throw new ApiError(400, "PASSWORDS_DIFFER", "The two passwords differ. Type the same twice.", { field: "again" });
-      // A session that has ended is an answer here: another claim won, and a new sign-in would not help.
+      // If the session has ended, another person has claimed the account, and a new sign-in would not help. So a 401 must not open the
+      // sign-in here.
       sessionEstablished(false);
       try {
         await api.POST("/api/v1/admin/claim", { body: { name, newPassword } });

@@ -11,7 +11,10 @@ import { GatePage } from "./GatePage";
 import { useLinkToken } from "./link-token";
 import classes from "./Gate.module.css";
 
-/** Where a link to set a password leads, that of a mail and that of an administrator: a person chooses a password, and signs in with it. Nobody has to be signed in. */
+/**
+ * The page of a link to set a password. A mail or an administrator gives this link. The person chooses a password and then signs in with
+ * it. The page needs no session.
+ */
 export function SetPassword() {
   const token = useLinkToken();
   const [refused, setRefused] = useState<string | null>(null);
@@ -53,7 +56,7 @@ function Choose({ token, onRefused }: { token: string; onRefused: () => void }) 
     mutationFn: async () => {
       if (newPassword !== again) throw new ApiError(400, "PASSWORDS_DIFFER", "The two passwords differ. Type the same twice.", { field: "again" });
       await auth.resetPassword({ newPassword, token });
-      // The person with the link may not be the one who is signed in here.
+      // The person who is signed in here may not be the one who got the link.
       const { authenticated } = await cache.ensureQueryData(meQuery).catch(() => ({ authenticated: true }));
       if (authenticated) await auth.signOut().catch(() => undefined);
       sessionEstablished(false);

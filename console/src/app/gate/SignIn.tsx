@@ -16,10 +16,10 @@ import { forgetRefusedLink, useRefusedLink } from "./refused-link";
 const AskForMail = later(() => import("./AskForMail").then((loaded) => loaded.AskForMail));
 const ConfirmAddress = later(() => import("./ConfirmAddress").then((loaded) => loaded.ConfirmAddress));
 
-/** `waits` is for somebody who has to confirm their address first; `reset` and `confirm` ask for a mail. */
+/** `waits`: the person has to confirm their address first. `reset` and `confirm` ask for a mail. */
 type Stage = "signIn" | "signUp" | "waits" | "reset" | "confirm";
 
-/** Sign-in, and sign-up where it is open. The address stays, so that a deep link is shown afterwards. */
+/** Sign-in, and sign-up if it is open. The address in the browser does not change, so a deep link opens after the sign-in. */
 export default function SignIn({ instance }: { instance: Instance }) {
   const [stage, setStage] = useState<Stage>("signIn");
   const [name, setName] = useState("");
@@ -29,7 +29,7 @@ export default function SignIn({ instance }: { instance: Instance }) {
   const isRefused = useRefusedLink();
   const signedIn = useSignedIn();
   const signsUp = stage === "signUp";
-  // The link that is waited for opens in another tab, and signs this browser in.
+  // The link in the mail opens in another tab and signs in this browser.
   useQuery({ ...meQuery, refetchOnWindowFocus: stage === "waits" ? "always" : true });
   const enter = useMutation<unknown, ApiError>({
     mutationFn: async () => {

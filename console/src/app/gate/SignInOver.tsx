@@ -12,7 +12,10 @@ import classes from "./Gate.module.css";
 
 const ConfirmAddress = later(() => import("./ConfirmAddress").then((loaded) => loaded.ConfirmAddress));
 
-/** The session has ended while a page was open. What was typed stays below, and goes on after the sign-in. */
+/**
+ * The sign-in over an open page whose session has ended. The text that the person typed stays in the page below, and they continue after
+ * the sign-in.
+ */
 export default function SignInOver({ me }: { me: Me }) {
   const [password, setPassword] = useState("");
   const cache = useQueryClient();

@@ -1,4 +1,4 @@
-/** One sentence that the sign-in page shows until somebody has signed in: why they are there. */
+/** A sentence that says why the person is on the sign-in page. It stays there until somebody has signed in. */
 let sentence: string | null = null;
 
 export function leaveFarewell(text: string | null): void {

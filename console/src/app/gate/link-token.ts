@@ -1,6 +1,6 @@
 /**
- * The token of a link that sets a password: `/admin/set-password#token=…`. A fragment is sent to no server. This module takes it out of the
- * address bar before the router reads the address, because the router keeps addresses in web storage.
+ * The token of a link that sets a password: `/admin/set-password#token=…`. Browsers send no fragment to a server. This module removes the
+ * token from the address bar before the router reads the address, because the router keeps addresses in web storage.
  */
 import { useSyncExternalStore } from "react";
 
@@ -9,12 +9,12 @@ const PATH = /^\/admin\/set-password\/?$/;
 let token: string | null = null;
 const watchers = new Set<() => void>();
 
-/** The token of a fragment; `null` where it has none. */
+/** The token in a fragment. `null` if there is none. */
 export function tokenIn(fragment: string): string | null {
   return new URLSearchParams(fragment.replace(/^#/, "")).get("token") || null;
 }
 
-/** Keeps the token of the address in memory, and clears the fragment. Other addresses, and those without a fragment, stay as they are. */
+/** Keeps the token of the address in memory and clears the fragment. Does nothing for other addresses and for those without a fragment. */
 export function takeLinkToken({ location, history }: { location: Pick<Location, "pathname" | "search" | "hash">; history: Pick<History, "state" | "replaceState"> }): void {
   if (!PATH.test(location.pathname) || location.hash === "") return;
   token = tokenIn(location.hash);
@@ -22,7 +22,7 @@ export function takeLinkToken({ location, history }: { location: Pick<Location, 
   watchers.forEach((watcher) => watcher());
 }
 
-/** The token of the last link that was opened. */
+/** The token of the link that was opened last. */
 export const linkToken = (): string | null => token;
 
 const watch = (watcher: () => void) => {
@@ -36,6 +36,6 @@ export function useLinkToken(): string | null {
 
 if (typeof window !== "undefined") {
   takeLinkToken(window);
-  // Another link that is opened on the page changes the fragment alone, and loads nothing.
+  // If the person opens another link on this page, only the fragment changes and the browser loads nothing.
   addEventListener("popstate", () => takeLinkToken(window));
 }

@@ -1,11 +1,11 @@
 /**
- * A link to confirm an address that was not valid: the server leads from it to the console with `?error=INVALID_TOKEN` or
- * `TOKEN_EXPIRED`. This module takes the
- * error out of the address bar before the router reads the address, so that a reload does not show it again.
+ * Handles a link to confirm an address that is not valid. The server redirects it to the console with `?error=INVALID_TOKEN` or
+ * `TOKEN_EXPIRED`. This module removes the error from the address bar before the router reads the address, so that a reload does not show
+ * it again.
  */
 import { useSyncExternalStore } from "react";
 
-/** The pages where such links end: see `api/auth.ts`. */
+/** The pages to which such links redirect (`api/auth.ts`). */
 const PATH = /^\/admin(\/account)?\/?$/;
 
 const ERRORS = ["INVALID_TOKEN", "TOKEN_EXPIRED", "INVALID_USER"];
@@ -18,7 +18,7 @@ function set(next: boolean): void {
   watchers.forEach((watcher) => watcher());
 }
 
-/** Notes the error of the address, and removes it there. Other addresses, and other errors, stay as they are. */
+/** Stores the error and removes it from the address. Does nothing for other addresses and other errors. */
 export function takeRefusedLink({ location, history }: { location: Pick<Location, "pathname" | "search" | "hash">; history: Pick<History, "state" | "replaceState"> }): void {
   const search = new URLSearchParams(location.search);
   if (!PATH.test(location.pathname) || !ERRORS.includes(search.get("error") ?? "")) return;
@@ -28,7 +28,7 @@ export function takeRefusedLink({ location, history }: { location: Pick<Location
   set(true);
 }
 
-/** Whether the person came by a link that was not valid, and has not been told so. */
+/** Whether the person opened a link that was not valid and has not seen the message yet. */
 export const linkIsRefused = (): boolean => isRefused;
 
 export const forgetRefusedLink = (): void => set(false);

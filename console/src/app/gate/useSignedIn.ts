@@ -5,7 +5,10 @@ import { forgetAll, instanceQuery, meQuery } from "../../api/session";
 import { sessionEstablished } from "../../api/session-lost";
 import { leaveFarewell } from "./farewell";
 
-/** After a sign-in or a sign-up: forgets what another person saw, and asks who is there now. The address stays. */
+/**
+ * Call this after a sign-in or sign-up. It drops the data that another person saw and loads who is signed in now. The address in the
+ * browser does not change.
+ */
 export function useSignedIn(): () => Promise<void> {
   const cache = useQueryClient();
   return useCallback(async () => {

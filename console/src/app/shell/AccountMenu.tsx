@@ -17,7 +17,7 @@ const THEMES = [
   ["dark", "Dark", IconMoon],
 ] as const;
 
-/** Ends the session and leaves nothing of this person in the page. */
+/** Ends the session and removes this person's data from the page. */
 export function useSignOut() {
   const cache = useQueryClient();
   return useMutation({
@@ -26,7 +26,7 @@ export function useSignOut() {
       sessionEstablished(false);
       feed.reset();
       cache.setQueryData(meQuery.queryKey, { authenticated: false });
-      // Once no page shows it any more.
+      // Runs when no page shows this data any more.
       setTimeout(() => forgetAll(cache), 0);
     },
     onError: (error) => failed("You are still signed in", error),

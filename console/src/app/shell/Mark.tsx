@@ -1,4 +1,4 @@
-/** The product's mark: three blocks that stand on each other. */
+/** The logo of the product: three stacked blocks. */
 export function Mark({ size = 20 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 20 20" aria-hidden="true">

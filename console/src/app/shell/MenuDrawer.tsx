@@ -4,7 +4,7 @@ import { Mark } from "./Mark";
 import { Rail } from "./Rail";
 import classes from "./Shell.module.css";
 
-/** The rail of narrow screens. */
+/** The rail on narrow screens. */
 export default function MenuDrawer({ onClose }: { onClose: () => void }) {
   return (
     <Drawer.Root opened onClose={onClose} size={280} padding={0}>

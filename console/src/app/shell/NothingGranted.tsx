@@ -4,7 +4,7 @@ import { useMe } from "../../api/session";
 import { EmptyState } from "../../components/EmptyState";
 import { Page } from "../../components/Page";
 
-/** For a person without any grant: what is missing, and who can give it. */
+/** The page of a person without any grant. It says what is missing and who can give it. */
 export function NothingGranted() {
   const me = useMe();
   const cache = useQueryClient();

@@ -1,6 +1,6 @@
 /**
- * The command palette: finds objects, screens, actions, and records by their id. Our own: `@mantine/spotlight` is 5 KiB packed without a
- * command, and all of this is 3.5; and it ranks and asks the server as the rest of the console does.
+ * The command palette. It finds objects, screens, actions, and records by their id. It is our own, because `@mantine/spotlight` takes 5 KiB
+ * (packed) without any command, and this whole file takes 3.5. Also, it ranks results and sends requests like the rest of the console.
  */
 import { Modal, TextInput, VisuallyHidden, useMantineColorScheme } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
@@ -24,10 +24,10 @@ interface Command {
   id: string;
   group: "Records" | "Objects" | "Screens" | "Actions";
   label: string;
-  /** Right of the label: what the command is about. */
+  /** Text to the right of the label that says what the command is about. */
   detail?: string;
   icon: TablerIcon;
-  /** What is searched beside the label. */
+  /** Other words that the search matches besides the label. */
   words: string;
   run: () => void;
 }
@@ -37,7 +37,7 @@ const OBJECTS_AT_FIRST = 6;
 
 export default function Palette() {
   const isWanted = usePaletteOpened();
-  // It is loaded by the first Ctrl K, and a dialog that is open from the start does not know what to give the focus back to.
+  // The palette is loaded by the first Ctrl K. A dialog that is open from the start does not know which element to give the focus back to.
   const [opened, setOpened] = useState(false);
   useEffect(() => setOpened(isWanted), [isWanted]);
   return (
@@ -66,7 +66,7 @@ function Search() {
     queryFn: ({ signal }) => findRecord(settledId, objects ?? [], signal),
     enabled: isUuid(settledId) && objects !== undefined,
     staleTime: 10_000,
-    // It asks every object, while somebody types.
+    // One search sends a request for each object, and runs while somebody types.
     retry: false,
   });
   const router = useRouter();
@@ -205,7 +205,7 @@ function useCommands(query: string): Command[] {
       action("theme-auto", "Theme as the system", IconSun, "color scheme appearance auto", () => setColorScheme("auto")),
       action("sign-out", "Sign out", IconLogout, "log out leave", () => leave()),
     ];
-    // Before anything is typed a few objects stand first: the data is the product.
+    // Before the person types, a few objects come first, because the data matters most.
     const shown = query === "" ? (objects ?? []).slice(0, OBJECTS_AT_FIRST) : (objects ?? []);
     return [...shown.flatMap((object) => ofObject(object, query, may, navigate)), ...screens, ...actions.filter((each) => each !== false)];
   }, [router, permissions, isViewing, objects, query, setColorScheme, leave]);
@@ -217,7 +217,7 @@ function action(id: string, label: string, icon: TablerIcon, words: string, run:
 
 function ofObject({ name, label = "" }: KnownObject, query: string, may: (resource: string, action: "create" | "read") => boolean, navigate: ReturnType<typeof useRouter>["navigate"]): Command[] {
   const records: Command = { id: `records-${name}`, group: "Objects", label: name, detail: "Records", icon: IconTable, words: label, run: () => void navigate({ to: "/data/$object", params: { object: name } }) };
-  // The other two would only bury the rest before anything is typed.
+  // Before the person types, the two other commands would only hide the rest.
   if (query === "") return [records];
   const fields: Command = { id: `fields-${name}`, group: "Objects", label: name, detail: "Fields and rules", icon: IconPencil, words: `${label} schema edit`, run: () => void navigate({ to: "/objects/$object", params: { object: name } }) };
   const create: Command = { id: `create-${name}`, group: "Actions", label: `Create ${name}`, detail: "New record", icon: IconPlus, words: `${label} new record`, run: () => void navigate({ to: "/data/$object/new", params: { object: name } }) };

@@ -8,15 +8,15 @@ import { AccountMenu } from "./AccountMenu";
 import { DESTINATIONS, type Destination } from "./navigation";
 import classes from "./Shell.module.css";
 
-/** From this many objects on, the rail can be searched. */
+/** The rail has a search if there are at least this many objects. */
 const FILTER_FROM = 10;
-/** So many objects stand in the rail; the filter and the palette find the rest. */
+/** The rail shows at most this many objects. The search and the palette find the others. */
 const SHOWN_MAX = 100;
 
-/** The screens, with the objects by name below Objects: the data is the product. */
+/** The main menu: the screens, and below Objects the objects by name, because the data matters most. */
 export function Rail({ folded }: { folded: boolean }) {
   const permissions = usePermissions();
-  // While the permissions are on their way nothing is shown that would go again.
+  // Until the permissions are loaded, the rail shows no screen that it might have to remove again.
   const shown = DESTINATIONS.filter(({ resource }) => resource === undefined || allows(permissions, resource, "read"));
   return (
     <>

@@ -1,4 +1,4 @@
-/** The frame of the design: rail, screen, status bar. It is there with the first paint. */
+/** The frame of the console: rail, screen, status bar. It appears with the first paint. */
 import { ActionIcon } from "@mantine/core";
 import { useLocalStorage, useMediaQuery } from "@mantine/hooks";
 import { IconLayoutSidebarLeftCollapse, IconLayoutSidebarLeftExpand, IconMenu2, IconSearch } from "@tabler/icons-react";
@@ -21,7 +21,7 @@ import classes from "./Shell.module.css";
 const MenuDrawer = lazy(() => import("./MenuDrawer"));
 const Palette = lazy(() => import("./Palette"));
 
-/** The frame alone, before anybody is known. */
+/** The empty frame, before the server has said who is signed in. */
 export function Frame({ children }: { children?: ReactNode }) {
   return (
     <div className={classes.frame}>
@@ -51,7 +51,7 @@ export function Shell({ children }: { children: ReactNode }) {
   useLiveSchema();
   useHotkeys({ "mod+k": openPalette });
   useEffect(() => setDrawer(false), [pathname]);
-  // Another screen: the keyboard begins there, unless the screen has taken the focus itself.
+  // After a change of the screen, the focus moves to the new screen, unless the screen has already taken it.
   const before = useRef(pathname);
   useEffect(() => {
     if (before.current === pathname) return;
@@ -112,7 +112,7 @@ export function Shell({ children }: { children: ReactNode }) {
   );
 }
 
-/** Whether no screen and no object is open to this person. */
+/** Whether this person may open no screen and no object. */
 function useMayNothing(): boolean {
   const permissions = usePermissions();
   const objects = useObjects().data;

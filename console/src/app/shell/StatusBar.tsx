@@ -20,7 +20,7 @@ const WORDS: Record<LiveState, [string, string]> = {
 
 const isMac = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(navigator.platform);
 
-/** The last line: whether the page is live, a few counts, and what serves it. */
+/** The last line: the state of the live stream, a few counts, and the server. */
 export function StatusBar() {
   const live = useLiveState();
   const { data: objects } = useObjects();

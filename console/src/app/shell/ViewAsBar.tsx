@@ -6,11 +6,11 @@ import { forgetAll } from "../../api/session";
 import { useViewAs, viewAs } from "../../api/view-as";
 import classes from "./Shell.module.css";
 
-/** Says whose rights the page shows, and leads back. */
+/** Says whose rights the page shows, with a button to leave this view. */
 export function ViewAsBar() {
   const cache = useQueryClient();
   const role = useViewAs();
-  // What was read with other rights is forgotten, and what is on the screen is read anew.
+  // The console drops the data that it read with other rights, and loads the data on the screen again.
   useEffect(() => {
     const unwatch = viewAs.watch(() => {
       forgetAll(cache);

@@ -19,9 +19,9 @@ export interface Destination {
   to: "/" | "/objects" | "/events" | "/deliveries" | "/webhooks" | "/blocks" | "/users" | "/roles" | "/keys" | "/tasks" | "/api" | "/settings";
   label: string;
   icon: TablerIcon;
-  /** The resource whose read the screen needs; none: everybody who is signed in. */
+  /** The screen needs read on this resource. Without a resource, everybody who is signed in may open it. */
   resource?: string;
-  /** Other words that find it. */
+  /** Other words that find the screen. */
   words?: string;
 }
 

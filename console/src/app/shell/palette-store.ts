@@ -1,4 +1,4 @@
-/** Whether the command palette is open. Its code is loaded when it is first asked for. */
+/** Whether the command palette is open. Its code is loaded when it opens for the first time. */
 import { useSyncExternalStore } from "react";
 
 let opened = false;

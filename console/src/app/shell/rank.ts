@@ -1,4 +1,7 @@
-/** Sorts by how well a text matches a query: at its begin, at the begin of a word, anywhere, or as letters in order. */
+/**
+ * Sorts items by how well their text matches a query. A word of the query can match at the start of the text, at the start of a word,
+ * anywhere, or as letters in the same order.
+ */
 export function ranked<Item>(items: Item[], query: string, textOf: (item: Item) => string): Item[] {
   if (query === "") return items;
   const words = query.split(/\s+/);
@@ -21,7 +24,7 @@ function scoreOf(text: string, word: string): number {
   if (at === 0) return text.length === word.length || /\W/.test(text[word.length] ?? " ") ? 100 : 80;
   if (at > 0) return /[\s_-]/.test(text[at - 1]!) ? 60 : 30;
   if (word.length < 3) return 0;
-  // Letters in order, near to each other: "wbhk" finds "webhooks".
+  // Matches letters in the same order and close to each other: "wbhk" finds "webhooks".
   let from = 0;
   for (const letter of word) {
     const next = text.indexOf(letter, from);

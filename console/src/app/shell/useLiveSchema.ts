@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useLive } from "../../api/live";
 
-/** Reads the schema again when somebody changes it. Those who may not read events get it when they come back to the tab. */
+/** Loads the schema again when somebody changes it. Persons who may not read events get the new schema when they come back to the tab. */
 export function useLiveSchema(): void {
   const cache = useQueryClient();
   const again = () => {

@@ -14,7 +14,7 @@ const ALL_DEFAULTS = { emptyObjectFields: "skipEmptyDefaults" } as const;
 const REQUIRED_DEFAULTS = { emptyObjectFields: "populateRequiredDefaults" } as const;
 const nothing = () => {};
 
-/** The server's issues as rjsf has them: a tree by the path's segments. */
+/** The server's issues in the format of rjsf: a tree by the segments of the path. */
 function errorTree(issues: SchemaFormProps["issues"] = []): ErrorSchema {
   const tree: Record<string, unknown> = {};
   for (const { path, message } of issues) {
@@ -44,7 +44,7 @@ export default function Form({ schema, value, onChange, onSubmit, issues, submit
         showErrorList={false}
         noHtml5Validate
         disabled={disabled || busy}
-        // The errors stand at their fields. Without this, rjsf logs them as errors of the page.
+        // The errors appear at their fields. Without this handler, rjsf would also log them as errors of the page.
         onError={nothing}
         onChange={(form) => onChange(outOfForm(form.formData))}
         onSubmit={(form) => onSubmit(outOfForm(form.formData))}

@@ -1,10 +1,10 @@
 /**
- * rjsf copies and merges plain data, which would take a `LosslessNumber` apart. While a value is in a form, a number that a double
- * cannot hold is a text with a mark before it.
+ * rjsf copies and merges plain data, which would break a `LosslessNumber`. So while a value is in a form, a number that a double cannot
+ * represent exactly is a text with a mark before it.
  */
 import { LosslessNumber, isLosslessNumber, isJsonObject, type JsonValue } from "../../api/json";
 
-/** Of Unicode's private use: no text of a person begins with it. */
+/** A character for private use in Unicode. No text that a person types begins with it. */
 const MARK = "\u{F0000}#";
 
 export function isMarked(value: unknown): value is string {
@@ -19,7 +19,7 @@ export function digitsOf(value: unknown): string {
   return isMarked(value) ? value.slice(MARK.length) : value === undefined || value === null ? "" : String(value);
 }
 
-/** As the form has it. */
+/** Converts a value for the form. */
 export function intoForm(value: JsonValue | undefined): unknown {
   if (isLosslessNumber(value)) return mark(value);
   if (Array.isArray(value)) return value.map(intoForm);
@@ -27,7 +27,7 @@ export function intoForm(value: JsonValue | undefined): unknown {
   return value;
 }
 
-/** As the API has it. Members that are undefined are left out. */
+/** Converts a value of the form for the API. Members that are undefined are left out. */
 export function outOfForm(value: unknown): JsonValue | undefined {
   if (isMarked(value)) return new LosslessNumber(digitsOf(value));
   if (Array.isArray(value)) return value.map((each) => outOfForm(each) ?? null);
@@ -36,7 +36,7 @@ export function outOfForm(value: unknown): JsonValue | undefined {
   return value as JsonValue | undefined;
 }
 
-/** For checks by the schema, which know doubles: near enough for a bound, and a number in any case. */
+/** Converts a value for checks with the schema, which use doubles. The result is close enough for bounds, and the type stays number. */
 export function forChecks(value: unknown): unknown {
   if (isMarked(value)) return Number(digitsOf(value));
   if (Array.isArray(value)) return value.map((each) => forChecks(each) ?? null);

@@ -1,4 +1,4 @@
-/** In the place of a Markdown renderer: the text as it is. */
+/** Replaces a Markdown renderer, and shows the text unchanged. */
 import type { ReactNode } from "react";
 
 export function Markdown({ children }: { children?: ReactNode }) {

@@ -1,4 +1,7 @@
-/** rjsf's places in the look of the console: labels above, the description below them, errors under the field. */
+/**
+ * The templates, fields and widgets of rjsf in the style of the console: the label above a field, the description below it, errors under
+ * the field.
+ */
 import { ActionIcon, Button, Checkbox, NativeSelect, PasswordInput, TextInput, Textarea } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconCopy, IconPlus, IconTrash } from "@tabler/icons-react";
 import {
@@ -39,7 +42,7 @@ import { useDescription } from "../useDescription";
 import { digitsOf, isMarked, mark } from "./exact";
 import classes from "./Form.module.css";
 
-// ---- places
+// ---- templates
 
 function Field(props: FieldTemplateProps) {
   const { id, label, children, errors, rawErrors = [], help, description, rawDescription, hidden, required, displayLabel } = props;
@@ -252,7 +255,7 @@ function Select({ id, htmlName, value, required, disabled, readonly, onChange, o
       withAsterisk={false}
       disabled={(disabled ?? false) || (readonly ?? false)}
       error={(rawErrors?.length ?? 0) > 0}
-      // The choice between alternatives of a schema has no label of its own.
+      // The choice between alternatives of a schema has no label.
       aria-label={/__(one|any)of_select$/.test(id) ? "Kind of value" : undefined}
       onChange={({ currentTarget }) => onChange(enumOptionValueDecoder(currentTarget.value, enumOptions, "indexed", emptyValue))}
       data={[
@@ -297,16 +300,16 @@ function Checkboxes({ id, value, disabled, readonly, onChange, options }: Widget
   );
 }
 
-/** In the reader's zone; the value is UTC. */
+/** Shows the time in the reader's time zone. The value is in UTC. */
 function DateTime({ value, onChange, ...props }: WidgetProps) {
   return <Input {...(props as BaseInputTemplateProps)} type="datetime-local" value={toLocal(String(value ?? ""))} onChange={(local: string | undefined) => onChange(fromLocal(local ?? "") ?? undefined)} />;
 }
 
-/** A number with all its digits: a text field that becomes a number where it is one. */
+/** A number with all its digits: a text field whose value becomes a number if the text is one. */
 function NumberText(props: FieldProps) {
   const { schema, uiSchema, fieldPathId, formData, onChange, onBlur, onFocus, disabled, readonly, required, autofocus, rawErrors, registry, placeholder } = props;
   const [typed, setTyped] = useState<string>();
-  // What was typed stands as long as it means the value: "1." and "1.0" are 1.
+  // The typed text stays as long as it has the same value: "1." and "1.0" are 1.
   const same = typed !== undefined && (readNumber(typed) === null ? typed === formData : digitsOf(mark(readNumber(typed)!)) === digitsOf(formData));
   const { StringField } = registry.fields;
   if (registry.schemaUtils.isSelect(schema) || (uiSchema?.["ui:widget"] !== undefined && uiSchema["ui:widget"] !== "text")) {

@@ -1,4 +1,7 @@
-/** rjsf's validator interface over an interpreter of JSON Schema 2020-12: nothing is compiled, since the policy forbids `eval`. */
+/**
+ * The validator interface of rjsf on top of an interpreter of JSON Schema 2020-12. It compiles nothing, because the content security policy
+ * forbids `eval`.
+ */
 import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema";
 import {
   type CustomValidator,
@@ -20,10 +23,10 @@ import {
 } from "@rjsf/utils";
 import { forChecks } from "./exact";
 
-/** Keywords whose errors only say that one of their children failed. */
+/** Keywords whose error only says that one of their children failed. */
 const OUTER = new Set(["properties", "items", "prefixItems", "additionalProperties", "allOf", "$ref", "patternProperties", "if", "then", "else"]);
 
-/** `#/a/0/b~1c` as rjsf has it: `.a.0.b/c`. */
+/** Converts `#/a/0/b~1c` to the format of rjsf: `.a.0.b/c`. */
 function property(location: string): string {
   const segments = location.replace(/^#\/?/, "").split("/").filter((each) => each !== "");
   return segments.map((each) => `.${decodeURIComponent(each).replaceAll("~1", "/").replaceAll("~0", "~")}`).join("");
@@ -81,7 +84,7 @@ class Interpreter<T = unknown, S extends StrictRJSFSchema = RJSFSchema, F extend
   }
 
   reset(): void {
-    // Nothing is kept between calls.
+    // The validator has no state between calls.
   }
 }
 

@@ -1,4 +1,4 @@
-/** A browser's or program's name from its user agent: "Firefox on Linux". */
+/** The name of a browser or program, from its user agent: "Firefox on Linux". */
 const BROWSERS: [RegExp, string][] = [
   [/Edg\//, "Edge"],
   [/OPR\//, "Opera"],

@@ -1,4 +1,4 @@
-/** What a person may change about themselves: name, password, sessions. And the proof of their address. */
+/** The person's own account: name, password, sessions, and the confirmation of the address. */
 import { Badge, Button, PasswordInput, Switch, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -119,11 +119,11 @@ function Name({ name }: { name: string }) {
   );
 }
 
-/** Whether the address is confirmed, and the way to a link that confirms it. */
+/** Shows whether the address is confirmed, with a button to get a link that confirms it. */
 function Confirmation({ email, isConfirmed }: { email: string; isConfirmed: boolean }) {
   const cache = useQueryClient();
   const sendsMail = useQuery(instanceQuery).data?.mail === true;
-  // The link opens in another tab.
+  // The link opens in another tab, so this tab checks again when it gets the focus.
   useQuery({ ...meQuery, refetchOnWindowFocus: isConfirmed ? true : "always" });
   const send = useMutation<unknown, ApiError>({
     mutationFn: () => auth.sendVerification(email, "/admin/account"),
@@ -170,7 +170,7 @@ function Password({ email }: { email: string }) {
         change.mutate();
       }}
     >
-      {/* For password managers, which ask whose password it is. */}
+      {/* Password managers need to know which account the password belongs to. */}
       <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
       <PasswordInput
         label="Current password"

@@ -12,7 +12,7 @@ import { JsonView } from "../../components/JsonView";
 import { SchemaForm } from "../../components/SchemaForm";
 import classes from "./Blocks.module.css";
 
-/** A form for each action, from its input's schema, with the result below. */
+/** A form for each action, made from the schema of its input. The result appears below it. */
 export function ActionsTab({ block }: { block: Block }) {
   const { action: wanted } = useSearch({ from: "/blocks/$block" });
   const action = block.actions.find(({ name }) => name === wanted) ?? block.actions[0];

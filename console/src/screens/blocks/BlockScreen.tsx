@@ -23,7 +23,7 @@ import { OverviewTab } from "./OverviewTab";
 import { SecretsTab } from "./SecretsTab";
 import classes from "./Blocks.module.css";
 
-/** One block: what it may do and does, its settings and its log. */
+/** One block: its permissions, its parts, its settings and its log. */
 export function BlockScreen() {
   const { block: name } = useParams({ from: "/blocks/$block" });
   const { tab = "overview" } = useSearch({ from: "/blocks/$block" });

@@ -18,7 +18,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { blocksQuery } from "./blocks";
 
-/** Programs that add actions, hooks and event handlers to the service. */
+/** The installed blocks, which add actions, hooks and event handlers to the service. */
 export function BlocksScreen() {
   const navigate = useNavigate({ from: "/blocks" });
   const cache = useQueryClient();

@@ -8,7 +8,7 @@ import { ErrorNotice } from "../../components/ErrorState";
 import { SchemaForm } from "../../components/SchemaForm";
 import { told } from "../../components/toast";
 
-/** The block's configuration, by the schema that it declares. */
+/** Edits the block's configuration, with a form from the schema that the block declares. */
 export function ConfigurationTab({ block, canUpdate }: { block: Block; canUpdate: boolean }) {
   const cache = useQueryClient();
   const [value, setValue] = useState<JsonValue | undefined>(block.config);

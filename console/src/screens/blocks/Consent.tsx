@@ -7,7 +7,7 @@ import { inWords, isLimited } from "./blocks";
 import classes from "./Blocks.module.css";
 import type { BlockPermissions, DataPermission, NewPermissions } from "../../api/types";
 
-/** What a block may do, in plain words. `isNew` marks what the version before did not have. */
+/** The permissions of a block in plain words. `isNew` marks those that the previous version did not have. */
 export function Consent({ permissions, added }: { permissions: BlockPermissions; added?: Partial<NewPermissions> | null | undefined }) {
   const isNew = (part: keyof BlockPermissions, value: unknown) => (added?.[part] ?? []).some((each: unknown) => JSON.stringify(each) === JSON.stringify(value));
   const { data, secrets, http } = permissions;

@@ -13,7 +13,7 @@ import classes from "./Blocks.module.css";
 /** Handlers of the server, to which a block may lead events. Only handlers of the block itself can be called again. */
 const BUILT_IN = ["log_event", "persist_event"];
 
-/** What events it gets, where others can reach it, and a way to hand it a recorded event once more. */
+/** The events that the block gets and the addresses of its hooks. The person can send it a recorded event again. */
 export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boolean }) {
   const handlers = [...new Set(block.subscriptions.map(({ handler }) => handler))].filter((handler) => !BUILT_IN.includes(handler));
   return (

@@ -24,10 +24,10 @@ import classes from "./Blocks.module.css";
 
 const headers = { "content-type": "application/wasm" };
 
-/** Whether the report has a secret, which is shown once, or a warning. A webhook that was there before keeps its secret. */
+/** Whether the report has a warning or a secret, which is shown only once. A webhook that existed before keeps its secret. */
 const isWorthReading = ({ webhooks, warnings }: InstallReport) => warnings !== undefined || webhooks.some(({ secret }) => secret !== undefined);
 
-/** A file is dropped, looked at by the server, agreed to, and only then installed. */
+/** Installs a block from a file. First the server inspects the file and the person consents. */
 export function InstallBlockScreen() {
   const { upgrade } = useSearch({ from: "/blocks/install" });
   const navigate = useNavigate({ from: "/blocks/install" });
@@ -42,7 +42,7 @@ export function InstallBlockScreen() {
   const install = useMutation({
     mutationFn: async () => {
       const { data, report } = await ok(api.POST("/api/v1/blocks", { body: file!, headers, params: { query: isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions) } : {} } }));
-      // Only a dry run answers without the block.
+      // The response lacks the block only after a dry run.
       return { data: data!, report };
     },
     onSuccess: async ({ data, report }) => {
@@ -51,7 +51,7 @@ export function InstallBlockScreen() {
       told(`${data.name} ${data.version} is installed.`);
       await navigate({ to: "/blocks/$block", params: { block: data.name } });
     },
-    // Secrets of webhooks do not stay in a cache.
+    // The cache must not keep secrets of webhooks.
     gcTime: 0,
   });
   const take = (chosen: File | undefined) => {
@@ -168,7 +168,7 @@ function Declares({ manifest: { actions, hooks, subscriptions, webhooks } }: { m
   );
 }
 
-/** Each has a key, a name, and what it is. */
+/** A list of declared items. Each has a key, a name and a description. */
 function Declared({ title, all }: { title: string; all: (readonly [key: string, name: string, about: string | undefined])[] }) {
   if (all.length === 0) return null;
   return (

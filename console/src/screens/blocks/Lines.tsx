@@ -6,12 +6,12 @@ import classes from "./Blocks.module.css";
 
 const TONES: Record<string, Tone> = { error: "bad", warn: "warn", info: "info" };
 
-/** Lines of a log, as text: never as HTML. */
+/** The lines of a log, as text and never as HTML. */
 export function Lines({ lines, label }: { lines: Omit<LogLine, "id" | "callId">[]; label: string }) {
   return (
     <div className={classes.lines} role="log" aria-label={label} tabIndex={0}>
       {lines.map(({ at, level, message, fields }, index) => (
-        // Lines are only added, at one end.
+        // Lines are only added at one end, so the index identifies a line.
         // oxlint-disable-next-line react/no-array-index-key
         <div className={classes.line} key={`${at} ${index}`}>
           <Time at={at} />

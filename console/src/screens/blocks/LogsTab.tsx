@@ -16,7 +16,7 @@ import classes from "./Blocks.module.css";
 const FOLLOW_MS = 1_500;
 const KEPT_MAX = 1_000;
 
-/** The log as it is written, newest first. Each look asks for what came after the last one, so that no line is missed. */
+/** The live log, with the newest lines first. Each request asks for the lines after the last known one, so that none is missed. */
 export function LogsTab({ name }: { name: string }) {
   const { level, q = "" } = useSearch({ from: "/blocks/$block" });
   const navigate = useNavigate({ from: "/blocks/$block" });
@@ -36,7 +36,7 @@ export function LogsTab({ name }: { name: string }) {
       const after = cursor.current;
       const page = await ok(api.GET("/api/v1/blocks/{block}/logs", { params: { path: { block: name }, query: { level, search: q, after, limit: 500 } }, signal }));
       cursor.current = page.cursor;
-      // The first page is newest first, later ones oldest first.
+      // The first page has the newest lines first. Later pages have the oldest lines first.
       const fresh = after === undefined ? page.data : page.data.toReversed();
       setLines((before) => [...fresh, ...(after === undefined ? [] : (before ?? []))].slice(0, KEPT_MAX));
       if (page.missed) setMissed(true);

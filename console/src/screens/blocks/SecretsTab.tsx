@@ -11,7 +11,7 @@ import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import classes from "./Blocks.module.css";
 
-/** Secrets that the block asked for. A value goes in and never comes out. */
+/** The secrets that the block asks for. The page can set a value, but never shows it. */
 export function SecretsTab({ block }: { block: Block }) {
   const path = { block: block.name };
   const { data, error, refetch } = useQuery({
@@ -40,7 +40,7 @@ function OneSecret({ secret: { name, isSet, updatedAt }, block }: { secret: Bloc
       told(`${name} is set.`);
       await refresh();
     },
-    // A secret does not stay in a cache.
+    // The cache must not keep a secret.
     gcTime: 0,
   });
   const remove = useMutation({ mutationFn: () => api.DELETE("/api/v1/blocks/{block}/secrets/{name}", { params: { path: { block, name } } }), onSuccess: refresh });

@@ -1,4 +1,4 @@
-/** Installed blocks, as the API shows them. */
+/** Queries for installed blocks, and their permissions in words. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
 import { every } from "../../api/poll";
@@ -22,13 +22,13 @@ export const usageQuery = (name: string) =>
     refetchInterval: every(5_000),
   });
 
-/** Whether an upgrade asks for anything that the installed version does not have. */
+/** Whether an upgrade needs permissions that the installed version does not have. */
 export const asksForMore = (added: NewPermissions | null): boolean => added !== null && Object.values(added).some((entries) => entries.length > 0);
 
-/** Whether a permission of a block reaches only some rows by a condition, or only some fields. */
+/** Whether a permission of a block is limited by a condition or a list of fields, or is broken. */
 export const isLimited = ({ where, check, fields, broken }: DataPermission): boolean => [where, check, fields].some((limit) => (limit ?? null) !== null) || broken === true;
 
-/** What a permission of a block means, in a sentence. */
+/** A permission of a block as a sentence. */
 export function inWords({ resource, actions, as, rowPolicy }: DataPermission): string {
   const what = resource === "*" ? "any object" : `the object ${resource}`;
   const whose = as === "caller" ? ", only as far as whoever calls it may" : ", with your rights";

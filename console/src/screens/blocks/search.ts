@@ -1,16 +1,16 @@
 import { type RawSearch, given, oneOf, text } from "../../app/search";
 
-/** Of `/blocks`. */
+/** The search parameters of `/blocks`. */
 export function readBlocksSearch(raw: RawSearch) {
   return given({ open: text(raw.open) });
 }
 
-/** Of `/blocks/install`: of a new block, or the next version of one. */
+/** The search parameters of `/blocks/install`. `upgrade` is the block that gets a new version. */
 export function readInstallBlockSearch(raw: RawSearch) {
   return given({ upgrade: text(raw.upgrade) });
 }
 
-/** Of `/blocks/$block`. */
+/** The search parameters of `/blocks/$block`. */
 export function readBlockSearch(raw: RawSearch) {
   return given({
     tab: oneOf(raw.tab, ["overview", "actions", "handlers", "hooks", "configuration", "secrets", "logs", "versions"]),

@@ -16,7 +16,7 @@ import { DeliveryStatus, deliveryQuery, stateOf, useConsumerName } from "./deliv
 import details from "../../components/Details.module.css";
 import own from "./Deliveries.module.css";
 
-/** One delivery: its state, what the receiver said, and the way to send it again. */
+/** One delivery: its state, the receiver's response, and a button to send it again. */
 export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { delivery: Delivery; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
   const cache = useQueryClient();
   const canRetry = useCan("events", "update");

@@ -1,4 +1,4 @@
-/** Deliveries of the ledger as screens show them. */
+/** Queries and parts for deliveries, which several screens use. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { api, dataOf } from "../../api/client";
@@ -11,18 +11,18 @@ import { nameOf } from "./consumers";
 
 export const deliveryQuery = ({ eventId, consumer, status, attempts }: Delivery) =>
   queryOptions({
-    // What an attempt changes in the list has its history read again.
+    // The state is part of the key. So when an attempt changes it in the list, the history is loaded again.
     queryKey: ["deliveries", "one", eventId, consumer, status, attempts],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries/{eventId}/{consumer}", { params: { path: { eventId, consumer } }, signal })),
   });
 
-/** Names consumer groups: webhooks by their name or address, where the reader may see webhooks. */
+/** Returns a function that names consumer groups. It uses the name or address of a webhook if the person may read webhooks. */
 export function useConsumerName(): (consumer: string) => string {
   const { data } = useQuery({ ...webhooksQuery, enabled: useCan("webhooks", "read") });
   return useCallback((consumer) => nameOf(consumer, data), [data]);
 }
 
-/** A failed delivery is dead once it is not tried again. */
+/** A failed delivery is dead if the server does not retry it any more. */
 export type State = Delivery["status"] | "dead";
 
 export function stateOf({ status, dead }: Delivery): State {
@@ -40,7 +40,7 @@ export function DeliveryStatus({ delivery }: { delivery: Delivery }) {
   );
 }
 
-/** Whether the events of a consumer group arrive, as far as this person may see its deliveries. */
+/** Shows whether the events of a consumer group arrive, as far as this person may see its deliveries. */
 export function Arrives({ consumer }: { consumer: string }) {
   const { data } = useQuery({ ...countsQuery({}), enabled: useCan("events", "read") });
   if (data === undefined) return <StatusBadge tone="ok" plain>active</StatusBadge>;
@@ -62,7 +62,7 @@ export interface LedgerFilter {
   until?: string | undefined;
 }
 
-/** A filter as the API's parameters. */
+/** Converts a filter to the parameters of the API. */
 export function parametersOf({ status, event, ...rest }: LedgerFilter) {
   return { ...rest, eventId: event, ...(status === "dead" ? { dead: true } : status === "failed" ? { status, dead: false } : { status }) };
 }

@@ -26,7 +26,7 @@ import classes from "./Deliveries.module.css";
 const PAGE = 100;
 const keyOf = ({ eventId, consumer }: Delivery) => `${eventId}/${consumer}`;
 
-/** Who got which event, and what went wrong; failed and dead ones are sent again from here. */
+/** All deliveries, with their consumer groups and errors. Failed and dead ones can be sent again. */
 export function DeliveriesScreen() {
   const { open, ...filter } = useSearch({ from: "/deliveries" });
   const navigate = useNavigate({ from: "/deliveries" });
@@ -44,7 +44,7 @@ export function DeliveriesScreen() {
     refetchInterval: every(5_000),
   });
   const { status: _, ...withoutStatus } = filter;
-  // How many dead ones were sent again; what of them still waits says how far they are.
+  // The number of dead deliveries that the person sent again. The waiting ones among them show the progress.
   const [retried, setRetried] = useState<number>();
   const counts = useQuery({ ...countsQuery(withoutStatus), ...(retried === undefined ? {} : { refetchInterval: every(1_000) }) });
   const sum = (state: "pending" | "failed" | "dead") => counts.data?.reduce((total, each) => total + each[state], 0);
@@ -201,7 +201,7 @@ function Typed({ value, label, placeholder, onChange }: { label: string; placeho
   return <SettledInput w={200} aria-label={label} placeholder={placeholder} spellCheck={false} value={value} onSettled={onChange} />;
 }
 
-/** A point in time in the reader's zone; the address has it in UTC. */
+/** A field for a point in time in the reader's time zone. The address has it in UTC. */
 function Instant({ label, value, onChange }: { label: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
   return (
     <TextInput

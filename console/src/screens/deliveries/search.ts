@@ -1,6 +1,6 @@
 import { type RawSearch, given, oneOf, text } from "../../app/search";
 
-/** Of `/deliveries`. */
+/** The search parameters of `/deliveries`. */
 export function readDeliveriesSearch(raw: RawSearch) {
   return given({
     status: oneOf(raw.status, ["pending", "delivered", "failed", "dead"]),
@@ -9,7 +9,7 @@ export function readDeliveriesSearch(raw: RawSearch) {
     event: text(raw.event),
     since: text(raw.since),
     until: text(raw.until),
-    /** `<event id>/<consumer>` of the delivery in the inspector. */
+    /** The delivery in the inspector, as `<event id>/<consumer>`. */
     open: text(raw.open),
   });
 }

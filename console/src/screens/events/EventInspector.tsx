@@ -18,7 +18,7 @@ import { actorOf, changesOf, eventQuery, recordOf } from "./events";
 import details from "../../components/Details.module.css";
 import classes from "./Events.module.css";
 
-/** One event: what it says, what it changed, and who got it. */
+/** One event: its payload, the changes, and its deliveries. */
 export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id: string; known?: LiveEvent | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
   const query = useQuery({ ...eventQuery(id), ...(known === undefined ? {} : { initialData: known }) });
   const event = query.data;
@@ -88,7 +88,7 @@ function EventDeliveries({ id }: { id: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ["deliveries", "of", id],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { eventId: id, limit: 100 } }, signal })),
-    // Deliveries have no event of their own.
+    // No event reports a change of a delivery, so the list is polled.
     refetchInterval: (query) => every(query.state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000)(query),
   });
   const nameOf = useConsumerName();

@@ -1,4 +1,4 @@
-/** Recorded events as screens show them. */
+/** Queries for recorded events, and their parts for display. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
 import { type RecordedFilter, recordedEvents } from "../../api/events";
@@ -15,7 +15,7 @@ export const eventsQuery = (filter: RecordedFilter) =>
     queryFn: ({ pageParam, signal }) => recordedEvents(filter, PAGE, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last.length < PAGE ? undefined : last.at(-1)?.id),
-    // The stream brings what is newer.
+    // The stream brings newer events, so the query never has to run again by itself.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
@@ -29,14 +29,14 @@ export const eventQuery = (id: string) =>
 
 const TONES: Record<string, Tone> = { created: "ok", updated: "info", deleted: "bad", linked: "info", unlinked: "warn", failed: "bad", succeeded: "ok", suspended: "warn" };
 
-/** The last segment says what happened. */
+/** The color of a topic. Its last segment says what happened. */
 export function toneOf(topic: string): Tone {
   return TONES[topic.slice(topic.lastIndexOf(".") + 1)] ?? "off";
 }
 
 const textOf = (value: JsonValue | undefined) => (typeof value === "string" ? value : undefined);
 
-/** The record that an event of data is about. */
+/** The record of a data event. */
 export function recordOf({ topic, payload }: LiveEvent): { object: string; id: string } | undefined {
   const [object, id] = [textOf(payload.object), textOf(payload.id)];
   return topic.startsWith("data.") && object !== undefined && id !== undefined ? { object, id } : undefined;
@@ -47,7 +47,7 @@ export function actorOf({ payload }: LiveEvent): string | null {
   return textOf(actor?.userId) ?? textOf(actor?.apiKeyId) ?? null;
 }
 
-/** What an update changed. */
+/** The changed fields of an update. */
 export function changesOf(payload: JsonObject): FieldChange[] {
   if (!isJsonObject(payload.diff)) return [];
   return Object.entries(payload.diff).map(([field, change]) => ({

@@ -22,10 +22,12 @@ import { Time } from "../../components/Time";
 import { EventInspector } from "./EventInspector";
 import { actorOf, eventsQuery, recordOf, toneOf } from "./events";
 
-/** Rows that stay in the page: older live ones make room, and "Show older events" asks for them again. */
+/**
+ * The maximum number of rows in the page. When live events exceed it, the older half is dropped, and "Show older events" loads them again.
+ */
 const KEPT_MAX = 2_000;
 
-/** Everything that happened, newest first, as it happens. */
+/** All events as they happen, the newest first. */
 export function EventsScreen() {
   const { topic, object, record, paused, open } = useSearch({ from: "/events" });
   const navigate = useNavigate({ from: "/events" });
@@ -34,7 +36,7 @@ export function EventsScreen() {
   const query = useInfiniteQuery(eventsQuery(filter));
   const queries = [eventsQuery(filter).queryKey];
   const table = useRef<DataTableHandle>(null);
-  // While paused, or scrolled away from the top, what is new waits here.
+  // New events wait here while the list is paused or not scrolled to the top.
   const [waiting, setWaiting] = useState<LiveEvent[]>([]);
   const [arrived, setArrived] = useState<ReadonlySet<string>>(new Set());
 

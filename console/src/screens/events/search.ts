@@ -1,6 +1,6 @@
 import { type RawSearch, flag, given, text, whole } from "../../app/search";
 
-/** Of `/events`. */
+/** The search parameters of `/events`. */
 export function readEventsSearch(raw: RawSearch) {
   return given({
     /** A pattern, such as `data.*.created`. */
@@ -8,7 +8,7 @@ export function readEventsSearch(raw: RawSearch) {
     object: text(raw.object),
     record: text(raw.record),
     paused: flag(raw.paused),
-    /** The event in the inspector. */
+    /** The id of the event in the inspector. */
     open: text(raw.open),
     limit: whole(raw.limit, 1, 500),
   });

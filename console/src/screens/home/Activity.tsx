@@ -9,7 +9,7 @@ import classes from "./Home.module.css";
 const HEIGHT = 120;
 const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
 
-/** Requests, errors and writes of the last hour, as this instance counts them. */
+/** The requests, errors and writes of the last hour on this instance. */
 export function Activity() {
   const { data: status, error, refetch } = useQuery(statusQuery);
   if (status === undefined) {

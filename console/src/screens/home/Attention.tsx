@@ -9,14 +9,14 @@ import { statusQuery } from "../../api/status";
 import { Time } from "../../components/Time";
 import classes from "./Home.module.css";
 
-/** Without read on `settings`, deliveries are still counted for those who may read events. */
+/** A person without read on `settings` who may read events still gets the counts of deliveries. */
 const countsQuery = {
   queryKey: ["deliveries", "counts", "home"],
   queryFn: ({ signal }: { signal: AbortSignal }) => dataOf(api.GET("/api/v1/events/deliveries/counts", { signal })),
   refetchInterval: every(30_000),
 };
 
-/** What somebody should look at: deliveries that failed for good, blocks that fail, checks that are not well. */
+/** Problems that need attention: dead and failed deliveries, failing blocks, and failed health checks. */
 export function Attention() {
   const readsStatus = useCan("settings", "read");
   const readsEvents = useCan("events", "read");
@@ -53,7 +53,7 @@ export function Attention() {
         failed <Time at={at} />: <span dir="auto" className={classes.clip} title={error}>{error}</span>
       </Line>,
     );
-  // What a line above names already is not said twice.
+  // A problem that a line above already names is not repeated.
   const isTold = (check: string) => (check === "deliveries" && dead > 0) || (check === "blocks" && (status?.blocks.failing ?? []).length > 0);
   for (const { check, ok, detail } of status?.health ?? [])
     if (!ok && !isTold(check))

@@ -12,7 +12,7 @@ import { CodeBlock } from "../../components/CodeBlock";
 import { asCurl } from "../../components/CopyAs";
 import classes from "./Home.module.css";
 
-/** Objects whose counts are asked to find out whether there is a record. */
+/** The maximum number of objects whose counts are loaded to find out whether a record exists. */
 const ASKED_MAX = 12;
 
 const keysQuery = {
@@ -21,7 +21,7 @@ const keysQuery = {
   refetchInterval: every(15_000),
 };
 
-/** What is left of the first steps, until all are done or the person puts them away. */
+/** The first steps, until all are done or the person hides them. */
 export function FirstSteps({ objects }: { objects: KnownObject[] }) {
   const [hidden, hide, { isPending }] = usePreference<boolean>("home.firstSteps", false);
   const readsKeys = useCan("api_keys", "read");

@@ -1,7 +1,7 @@
 import { Bone, Late } from "../../components/Skeleton";
 import classes from "./Home.module.css";
 
-/** The parts of the page in their places, until it is known what there is to show. */
+/** Placeholders for the parts of the page, until the data is loaded. */
 export function HomeSkeleton() {
   return (
     <Late>

@@ -20,7 +20,7 @@ const newestQuery = {
   queryFn: ({ signal }: { signal: AbortSignal }) => recordedEvents({}, SHOWN_MAX, undefined, signal),
 };
 
-/** The newest events that this person may see; new ones come in at the top. Needs read on `events`. */
+/** The newest events that this person may read. New ones appear at the top. Needs read on `events`. */
 export function NewestEvents() {
   const newest = useQuery(newestQuery);
   const live = useLiveState();

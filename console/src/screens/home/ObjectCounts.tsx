@@ -11,7 +11,7 @@ import classes from "./Home.module.css";
 const SHOWN_AT_FIRST = 12;
 const AGAIN_AFTER_MS = 1_500;
 
-/** Every object with its number of records, which goes along with what happens. */
+/** All objects with their numbers of records, which follow live changes. */
 export function ObjectCounts({ objects }: { objects: KnownObject[] }) {
   const cache = useQueryClient();
   const [query, setQuery] = useState("");
@@ -19,7 +19,7 @@ export function ObjectCounts({ objects }: { objects: KnownObject[] }) {
   const waiting = useRef(new Set<string>());
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const afterAnswers = useAfterAnswers([["data"]]);
-  // Many writes together cost one question for each object.
+  // Many writes in a short time lead to only one request for each object.
   useLive(["data.*.created", "data.*.deleted"], (events) => {
     for (const { payload } of events) if (typeof payload.object === "string") waiting.current.add(payload.object);
     timer.current ??= setTimeout(() => {

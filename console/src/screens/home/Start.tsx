@@ -6,7 +6,7 @@ import { KIND_SYMBOLS } from "../objects/model/relations";
 import { TEMPLATES, type Template } from "../objects/templates/templates";
 import classes from "./Home.module.css";
 
-/** An empty server: what to do first, and what follows. This is the first minute. */
+/** The home page of an empty server: the first step, and the steps after it. */
 export function Start({ name }: { name: string | undefined }) {
   return (
     <div className={classes.start}>

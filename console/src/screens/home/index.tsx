@@ -15,7 +15,7 @@ import { ObjectCounts } from "./ObjectCounts";
 import { Start } from "./Start";
 import classes from "./Home.module.css";
 
-/** What a person sees first: how the service is doing, or how to begin. Each part is there for those who may see it. */
+/** The home page: the state of the service, or the first steps. Each part is only shown to people who may see it. */
 export function HomeScreen() {
   const objects = useObjects();
   const permissions = usePermissions();

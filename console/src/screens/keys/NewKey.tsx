@@ -22,7 +22,7 @@ const LIFETIMES = [
   { value: "365", label: "In a year" },
 ];
 
-/** A new key, shown once. It is held by this component alone and is gone when it closes. */
+/** Creates a key and shows it once. Only this component has the key, and drops it when it closes. */
 export function NewKey({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
   const roles = useQuery(rolesQuery);
@@ -39,7 +39,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
         }),
       ),
     onSuccess: () => cache.invalidateQueries({ queryKey: ["api-keys"] }),
-    // A secret does not stay in a cache.
+    // The cache must not keep a secret.
     gcTime: 0,
   });
   if (create.data !== undefined)

@@ -30,7 +30,7 @@ const keysQuery = queryOptions({
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
 });
 
-/** Keys of programs: whose they are, what they may do, and when they were used last. */
+/** The API keys: their users, their roles, and when they were last used. */
 export function KeysScreen() {
   const { q = "", open, new: creating } = useSearch({ from: "/keys" });
   const navigate = useNavigate({ from: "/keys" });

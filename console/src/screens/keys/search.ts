@@ -1,6 +1,6 @@
 import { type RawSearch, flag, given, text } from "../../app/search";
 
-/** Of `/keys`. */
+/** The search parameters of `/keys`. */
 export function readKeysSearch(raw: RawSearch) {
   return given({ q: text(raw.q), open: text(raw.open), new: flag(raw.new) });
 }

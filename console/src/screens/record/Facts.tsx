@@ -6,7 +6,7 @@ import classes from "./record.module.css";
 
 const textOf = (value: unknown) => (typeof value === "string" ? value : null);
 
-/** What the server keeps about a record: its id, who made it, who changed it last. */
+/** The values that the server sets on a record: its id, and who created and last changed it. */
 export function Facts({ record }: { record: JsonObject }) {
   return (
     <dl className={classes.facts}>
@@ -20,7 +20,7 @@ export function Facts({ record }: { record: JsonObject }) {
   );
 }
 
-/** When something happened and who did it. A fact that this person may not read is undefined. */
+/** The time of a change and its actor. A value that this person may not read is undefined. */
 function Stamp({ word, at, by }: { word: string; at: JsonValue | undefined; by: JsonValue | undefined }) {
   if (at === undefined && by === undefined) return null;
   return (

@@ -16,10 +16,10 @@ import { Time } from "../../components/Time";
 import classes from "./record.module.css";
 
 const PAGE = 25;
-/** Links of one event that are named; the others are counted. */
+/** The maximum number of links of one event that are listed. Further ones are only counted. */
 const LINKS_SHOWN = 8;
 
-/** Everything that happened to a record, as the event log has it, newest first. */
+/** All events of a record, newest first. */
 export function HistoryTab({ shape, id }: { shape: RecordShape; id: string }) {
   const { object } = shape;
   const query = useInfiniteQuery({

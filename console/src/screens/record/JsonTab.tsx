@@ -6,7 +6,7 @@ import { type Draft, type Edits, Unreadable } from "./draft";
 import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
-/** The whole record as the draft has it; keys in the schema's order, system columns around them. */
+/** The record with the values of the draft. Its keys have the order of the schema, with the system columns around them. */
 function recordOf(draft: Draft, shape: RecordShape): JsonObject {
   const record: JsonObject = {};
   const base = draft.base?.record;
@@ -19,7 +19,7 @@ function recordOf(draft: Draft, shape: RecordShape): JsonObject {
   return record;
 }
 
-/** The edits that the text means, or what is wrong with it. */
+/** Parses the text and returns the edits, or the error in the text. */
 function readEdits(text: string, draft: Draft, shape: RecordShape): { edits: Edits } | { problem: string } {
   let value: unknown;
   try {
@@ -39,7 +39,7 @@ function readEdits(text: string, draft: Draft, shape: RecordShape): { edits: Edi
   return { edits };
 }
 
-/** Whether a typed text has no other values than the printed record. */
+/** Whether the typed text has no other values than the printed record. It may lack keys. */
 function means(text: string, printed: string): boolean {
   try {
     const [typed, record] = [parseJson(text), parseJson(printed)];
@@ -49,13 +49,13 @@ function means(text: string, printed: string): boolean {
   }
 }
 
-/** The JSON of the record, to read and to edit. It shares the draft with the form; a key that is left out keeps its value. */
+/** Shows and edits the JSON of the record. It shares the draft with the form. A missing key keeps its value. */
 export function JsonTab({ shape, draft, readOnly, onProblem }: { shape: RecordShape; draft: Draft; readOnly: boolean; onProblem: (problem: string | undefined) => void }) {
   const printed = useMemo(() => printJson(recordOf(draft, shape), 2), [draft, shape]);
   const [text, setText] = useState(printed);
   const [problem, setProblem] = useState<string>();
   const [known, setKnown] = useState(printed);
-  // The draft changed, and not by this editor: a newer version, or Discard.
+  // Something else changed the draft: a newer version, or "Discard".
   if (printed !== known) {
     setKnown(printed);
     if (!means(text, printed)) {

@@ -31,7 +31,7 @@ export interface LinksTabProps {
   readOnly: boolean;
 }
 
-/** What hangs together with a record: its many-to-many links, to add and to remove, and the records that refer to it. */
+/** The relations of a record: its many-to-many links, which can be added and removed, and the records that refer to it. */
 export function LinksTab({ shape, id, readOnly }: LinksTabProps) {
   if (shape.links.length === 0 && shape.reverse.length === 0)
     return (
@@ -183,7 +183,7 @@ function Pager({ page, pages, onPage, label }: { page: number; pages: number; on
 function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKey }) {
   const { object, column, relation, isSingle } = reverse;
   const holder = useRecordShape(object);
-  // A new one refers to this record, so its column has to be among those that may be given.
+  // A new record refers to this one, so this person must be allowed to set its reference column.
   const refers = useRecordShape(object, { isNew: true }).data?.columns.some(({ name }) => name === column) === true;
   const reads = useCan(object, "read");
   const creates = useCan(object, "create");

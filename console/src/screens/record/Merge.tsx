@@ -4,7 +4,7 @@ import type { VersionedRecord } from "../../api/records";
 import { ConflictDialog, type ConflictField, conflictFields } from "../../components/ConflictDialog";
 import { type Draft, type Edits, Unreadable } from "./draft";
 
-/** The columns that somebody else changed since the draft began. */
+/** The columns that somebody else has changed since the draft began. */
 export function mergeFields(shape: RecordShape, { base, edits }: Draft, latest: VersionedRecord): ConflictField[] {
   if (base === null) return [];
   const mine = Object.fromEntries(Object.entries(edits).map(([name, edit]) => [name, edit instanceof Unreadable ? edit.text : (edit ?? null)]));
@@ -17,11 +17,11 @@ export interface MergeProps {
   latest: VersionedRecord;
   by: string | null | undefined;
   onCancel: () => void;
-  /** The edits that are left over the newer version. */
+  /** Called with the edits that remain on top of the newer version. */
   onDone: (edits: Edits) => void;
 }
 
-/** Puts a draft over the version that somebody else has saved meanwhile. */
+/** Merges a draft with a version that somebody else has saved since. */
 export function Merge({ shape, draft, latest, by, onCancel, onDone }: MergeProps) {
   const fields = useMemo(() => mergeFields(shape, draft, latest), [shape, draft, latest]);
   const untouched = draft.changed.filter((name) => !fields.some((field) => field.name === name));

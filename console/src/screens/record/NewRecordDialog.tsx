@@ -12,16 +12,16 @@ import classes from "./record.module.css";
 
 export interface NewRecordDialogProps {
   object: string;
-  /** Stands in the column that stands for the record: what was searched for. */
+  /** The search text. It becomes the value of the column that stands for the record. */
   text?: string;
-  /** Values that are given and not asked for. */
+  /** Values that are already set and not shown in the form. */
   initial?: Edits;
   onClose: () => void;
-  /** The record, and the text that stands for it. */
+  /** Called with the record and the text that stands for it. */
   onCreated: (record: JsonObject, text: string | undefined) => void;
 }
 
-/** Creates a record over the page. Its references may open another dialog of its kind. */
+/** Creates a record in a dialog. Its reference fields may open another such dialog. */
 export default function NewRecordDialog(props: NewRecordDialogProps) {
   const shape = useRecordShape(props.object, { isNew: true });
   const [isAsking, setAsking] = useState(false);
@@ -35,7 +35,7 @@ export default function NewRecordDialog(props: NewRecordDialogProps) {
       size="lg"
       centered
       zIndex={250}
-      // Only the innermost dialog closes: the key does not reach those around it.
+      // Only the innermost dialog closes, so the key must not get to the dialogs around it.
       closeOnEscape={false}
       onKeyDown={(event) => {
         if (event.key !== "Escape" || event.defaultPrevented) return;

@@ -21,7 +21,7 @@ import { useUnsavedGuard } from "./useUnsavedGuard";
 import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
-/** Creates a record, perhaps with the values of another one. */
+/** Creates a record, optionally with the values of another one. */
 export function NewRecordScreen() {
   const { object } = useParams({ from: "/data/$object/new" });
   const { from, set } = useSearch({ from: "/data/$object/new" });
@@ -33,7 +33,7 @@ export function NewRecordScreen() {
   const [made, setMade] = useState(0);
   const isReady = shape.data && permissions !== undefined && (from === undefined || source.data !== undefined || source.isError);
   const error = shape.error;
-  // Each one begins with a form of its own.
+  // With a new key, each new record gets its own form.
   if (isReady && mayCreate) return <Creation key={`${object}/${from ?? ""}/${set ?? ""}/${made}`} shape={shape.data!} source={source.data?.record} given={set} onAnother={() => setMade((count) => count + 1)} />;
   return (
     <Page title={`New ${shape.data?.label ?? object}`} crumbs={[{ label: shape.data?.label ?? object, link: linkOptions({ to: "/data/$object", params: { object } }) }]} padded>
@@ -54,7 +54,7 @@ export function NewRecordScreen() {
   );
 }
 
-/** The values that a new record begins with. What has to be unique is left to the person. */
+/** The first values of a new record. Unique columns are left out, because the person has to choose other values. */
 function beginning(shape: RecordShape, source: JsonObject | undefined, given: string | undefined): Edits {
   const edits: Record<string, Edits[string]> = {};
   if (source !== undefined) for (const { name, isUnique } of shape.columns) if (isUnique !== true && name in source && source[name] !== null) edits[name] = source[name];
@@ -63,7 +63,7 @@ function beginning(shape: RecordShape, source: JsonObject | undefined, given: st
       const values = parseJson(given);
       if (isJsonObject(values)) for (const { name } of shape.columns) if (name in values) edits[name] = values[name];
     } catch {
-      // An odd address begins with an empty form.
+      // If the address is not valid, the form is empty.
     }
   }
   return edits;

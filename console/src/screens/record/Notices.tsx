@@ -8,7 +8,7 @@ import { mergeFields } from "./Merge";
 import type { Editing } from "./useEditing";
 import classes from "./record.module.css";
 
-/** What happened to the record while it was open: changed by somebody else, deleted, or not saved. */
+/** Notices about the open record: somebody else changed or deleted it, or it was not saved. */
 export function Notices({ shape, editing, onRestore, mayCreate }: { shape: RecordShape; editing: Editing; onRestore: () => void; mayCreate: boolean }) {
   const { newer, elsewhere, isDeleted, failure, draft, merge } = editing;
   return (

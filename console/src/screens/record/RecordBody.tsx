@@ -1,4 +1,4 @@
-/** What the panel and the page of a record share: the draft, its tabs, and what can happen to it. */
+/** The shared parts of the panel and the page of a record: the draft, the tabs and the actions. */
 import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { type RecordShape, displayValue, shapeOfRecord, useRecordShape } from "../../api/record-shape";
@@ -30,7 +30,7 @@ export interface Loading {
   query: UseQueryResult<VersionedRecord, Error>;
 }
 
-/** The record and its shape; both are there, or one is on its way or failed. */
+/** Loads the record and its shape. Each of them can still be loading or have an error. */
 export function useLoadedRecord(object: string, id: string): Loading {
   const shape = useRecordShape(object);
   const query = useQuery(recordQuery(object, id));
@@ -51,11 +51,14 @@ export interface OpenRecord {
   copy: ReturnType<typeof copyRead>;
 }
 
-/** The shape with the fields that the record has. A field that is added to the object later is missing in a record that was read before. */
+/**
+ * The shape with only the fields that the record has. If a field is added to the object later, a record that was read before does not have
+ * it.
+ */
 function useShapeOfRecord(shape: RecordShape, { record }: VersionedRecord): RecordShape {
   const lacking = useMemo(
     () => new Set([...shape.columns.map(({ name }) => name), ...shape.system].filter((name) => !(name in record))),
-    // Only a record that is read anew says what it lacks.
+    // Only a newly loaded record shows which fields it lacks.
     // oxlint-disable-next-line react/exhaustive-deps
     [record],
   );
@@ -78,7 +81,7 @@ export function useOpenRecord(known: RecordShape, id: string, query: UseQueryRes
   return { shape, id, editing, label, readOnly: !mayUpdate || isDeleted, mayDelete: mayDelete && !isDeleted, mayCreate, jsonProblem, setJsonProblem, copy };
 }
 
-/** The values of a record that is gone, as a new one. */
+/** Creates a new record with the values of a deleted one. */
 export function useRestore(open: OpenRecord | null, onRestored: (id: string) => void): () => void {
   const cache = useQueryClient();
   return () => {

@@ -6,7 +6,7 @@ import type { Draft } from "./draft";
 import { FieldRow } from "./fields/FieldRow";
 import classes from "./record.module.css";
 
-/** From here on a field finds the others by name. */
+/** With more fields than this, the form has a search for fields. */
 const FIELDS_TO_SEARCH = 16;
 
 export interface RecordFormProps {
@@ -15,12 +15,12 @@ export interface RecordFormProps {
   errors: Record<string, string>;
   glowing?: ReadonlySet<string>;
   readOnly?: boolean;
-  /** The column that takes the focus: the first one that is wrong. */
+  /** The column that gets the focus: the first one with an error. */
   focusOn?: string | null;
-  /** Focus on the first field when the form appears. */
+  /** Whether the first field gets the focus when the form appears. */
   autoFocus?: boolean;
   onIncrement?: ((column: Column, amount: string) => Promise<void>) | undefined;
-  /** Columns that are given and not asked for. */
+  /** Columns that are already set and not shown. */
   hidden?: ReadonlySet<string>;
 }
 

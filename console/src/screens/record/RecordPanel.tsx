@@ -22,16 +22,16 @@ import classes from "./record.module.css";
 export interface RecordPanelProps {
   object: string;
   id: string;
-  /** Called after the person agreed to lose what is not saved. */
+  /** Called after the person has agreed to lose unsaved changes. */
   onClose: () => void;
-  /** The next and the previous record of the list. */
+  /** Move to the next and the previous record of the list. */
   onNext?: (() => void) | undefined;
   onPrevious?: (() => void) | undefined;
-  /** A record that was made here (again): the list may open it. */
+  /** Called with the id of a record that was created here. The list may open it. */
   onOpen?: ((id: string) => void) | undefined;
 }
 
-/** One record beside the list. */
+/** The panel with one record, beside the list. */
 export function RecordPanel(props: RecordPanelProps) {
   const { object, id, onClose, onNext, onPrevious } = props;
   const { shape, query } = useLoadedRecord(object, id);

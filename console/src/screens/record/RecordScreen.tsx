@@ -17,7 +17,7 @@ import { useUnsavedGuard } from "./useUnsavedGuard";
 import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
-/** The page of one record, at its own address. */
+/** The page of one record, with its own address. */
 export function RecordScreen() {
   const { object, id } = useParams({ from: "/data/$object/$id" });
   const { shape, query } = useLoadedRecord(object, id);

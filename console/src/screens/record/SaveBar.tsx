@@ -12,13 +12,13 @@ export interface SaveBarProps {
   saveLabel?: string;
   discardLabel?: string;
   failure?: unknown;
-  /** Another way to save. */
+  /** A second way to save. */
   more?: { label: string; onClick: () => void };
-  /** Why nothing can be saved. */
+  /** The reason why saving is not possible. */
   blocked?: string | undefined;
 }
 
-/** What has been changed and not saved, and the two ways on. */
+/** The unsaved changes, with the buttons to save and to discard them. */
 export function SaveBar({ changed, isSaving, onSave, onDiscard, saveLabel = "Save", discardLabel = "Discard", failure = null, more, blocked }: SaveBarProps) {
   const wait = useCountdown(isApiError(failure) ? failure.retryAfterSeconds : undefined, failure);
   const isWaiting = wait !== undefined && wait > 0;

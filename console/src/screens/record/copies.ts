@@ -1,4 +1,4 @@
-/** The requests that a record's screen stands for, as other surfaces have them. */
+/** The requests for a record's screen, for each surface. */
 import type { JsonObject } from "../../api/json";
 import { type RecordShape, typeName } from "../../api/record-shape";
 import { recordPath } from "../../api/records";
@@ -17,7 +17,7 @@ export function copyRead(shape: RecordShape, id: string): CopyAsProps {
   };
 }
 
-/** What Save would send. */
+/** The request that Save would send. */
 export function copyUpdate(shape: RecordShape, id: string, body: JsonObject): CopyAsProps {
   const { object } = shape;
   return {

@@ -1,4 +1,4 @@
-/** What deleting a record does to others: those that refer to it, and its links. */
+/** The effect of deleting a record on other records: those that refer to it, and its links. */
 import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import type { RecordShape, ReverseKey } from "../../api/record-shape";
@@ -20,7 +20,7 @@ export async function dependentsOf(shape: RecordShape, id: string): Promise<Depe
         const { pagination } = await ok(api.GET("/api/v1/data/{object}", { params: { path: { object: reverse.object }, query } }));
         return { reverse, count: Number(pagination.totalCount) };
       } catch (error) {
-        // What this person may not see cannot be counted; the server judges.
+        // If this person may not read these records, they cannot be counted. The server then decides about the deletion.
         if (isApiError(error)) return { reverse, count: 0 };
         throw error;
       }
@@ -30,7 +30,7 @@ export async function dependentsOf(shape: RecordShape, id: string): Promise<Depe
 }
 
 export async function linksOf({ object, links }: RecordShape, id: string, permissions: Permissions | undefined): Promise<number> {
-  // To expand others is refused.
+  // The server refuses to expand relations to objects that the caller may not read.
   const readable = links.filter(({ target }) => allows(permissions, target, "read"));
   if (readable.length === 0) return 0;
   try {
@@ -42,7 +42,7 @@ export async function linksOf({ object, links }: RecordShape, id: string, permis
   }
 }
 
-/** "3 note and 12 links go too. 2 task lose their parent." */
+/** The effect in words: "3 note and 12 links go too. 2 task lose their parent." */
 export function sentences(dependents: Dependents[], links: number): string {
   const along = [
     ...dependents.filter(({ reverse }) => reverse.onDelete === "cascade").map(({ reverse, count }) => plural(count, reverse.object)),

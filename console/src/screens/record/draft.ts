@@ -1,6 +1,6 @@
 /**
- * What a person has typed over a record and not saved. A draft stands on a base: the record as it was when the draft began, or nothing
- * while one is created. A column without an edit has the base's value; on a new record it is left out, so that its default applies.
+ * The unsaved edits of a record. A draft has a base: the record as it was when the draft began, or null for a new record. A column without
+ * an edit has the base's value. In a new record it is left out, so that its default applies.
  */
 import { useCallback, useMemo, useState } from "react";
 import { checkValue } from "../../api/field-rules";
@@ -8,7 +8,7 @@ import { type JsonObject, type JsonValue, sameJson } from "../../api/json";
 import type { Column } from "../../api/record-shape";
 import { wireValue, type VersionedRecord } from "../../api/records";
 
-/** Typed text that is no value yet, such as "12a" in a number. */
+/** A typed text that is not a valid value, such as "12a" in a number field. */
 export class Unreadable {
   constructor(
     readonly text: string,
@@ -16,21 +16,21 @@ export class Unreadable {
   ) {}
 }
 
-/** `undefined`: left out. */
+/** `undefined` means that the column is left out. */
 export type DraftValue = JsonValue | Unreadable | undefined;
 export type Edits = Readonly<Record<string, DraftValue>>;
 
 export interface Draft {
-  /** Null while a record is created. */
+  /** Null for a new record. */
   base: VersionedRecord | null;
   edits: Edits;
   valueOf: (column: string) => DraftValue;
   set: (column: string, value: DraftValue) => void;
-  /** All edits at once. */
+  /** Replaces all edits. */
   replace: (edits: Edits) => void;
-  /** Stands on another version; edits stay where they still change something. */
+  /** Changes the base to another version. Edits that would change nothing are dropped. */
   rebase: (base: VersionedRecord, edits?: Edits) => void;
-  /** Names of the columns that differ from the base. */
+  /** The names of the columns that differ from the base. */
   changed: string[];
   isDirty: boolean;
 }
@@ -38,7 +38,7 @@ export interface Draft {
 const sameValue = (one: DraftValue, other: DraftValue) =>
   one === other || (one instanceof Unreadable || other instanceof Unreadable ? false : one !== undefined && other !== undefined && sameJson(one, other));
 
-/** Edits without those that change nothing. */
+/** The edits without those that change nothing. */
 function pruned(base: VersionedRecord | null, edits: Edits): Edits {
   return Object.fromEntries(Object.entries(edits).filter(([name, value]) => !sameValue(value, base === null ? undefined : (base.record[name] ?? null))));
 }
@@ -59,7 +59,7 @@ export function useDraft(first: VersionedRecord | null, initial: Edits = {}): Dr
   }, [base, edits, set, replace, rebase]);
 }
 
-/** The body that saves the edits. */
+/** The request body that saves the edits. */
 export function bodyOf(edits: Edits, columns: Column[]): JsonObject {
   const body: JsonObject = {};
   for (const column of columns) {
@@ -69,7 +69,7 @@ export function bodyOf(edits: Edits, columns: Column[]): JsonObject {
   return body;
 }
 
-/** What is wrong with the draft before it is sent, by column. Only edits are judged, and on a new record what is required. */
+/** The errors in the draft before it is sent, by column. Only edits are checked, and in a new record also the required columns. */
 export function problemsOf(draft: Pick<Draft, "base" | "edits">, columns: Column[]): Record<string, string> {
   const problems: Record<string, string> = {};
   for (const column of columns) {

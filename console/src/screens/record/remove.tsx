@@ -1,4 +1,4 @@
-/** Deleting a record: what goes along is named, and 8 seconds are left to undo it. */
+/** Deletes a record. A toast says what else is deleted, and the person has 8 seconds to undo it. */
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { isApiError } from "../../api/errors";
@@ -15,9 +15,9 @@ export interface Removal {
   id: string;
   label: string;
   etag: string | null;
-  /** The record leaves the screen. */
+  /** Removes the record from the screen. */
   onGone: () => void;
-  /** It comes back. */
+  /** Brings the record back. */
   onBack: () => void;
 }
 
@@ -49,7 +49,7 @@ async function remove(cache: QueryClient, { shape, id, label, etag, onGone, onBa
         cache.removeQueries({ queryKey: ["record", object, id] });
         await cache.invalidateQueries({ queryKey: ["data", object] });
       } catch (error) {
-        // Somebody else was faster: gone is gone.
+        // Somebody else has already deleted the record, which is the same result.
         if (isApiError(error) && error.status === 404) return void cache.invalidateQueries({ queryKey: ["data", object] });
         failed(
           isApiError(error) && error.status === 412 ? `“${label}” was not deleted: somebody changed it meanwhile` : `“${label}” was not deleted`,
@@ -62,7 +62,7 @@ async function remove(cache: QueryClient, { shape, id, label, etag, onGone, onBa
   });
 }
 
-/** `[start, isBusy]`. */
+/** Returns `[start, isBusy]`. */
 export function useRemove(): [(removal: Removal) => void, boolean] {
   const cache = useQueryClient();
   const [isBusy, setBusy] = useState(false);

@@ -1,16 +1,16 @@
 import { type RawSearch, given, oneOf, text } from "../../app/search";
 
-/** Of `/data/$object/$id`. */
+/** The search parameters of `/data/$object/$id`. */
 export function readRecordSearch(raw: RawSearch) {
   return given({ tab: oneOf(raw.tab, ["form", "links", "json", "history"]) });
 }
 
-/** Of `/data/$object/new`. */
+/** The search parameters of `/data/$object/new`. */
 export function readNewRecordSearch(raw: RawSearch) {
   return given({
-    /** The record whose values the form begins with. */
+    /** The id of the record whose values fill the form. */
     from: text(raw.from),
-    /** Values that the form begins with, as a JSON object. */
+    /** The first values of the form, as a JSON object. */
     set: text(raw.set, 16_000),
   });
 }

@@ -1,4 +1,4 @@
-/** The draft of a record that is not there yet, and its creation. */
+/** The draft of a new record, and its creation. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { isApiError } from "../../api/errors";
@@ -13,7 +13,7 @@ export interface Creating {
   failure: unknown;
   isSaving: boolean;
   focusOn: string | null;
-  /** The record, or null where it was refused. */
+  /** Resolves to the record, or to null if it was refused. */
   create: () => Promise<JsonObject | null>;
 }
 

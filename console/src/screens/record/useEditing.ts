@@ -1,6 +1,6 @@
 /**
- * Editing one record that is there: the draft, saving on the condition that nobody was faster, what others change meanwhile, and
- * the end of the record. The server's newest version is `latest`; the draft stands on its `base`.
+ * The editing of an existing record. This has the draft, saving on the condition that nobody has changed the record since, changes by
+ * others, and the deletion of the record. `latest` is the newest version on the server. The draft's `base` may be older.
  */
 import { type UseQueryResult, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -13,7 +13,7 @@ import type { LiveEvent } from "../../api/types";
 import { told } from "../../components/toast";
 import { type Draft, type Edits, bodyOf, problemsOf, useDraft } from "./draft";
 
-/** How long a change of somebody else glows. */
+/** The time for which a change by somebody else glows. */
 const GLOW_MS = 1_700;
 
 export interface Elsewhere {
@@ -23,31 +23,31 @@ export interface Elsewhere {
 
 export interface Editing {
   draft: Draft;
-  /** What is wrong, by column. */
+  /** The errors, by column. */
   errors: Record<string, string>;
-  /** What is wrong with no column in particular. */
+  /** An error that belongs to no column. */
   failure: unknown;
   isSaving: boolean;
   save: () => Promise<boolean>;
   discard: () => void;
   increment: (column: Column, amount: string) => Promise<void>;
-  /** Set while the server has another version than the draft stands on. */
+  /** Set while the server has another version than the draft's base. */
   newer: VersionedRecord | null;
-  /** Who changed or deleted it last, as far as the stream told. */
+  /** The actor and the time of the last change or deletion, as far as the stream has reported it. */
   elsewhere: Elsewhere | null;
   isDeleted: boolean;
   glowing: ReadonlySet<string>;
-  /** The choice between the versions is open. */
+  /** Whether the person is choosing between the versions. */
   isMerging: boolean;
   merge: () => void;
   cancelMerge: () => void;
-  /** Takes the edits that are left after the choice and saves them over the newer version. */
+  /** Saves the edits that remain after the choice, on top of the newer version. */
   merged: (edits: Edits) => Promise<boolean>;
-  /** A column that a save found wrong: it takes the focus. */
+  /** The column with an error after a save. It gets the focus. */
   focusOn: string | null;
 }
 
-/** Names of the columns whose values differ; times and stamps are not among them. */
+/** The names of the columns whose values differ. The system columns, such as times and stamps, are not compared. */
 export function differing(columns: Column[], one: JsonObject, other: JsonObject): string[] {
   return columns.filter(({ name }) => !sameJson(one[name] ?? null, other[name] ?? null)).map(({ name }) => name);
 }
@@ -80,7 +80,7 @@ export function useEditing(shape: RecordShape, id: string, query: UseQueryResult
   const isDirty = draft.isDirty;
   useEffect(() => {
     if (!isOther || isDirty || base === null) return;
-    // Nothing has been typed, so the form follows, and shows what it took.
+    // The draft has no edits, so the form takes the new version and marks the changed columns.
     const changed = differing(columns, base.record, latest.record);
     rebase(latest, {});
     if (changed.length > 0) setGlowing(new Set(changed));
@@ -143,7 +143,7 @@ export function useEditing(shape: RecordShape, id: string, query: UseQueryResult
         setSaving(false);
       }
     },
-    // `refused` is made anew with the same parts.
+    // `refused` is a new function at each render but depends on the same values.
     // eslint-disable-next-line react/exhaustive-deps
     [columns, object, id, settle],
   );
@@ -171,7 +171,7 @@ export function useEditing(shape: RecordShape, id: string, query: UseQueryResult
 
   const { edits } = draft;
   const save = useCallback(async () => (base === null || Object.keys(edits).length === 0 || saving.current ? false : store(base, edits)), [base, edits, store]);
-  // What is typed anew is judged anew.
+  // A new edit clears the old errors.
   useEffect(() => {
     setErrors((now) => (Object.keys(now).length === 0 ? now : {}));
   }, [edits]);

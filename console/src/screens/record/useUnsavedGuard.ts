@@ -2,7 +2,7 @@ import { useBlocker } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef } from "react";
 import { confirm } from "../../components/confirm-store";
 
-/** Asks before typed input is lost: on the way to another address, and (by the browser) when the page is left. */
+/** Asks before unsaved input is lost: before a change of the address, and (by the browser) before the page is closed. */
 export function useUnsavedGuard(isDirty: boolean, what: string): { leave: (then: () => void) => Promise<void>; letGo: () => void } {
   const dirty = useRef(isDirty);
   const asked = useRef(false);
@@ -17,14 +17,14 @@ export function useUnsavedGuard(isDirty: boolean, what: string): { leave: (then:
   useBlocker({
     shouldBlockFn: async ({ current, next }) => {
       if (!dirty.current || asked.current) return false;
-      // Another tab or view of the same record keeps the draft.
+      // In another tab or view of the same record, the draft stays.
       const openOf = (search: unknown) => (search as { open?: string }).open;
       if (current.pathname === next.pathname && openOf(current.search) === openOf(next.search)) return false;
       return !(await agrees());
     },
     enableBeforeUnload: () => dirty.current && !asked.current,
   });
-  /** Lets the next way out pass unasked. */
+  /** Lets the person leave once without a question. */
   const letGo = useCallback(() => {
     asked.current = true;
   }, []);

@@ -3,9 +3,9 @@ import { useReturnedFocus } from "../../components/useReturnedFocus";
 import type { RecordShape } from "./columns";
 import type { Conflict } from "./useEdits";
 
-/** Somebody changed the record of a cell first. */
+/** Shown if somebody else changed the record of a cell first. */
 export function CellConflict({ conflict: { id, row, before, mine, settle }, shape }: { conflict: Conflict; shape: RecordShape }) {
-  // The next conflict has a dialog of its own; after the last one, the focus goes back to where it was before the first.
+  // The next conflict opens its own dialog. After the last one, the focus returns to where it was before the first.
   useReturnedFocus();
   const columns = shape.columns.filter(({ isSystem }) => !isSystem).map(({ id: name, label, type }) => ({ name, label, type }));
   const fields = conflictFields(columns, before, row, mine);

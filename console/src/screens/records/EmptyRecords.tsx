@@ -6,7 +6,7 @@ import { USERS } from "../../api/users-object";
 import type { JsonValue } from "../../api/json";
 import type { RecordColumn, RecordShape } from "./columns";
 
-/** A value that suits a column, for the example. */
+/** A suitable value of a column for the example request. */
 function example(column: RecordColumn): JsonValue {
   if (column.options !== undefined) return column.type === "multi_enum" ? [column.options[0] ?? ""] : (column.options[0] ?? "");
   const known: Record<string, JsonValue> = { boolean: true, integer: 1, big_integer: 1, decimal: 1.5, currency: 9.99, percentage: 12.5, float: 1.5, rating: 4, date: "2026-01-31", time: "12:00", datetime: "2026-01-31T12:00:00Z", json: {}, email: "ada@example.com", url: "https://example.com", slug: "first", uuid: "01a2025c-0000-7000-8000-000000000000" };

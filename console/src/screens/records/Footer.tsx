@@ -1,4 +1,4 @@
-/** Where in the table one is, and how to get elsewhere. */
+/** The footer of the table. It shows the visible rows and the page, and has the buttons to change the page. */
 import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
@@ -8,7 +8,7 @@ import classes from "./Records.module.css";
 const NUMBER = new Intl.NumberFormat("en");
 
 export interface FooterProps {
-  /** The first row in sight, from 0. */
+  /** The index of the first visible row, from 0. */
   first: number;
   count: number;
   total: number | null | undefined;

@@ -1,4 +1,4 @@
-/** A menu at a point of the page: of a cell, or of a column's head. Focus goes back when it closes. */
+/** A menu at a point of the page, for a cell or the head of a column. When it closes, the focus returns to where it was. */
 import type { ReactNode } from "react";
 import { Menu } from "../../components/floating";
 

@@ -1,4 +1,4 @@
-/** The table of one object: it brings the view, the rows, what happens to them, and the parts of the screen together. */
+/** The table of one object. It combines the view, the rows, their changes, and the parts of the screen. */
 import { Button } from "@mantine/core";
 import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useRouter, useSearch } from "@tanstack/react-router";
@@ -47,7 +47,7 @@ const CellConflict = later(() => import("./CellConflict").then((loaded) => loade
 const CellEditor = later(() => import("./editors/CellEditor").then((loaded) => loaded.CellEditor));
 const RecordPanel = lazy(async () => ({ default: (await import("../record/RecordPanel")).RecordPanel }));
 
-/** Who comes to the table may edit a cell next. */
+/** A person whose pointer or focus is in the table may edit a cell next, so the editor is loaded in advance. */
 function loadEditor() {
   void Promise.all([loadFloating(), CellEditor.preload()]).catch(() => {});
 }
@@ -96,7 +96,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
       const { columns: _columns, ...look } = layout;
       if (base === null && search.columns === undefined) keep({ ...saved, plain: { ...saved.plain, layout } });
       else {
-        // The columns of a saved view change with its other parts; widths and pins are kept at once.
+        // Changed columns become part of a saved view when the person saves it. Widths and pinned columns are saved at once.
         if (base !== null) keep({ ...saved, views: saved.views.map((each) => (each === base ? { ...base, layout: { ...look, ...(base.layout.columns === undefined ? {} : { columns: base.layout.columns }) } } : each)) });
         else keep({ ...saved, plain: { ...saved.plain, layout: { ...saved.plain.layout, ...look } } });
         void navigate({ search: (now) => ({ ...now, columns: layout.columns?.join(",") === base?.layout.columns?.join(",") ? undefined : layout.columns?.join(",") }), replace: true });
@@ -120,7 +120,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     rows,
     mayMove: useCallback(() => grid.current?.isAtTop() === true && !isEditing, [isEditing]),
   });
-  // What the panel deletes is gray here until it is gone or back.
+  // Records that are deleted in the panel are gray here until they are gone or the person undoes the deletion.
   const leaving = usePendingDeletes(object);
   const marks = useMemo(
     () => (leaving.size === 0 ? live.marks : new Map([...live.marks, ...[...leaving].map((id) => [id, { ...live.marks.get(id), gone: GONE_SOON }] as const)])),
@@ -133,7 +133,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
   const onVisible = useCallback(
     (first: number, last: number) => {
       show(first, last);
-      // The grid draws each frame by itself; what stands around it follows a little later.
+      // The grid renders each frame by itself. The parts around it follow a little later.
       latestVisible.current = { first, last };
       visibleTimer.current ??= setTimeout(() => {
         visibleTimer.current = undefined;
@@ -156,7 +156,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     if (isPageShown) return;
     const { pathname } = router.latestLocation;
     const timer = setTimeout(() => {
-      // A visit to another page may be under way, which this would call back.
+      // The person may already be on the way to another page, and this call would bring them back.
       if (router.latestLocation.pathname !== pathname) return;
       void navigate({ search: (now) => ({ ...now, page: page === 1 ? undefined : page }), replace: true, resetScroll: false });
     }, PAGE_MS);
@@ -175,7 +175,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     () => Array.from({ length: (lastPage - firstPage + 1) * view.size }, (_, index) => rowAt(firstPage * view.size + index)).filter((row) => row !== undefined),
     [firstPage, lastPage, view.size, rowAt],
   );
-  // The server leaves out of every record what this person may not see. Without rows, what was known before counts.
+  // The server leaves out of every record the columns that this person may not read. Without rows, the last known list stays.
   const [lacking, setLacking] = useState("");
   const lackingNow = titleRows.length === 0 ? lacking : lackingColumns(shape.columns, titleRows).join();
   if (lackingNow !== lacking) setLacking(lackingNow);
@@ -191,9 +191,9 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     rows.refetch();
   }, [live, rows]);
 
-  // ---- selection, changes, and what takes them back
+  // ---- selection, changes, undo
 
-  // Changes of several records are undone by the same keys as those of one.
+  // The keys for undo also revert changes of several records.
   const remember = useRef<Remember>(() => {});
   const selection = useSelection({ shape, view, rows, live, remember });
   const edits = useEdits(shape, rows, live, selection.applyMany);
@@ -219,7 +219,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
     const record = rowAt(from.row)?.id === from.record.id ? from.record : (rows.loaded().find(({ id }) => id === from.record.id) ?? from.record);
     const saved = await edits.save(record, { [from.column]: value });
     if (saved.ok || !("message" in saved)) return;
-    // The person goes on from what they typed, unless they are busy with another cell.
+    // The editor opens again with the typed text, unless the person already edits another cell.
     setEditing((now) => {
       if (now !== null) {
         failed(`${shape.byId.get(from.column)?.label ?? from.column} was not saved`, new Error(saved.message));
@@ -308,7 +308,7 @@ export function RecordsTable({ shape, shapeOfOther, tableShapeOf, views: { saved
       const key = event.key.toLowerCase();
       if (key !== "z" && key !== "y") return;
       const target = event.target instanceof HTMLElement ? event.target : null;
-      // Fields undo their own typing.
+      // Text fields have their own undo.
       if (target !== null && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && !(target instanceof HTMLInputElement && target.type === "checkbox")) return;
       event.preventDefault();
       if (key === "y" || event.shiftKey) redo();
@@ -546,7 +546,9 @@ function TotalCount({ total, error, onCount }: { total: number | null | undefine
   );
 }
 
-/** The columns of a view in their order. Those that are gone are left out, so a changed object still shows. */
+/**
+ * The columns of a view in their order. Columns that no longer exist are left out, so the view still works after a change of the object.
+ */
 function shownColumns(columns: RecordColumn[], layout: GridLayout): RecordColumn[] {
   const chosen = layout.columns?.flatMap((name) => columns.find(({ id }) => id === name) ?? []) ?? [];
   return chosen.length > 0 ? chosen : columns.filter((column) => !hiddenAtFirst(column));

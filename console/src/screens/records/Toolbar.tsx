@@ -1,4 +1,4 @@
-/** What the table shows: view, search, conditions, order, columns. */
+/** The controls above the table: view, search, conditions, order, columns. */
 import { Button } from "@mantine/core";
 import { IconArrowUp, IconSearch } from "@tabler/icons-react";
 import type { RefObject } from "react";
@@ -15,7 +15,7 @@ import classes from "./Records.module.css";
 
 export interface ToolbarProps {
   shape: RecordShape;
-  /** Those that this person sees. */
+  /** The columns that this person may read. */
   columns: RecordColumn[];
   tableShapeOf: ShapeOf;
   saved: SavedViews;

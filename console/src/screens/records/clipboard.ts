@@ -1,4 +1,4 @@
-/** What is copied from cells, and what a pasted table would change. */
+/** Converts cells to the text that is copied, and a pasted table to changes. */
 import { sameJson } from "../../api/json";
 import type { RecordRow } from "../../api/record-paths";
 import type { RecordColumn } from "./columns";
@@ -19,11 +19,11 @@ export function copyCells({ rowFrom, rowTo, columns }: CellRange, rowAt: (index:
 
 export interface Pasted {
   changes: { row: RecordRow; values: Values }[];
-  /** Why nothing can be pasted. */
+  /** The reason why nothing can be pasted. */
   problem?: string;
 }
 
-/** The changes that pasting `text` makes. One copied cell fills the whole marked range. */
+/** The changes for a pasted text. A single copied cell fills the whole marked range. */
 export function pasteCells(text: string, at: CellAt, range: CellRange, shown: RecordColumn[], rowAt: (index: number) => RecordRow | undefined): Pasted {
   const lines = parseTsv(text);
   const only = lines.length === 1 && lines[0]!.length === 1 ? lines[0]![0]! : null;
@@ -33,7 +33,7 @@ export function pasteCells(text: string, at: CellAt, range: CellRange, shown: Re
   const changes: Pasted["changes"] = [];
   for (let line = 0; line < height; line++) {
     const row = rowAt(at.row + line);
-    // Below the last row there is nothing to change: paste changes cells and never makes records.
+    // Pasting only changes existing cells. It creates no records below the last row.
     if (row === undefined) break;
     const cells = only === null ? lines[line]! : range.columns.map(() => only);
     const values: Values = {};

@@ -1,4 +1,4 @@
-/** The columns of an object's table: its id, its fields, its references, then what the server keeps about every record. */
+/** The columns of an object's table: the id, the fields, the references, and then the columns that the server sets on every record. */
 import type { JsonObject } from "../../api/json";
 import { type Column, type RecordShape as Known, type RelationKey, relationsOf } from "../../api/record-shape";
 import type { FieldType } from "../../api/types";
@@ -9,28 +9,28 @@ export interface RecordColumn {
   id: string;
   label: string;
   type: FieldType;
-  /** Of a reference: the relationship, and the object that it points to. */
+  /** For a reference: the relationship, and the object that it refers to. */
   relation?: { name: string; target: string };
   required: boolean;
-  /** Kept by the server: `id`, `created_at` and the like. */
+  /** Whether the server sets the column, like `id` and `created_at`. */
   isSystem: boolean;
-  /** Kept by the server, or by the grants of this person. */
+  /** Whether this person cannot change the column, because the server sets it or no grant allows it. */
   isReadOnly: boolean;
   options?: string[];
-  /** What its values are edited by, under the label that the table shows. */
+  /** The column for the editor of its values, with the label that the table shows. */
   field: Column;
   description?: string;
 }
 
-/** What a table needs to know of an object. */
+/** The facts about an object that a table needs. */
 export interface RecordShape {
   name: string;
   label: string;
   columns: RecordColumn[];
   byId: ReadonlyMap<string, RecordColumn>;
-  /** By their keys. */
+  /** The relations, by their keys. */
   relations: ReadonlyMap<string, RelationKey>;
-  /** Changes when columns or their rules change. */
+  /** A text that changes when columns or their rules change. */
   signature: string;
 }
 
@@ -38,7 +38,7 @@ const systemColumn = (id: string, type: FieldType, required = false): RecordColu
 
 const SYSTEM: readonly RecordColumn[] = [systemColumn("created_at", "datetime"), systemColumn("updated_at", "datetime"), systemColumn("created_by", "text"), systemColumn("updated_by", "text")];
 
-/** A record's shape as a table shows it: with the columns that every record has around its own. */
+/** The shape of a record for a table: its own columns, and those that every record has. */
 export function tableShape(shape: Known): RecordShape {
   const { object: name, label, columns: known } = shape;
   const system = new Set<string>(shape.system);
@@ -68,17 +68,17 @@ export function tableShape(shape: Known): RecordShape {
   return { name, label, columns, byId: new Map(columns.map((column) => [column.id, column])), relations: new Map(relationsOf(shape).map((relation) => [relation.key, relation])), signature: columns.map((column) => `${column.id}:${column.type}:${column.options?.join("|") ?? ""}`).join() };
 }
 
-/** The columns that no row has. */
+/** The columns that are missing in every row. */
 export function lackingColumns(columns: RecordColumn[], rows: JsonObject[]): string[] {
   return columns.flatMap(({ id }) => (rows.length > 0 && rows.every((row) => !(id in row)) ? [id] : []));
 }
 
-/** What the server refuses to sort by. */
+/** Whether the server can sort by the column. */
 export function isSortable(column: RecordColumn): boolean {
   return column.type !== "json" && column.type !== "multi_enum";
 }
 
-/** Columns that a new view shows: all but who made and changed a record, which few tables need. */
+/** Whether a new view hides the column. It hides `created_by`, `updated_by` and `updated_at`, which few tables need. */
 export function hiddenAtFirst(column: RecordColumn): boolean {
   return column.isSystem && (column.id === "created_by" || column.id === "updated_by" || column.id === "updated_at");
 }

@@ -1,4 +1,4 @@
-/** The list that the screen shows as a request of each surface. */
+/** The requests of each surface for the list on the screen. */
 import { type JsonValue, isJsonObject, readNumber } from "../../api/json";
 import type { CopyAsProps } from "../../components/CopyAs";
 import { type Condition, takesNothing } from "./filters/conditions";
@@ -8,7 +8,7 @@ import { type ListView, listParameters, queryText, sendable, takesWhere } from "
 
 const NUMBERS = /^(integer|big_integer|decimal|float|percentage|currency|rating)$/;
 
-/** A value as JSON: numbers and truth values by themselves, all else as text. */
+/** Converts the text to JSON. Numbers and booleans keep their type. Everything else stays text. */
 function typed(text: string, column: RecordColumn | undefined): JsonValue {
   if (column?.type === "boolean") return text === "true";
   if (column !== undefined && NUMBERS.test(column.type)) return readNumber(text) ?? text;
@@ -20,7 +20,7 @@ function valueOf({ operator, value }: Condition, column: RecordColumn | undefine
   return Array.isArray(value) ? value.map((each) => typed(each, column)) : typed(value ?? "", column);
 }
 
-/** As GraphQL writes a value: keys without quotes. */
+/** Prints a value in the syntax of GraphQL, where keys have no quotes. */
 function literal(value: JsonValue): string {
   if (isJsonObject(value)) return `{ ${Object.entries(value).map(([key, inner]) => `${key}: ${literal(inner)}`).join(", ")} }`;
   return Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : typeof value === "string" ? JSON.stringify(value) : String(value);
@@ -34,7 +34,7 @@ function isWritable(value: JsonValue): boolean {
 export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, columns: RecordColumn[], page: number, size: number): CopyAsProps {
   const conditions = sendable(view.conditions, shape).map((condition) => ({ condition, value: valueOf(condition, shape.byId.get(condition.field)) }));
   const filters = conditions.map(({ condition: { field, operator }, value }) => ({ field, operator, ...(value === undefined ? {} : { value }) }));
-  // A text that is no condition is in the request alone, whose answer says what is wrong with it.
+  // If the text is not a valid condition, only the REST request contains it. The response says what is wrong with it.
   const where = view.where === "" || !takesWhere(shape) ? undefined : parseWhere(view.where);
   const explicit = where === undefined ? undefined : printParts(readWhere(where, shape, of), shape, of, { isExplicit: true });
   const sort = view.sort.filter(({ id }) => shape.byId.has(id));
@@ -49,7 +49,7 @@ export function copiesOf(shape: RecordShape, of: ShapeOf, view: ListView, column
   const query = queryText([...listParameters(view, shape), ...(page > 1 ? [["page", String(page)] as [string, string]] : []), ["pageSize", String(size)]]);
   return {
     request: { method: "GET", path: `/api/v1/data/${shape.name}?${query}` },
-    // What the builder has no fields for may have names that GraphQL cannot write.
+    // A part that the builder cannot show may have names that GraphQL cannot write.
     graphql: explicit !== undefined && !isWritable(explicit) ? undefined : { query: `{\n  ${shape.name}(${parts.join(", ")}) {\n    data { ${columns.map(({ id }) => id).join(" ")} }\n    pagination { totalCount hasNextPage }\n  }\n}` },
     mcp: {
       tool: "query_data",

@@ -1,4 +1,4 @@
-/** The versions of records that this page has seen: what `If-Match` sends. Bounded; the oldest is forgotten first. */
+/** The ETags of records that this page has read, for `If-Match`. The list is bounded, and the oldest entry is dropped first. */
 const MAX = 2_000;
 const known = new Map<string, { etag: string; updatedAt: string }>();
 
@@ -10,7 +10,7 @@ export function rememberEtag(object: string, id: string, etag: string | null, up
   if (known.size > MAX) known.delete(known.keys().next().value!);
 }
 
-/** The version of a record that is as the page shows it; `undefined` where it has changed since, or was never read alone. */
+/** The ETag of a record in the version that the page shows. `undefined` if the record has changed since, or was never read on its own. */
 export function etagOf(object: string, id: string, updatedAt: unknown): string | undefined {
   const found = known.get(`${object}/${id}`);
   return found !== undefined && found.updatedAt === updatedAt ? found.etag : undefined;

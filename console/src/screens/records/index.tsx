@@ -11,7 +11,7 @@ import { useViews } from "./views/useViews";
 
 export function RecordsScreen() {
   const { object } = useParams({ from: "/data/$object" });
-  // Another object begins anew: nothing of one table holds for the next.
+  // With another key, React mounts a new table for another object and keeps no state of the old one.
   return <ObjectRecords key={object} object={object} />;
 }
 
@@ -34,7 +34,7 @@ function ObjectRecords({ object }: { object: string }) {
         </EmptyState>
       </Page>
     );
-  // The saved views decide what is asked for first, so they come before the rows.
+  // The saved views decide what the first request contains, so they are loaded before the rows.
   if (shape.state === "loading" || views.isPending)
     return (
       <Page title={object}>

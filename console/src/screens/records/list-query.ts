@@ -1,4 +1,4 @@
-/** The request of a view: its parameters. */
+/** The query parameters of a view's request. */
 import { type Condition, conditionParameter, isWhole } from "./filters/conditions";
 import type { RecordShape } from "./columns";
 
@@ -8,9 +8,9 @@ export interface SortKey {
 }
 
 export interface ListView {
-  /** Plain conditions, which are ANDed and sent one by one. */
+  /** Plain conditions, which AND joins. Each is a parameter of its own. */
   conditions: Condition[];
-  /** The JSON text of a condition that says more than they can, or nothing. */
+  /** The JSON text of a condition that plain conditions cannot express, or an empty text. */
   where: string;
   search: string;
   sort: SortKey[];
@@ -27,7 +27,7 @@ export function printSort(sort: SortKey[]): string | undefined {
   return sort.length === 0 ? undefined : sort.map(({ id, descending }) => (descending ? `-${id}` : id)).join(",");
 }
 
-/** Conditions that can be sent: whole, and about columns that are there. */
+/** The conditions that can be sent: they are complete, and their columns exist. */
 export function sendable(conditions: Condition[], shape: RecordShape): Condition[] {
   return conditions.filter((condition) => {
     const column = shape.byId.get(condition.field);
@@ -35,12 +35,15 @@ export function sendable(conditions: Condition[], shape: RecordShape): Condition
   });
 }
 
-/** Whether the object's lists take a condition: `where` is a filter on the field of that name, where there is one. */
+/**
+ * Whether the object's lists take a condition. If the object has a field with the name `where`, the parameter filters by that field
+ * instead.
+ */
 export function takesWhere(shape: RecordShape): boolean {
   return !shape.byId.has("where");
 }
 
-/** What decides which rows there are: search, plain conditions and the condition as JSON. */
+/** The parameters that decide which rows match: the search, the plain conditions, and the condition as JSON. */
 export function filterParameters({ conditions, where, search }: ListView, shape: RecordShape): [string, string][] {
   return [
     ...(search === "" ? [] : [["search", search] as [string, string]]),
@@ -49,18 +52,18 @@ export function filterParameters({ conditions, where, search }: ListView, shape:
   ];
 }
 
-/** With the order. Sorts by columns that are gone are left out. */
+/** The same parameters with the order. Sorts by columns that no longer exist are left out. */
 export function listParameters(view: ListView, shape: RecordShape): [string, string][] {
   const sort = printSort(view.sort.filter(({ id }) => shape.byId.has(id)));
   return [...filterParameters(view, shape), ...(sort === undefined ? [] : [["sort", sort] as [string, string]])];
 }
 
-/** Readable where an address allows it: brackets, commas and colons stay as they are. */
+/** The text of a query string. Brackets, commas and colons are not encoded, so that it stays readable. */
 export function queryText(parameters: [string, string][]): string {
   return new URLSearchParams(parameters).toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
 }
 
-/** Whether rows that are made now stand first: no sort is the newest first, for those who may read when a record was made. */
+/** Whether new rows come first. Without a sort the newest rows come first, but only for persons who may read `created_at`. */
 export function isNewestFirst(sort: SortKey[], shape: RecordShape): boolean {
   const first = sort[0];
   if (first === undefined) return shape.byId.has("created_at");

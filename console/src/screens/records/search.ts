@@ -1,22 +1,22 @@
 import { type RawSearch, flag, given, oneOf, text, whole } from "../../app/search";
 
-/** Of `/data/$object`. What is absent is as the view has it. */
+/** The search parameters of `/data/$object`. If one is missing, the view decides. */
 export function readRecordsSearch(raw: RawSearch) {
   return given({
-    /** A saved view's name; `-` is the table as it is without one, where another view is the default. */
+    /** The name of a saved view. If a view is the default, `-` means the table without a view. */
     view: text(raw.view),
-    /** Conditions, as JSON: `[["status","eq","open"]]`. An empty list takes away those of the view. */
+    /** Conditions as JSON: `[["status","eq","open"]]`. An empty list removes those of the view. */
     filter: text(raw.filter, 16_000),
-    /** A condition as JSON, for what the list of conditions cannot say: `{"_or":[{"status":"open"},{"owner.name":"Ann"}]}`. */
+    /** A condition as JSON, if the list of conditions cannot express it: `{"_or":[{"status":"open"},{"owner.name":"Ann"}]}`. */
     where: text(raw.where, 16_000),
     q: text(raw.q),
-    /** As the API has it: `name`, `-created_at`, several by commas; `-` takes away that of the view. */
+    /** The order in the format of the API: `name`, `-created_at`, several separated by commas. `-` removes the order of the view. */
     sort: text(raw.sort),
     page: whole(raw.page),
     size: whole(raw.size, 1, 100),
-    /** Columns shown, by commas. */
+    /** The shown columns, separated by commas. */
     columns: text(raw.columns, 16_000),
-    /** The record in the inspector. */
+    /** The id of the record in the inspector. */
     open: text(raw.open),
     import: flag(raw.import),
     export: flag(raw.export),

@@ -1,6 +1,6 @@
 /**
- * Changes of cells: shown at once, sent on condition that nobody changed the record meanwhile, taken back where the server refuses,
- * and undone by `Ctrl Z` or the toast.
+ * Changes of cells. They appear at once and are sent on the condition that nobody has changed the record since. If the server refuses one,
+ * it is reverted. `Ctrl Z` or the toast undoes it.
  */
 import { Button } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
@@ -18,26 +18,26 @@ import { wireValues } from "./values";
 
 export type Values = Record<string, JsonValue>;
 
-/** Somebody changed the record first: what is there now, and what this person wanted. */
+/** Somebody else changed the record first. This has the record as it is now and the values that this person wanted. */
 export interface Conflict {
-  /** Each one's own: a record can have one after another. */
+  /** The number of the conflict. A record can have several, one after another. */
   id: number;
   row: RecordRow;
-  /** The record as it was shown. */
+  /** The record in the state that the page showed. */
   before: RecordRow;
   mine: Values;
-  /** With the values to send all the same; with null what is there stays. */
+  /** Ends the conflict. The given values are sent nevertheless. With null, the record stays as it is. */
   settle: (values: Values | null) => void;
 }
 
 export type Saved = { ok: true } | { ok: false; message: string; field?: string | undefined } | { ok: false; settled: true };
 
-/** `sent` can have other fields than were asked for, where a conflict was settled. */
+/** After a conflict, `sent` can have other fields than the original change. */
 type Written = { ok: true; from: RecordRow; sent: Values } | Exclude<Saved, { ok: true }>;
 
 interface Undoable {
   label: string;
-  /** What each record gets back. */
+  /** The values that each record gets back. */
   changes: { id: string; values: Values }[];
 }
 
@@ -46,11 +46,11 @@ const UNDO_TOAST = "records-undo";
 
 export interface Edits {
   save: (row: RecordRow, values: Values, options?: { quiet?: boolean }) => Promise<Saved>;
-  /** The conflict that is to be settled now; further ones wait. */
+  /** The conflict that the person has to settle now. Further conflicts wait. */
   conflict: Conflict | null;
   undo: () => void;
   redo: () => void;
-  /** Keeps how to take back a change of several records. */
+  /** Stores how to undo a change of several records. */
   remember: (label: string, changes: Undoable["changes"]) => void;
 }
 
@@ -66,7 +66,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
   const lastConflict = useRef(0);
   const undos = useRef<Undoable[]>([]);
   const redos = useRef<Undoable[]>([]);
-  /** Records as the last change of this page left them. */
+  /** The records after the last change from this page. */
   const known = useRef(new Map<string, RecordRow>());
   const { change } = rows;
   const keep = useCallback((id: string, row: RecordRow) => {
@@ -98,9 +98,9 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
     [object, shape],
   );
 
-  /** Changes of one record are sent one after another: each stands on what the one before it left. */
+  /** Changes of one record are sent one after another, because each continues from the result of the previous one. */
   const queues = useRef(new Map<string, Promise<void>>());
-  /** How many changes of a cell are under way, by record and column. */
+  /** The number of changes in progress for each cell, keyed by record and column. */
   const pending = useRef(new Map<string, number>());
 
   const write = useCallback(
@@ -120,7 +120,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       const queued = turn.then(() => mine);
       queues.current.set(id, queued);
       await turn;
-      /** Ends this change before its result is shown, so that only those of others hold a cell. */
+      /** Ends this change before its result is shown. After that, only other pending changes keep the value of a cell. */
       const settle = () => {
         for (const column of columns) {
           const left = (pending.current.get(cellKey(column)) ?? 1) - 1;
@@ -129,7 +129,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
         }
         saving(id, columns.filter((column) => !isPending(column)), false);
       };
-      // What an earlier change left is what the person has seen.
+      // The person has seen the result of the previous change.
       const last = known.current.get(id);
       const seen = last !== undefined && String(last.updated_at ?? "") > String(row.updated_at ?? "") ? last : row;
       const put = (to: RecordRow) => {
@@ -142,7 +142,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
         let etag = etagOf(object, id, seen.updated_at);
         let clash: { row: RecordRow; etag: string | null } | null = null;
         if (etag === undefined) {
-          // The list has no versions: the record alone has, and shows whether it is still as the person saw it.
+          // The list has no ETags. So this reads the record alone and checks that it is still as the person saw it.
           const current = await readOne(object, id);
           if (columns.some((column) => !sameJson(current.row[column], seen[column]))) clash = current;
           else {
@@ -191,7 +191,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
   );
 
   const offer = useCallback((label: string, undo: () => void) => {
-    // One toast for all: the last change is the one that it takes back.
+    // All changes share one toast, which undoes the last change.
     notifications.hide(UNDO_TOAST);
     notifications.show({
       id: UNDO_TOAST,
@@ -221,14 +221,14 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
     if (stack.length > UNDOS_MAX) stack.shift();
   };
 
-  /** The changes and steps under way. A step waits for them: before they are answered, the stacks do not have them. */
+  /** The changes, undos and redos in progress. An undo waits for them, because a change is on the stack only after its response. */
   const underWay = useRef<Promise<unknown>>(Promise.resolve());
   const follow = <T,>(work: Promise<T>): Promise<T> => {
     underWay.current = Promise.allSettled([underWay.current, work]);
     return work;
   };
 
-  /** Takes back the newest of `from()`, and puts how to do it again on `onto()`. */
+  /** Undoes the newest entry of `from()` and puts its reverse on `onto()`. */
   const step = useCallback(
     async (before: Promise<unknown>, from: () => Undoable[], onto: () => Undoable[], verb: string) => {
       await before;

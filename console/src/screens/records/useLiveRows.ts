@@ -1,6 +1,6 @@
 /**
- * Keeps the rows on the screen as the server has them: changed cells glow, rows that left the view are grayed with the reason, new ones
- * are counted, or slide in where the view shows the newest first and is at its top.
+ * Keeps the visible rows up to date. Changed cells glow. Rows that left the view turn gray, with the reason. New rows are counted, or
+ * appear at once if the newest rows come first and the table is scrolled to the top.
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
@@ -16,21 +16,21 @@ import type { LiveEvent } from "../../api/types";
 import { type Rows, changeRows, rowsKey } from "./useRows";
 
 const GLOW_MS = 1_400;
-/** How often marks that are over are taken away. */
+/** The interval at which finished marks are removed. */
 const DIM_MS = 400;
-/** How long changes gather before the server is asked which of them belong to the view, and rows are read again. */
+/** The time in which changes are collected before a request asks which of them belong to the view, and before rows are read again. */
 const ASK_MS = 700;
 const TOTAL_MS = 3_000;
-/** Ids that one question names; of more new rows than this only the count is told, as "100+". */
+/** The maximum number of ids in one request. With a filter, only this many of the new rows are checked and counted at a time. */
 const ASK_MAX = 100;
 
 export interface Live {
   marks: ReadonlyMap<string, RowMark>;
-  /** Rows that were made and are not shown yet. */
+  /** The number of new rows that are not shown yet. */
   fresh: number;
   mark: (id: string, to: (mark: RowMark) => RowMark | undefined) => void;
   markAll: (ids: Iterable<string>, to: (mark: RowMark) => RowMark | undefined) => void;
-  /** Forgets what happened: the rows are read again. */
+  /** Clears the marks before the rows are read again. */
   clear: () => void;
 }
 
@@ -39,7 +39,7 @@ export interface LiveOptions {
   shape: RecordShape;
   view: ListView;
   rows: Rows;
-  /** Whether new rows may slide in now: at the top, and nothing is edited. */
+  /** Whether new rows may appear now: the table is at the top, and no cell is being edited. */
   mayMove: () => boolean;
 }
 
@@ -84,7 +84,7 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
     setMarks((now) => (now.size === 0 ? now : new Map([...now].filter(([, { saving }]) => saving !== undefined))));
   }, []);
 
-  // Another view: what happened to the rows before means nothing to it.
+  // Marks of the previous view have no meaning in another view.
   const identity = `${object}\u0000${filters}\u0000${JSON.stringify(view.sort)}`;
   useEffect(() => clear(), [identity, clear]);
   useEffect(() => {
@@ -116,8 +116,9 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
   );
 
   /**
-   * Which of these ids the view shows. The server decides, so that every filter means the same here as in the list. Where a filter asks
-   * about related records, a change of those is no event of this object: the row is judged again with its own next change.
+   * Returns those of the ids that belong to the view. The server decides, so that every filter means the same here as in the list. A filter
+   * can depend on related records. A change of a related record is no event of this object, so the row is checked again only when it
+   * changes itself.
    */
   const belonging = useCallback(
     async (ids: string[]) => {
@@ -154,7 +155,7 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
       const belong = filtered ? (await belonging(made.slice(0, ASK_MAX))).size : made.length;
       if (latest.current.filters === asked) setFresh((count) => count + belong);
     } catch {
-      // The next event asks again, and the button that reads again is always there.
+      // The next event starts another request, and the refresh button is always there.
     }
   }, [belonging, markAll, glow]);
   const askSoon = useCallback(() => {
@@ -185,7 +186,7 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
         const before = changes.get(id) ?? here.get(id);
         if (before === undefined) continue;
         const after = payload.after as RecordRow;
-        // An answer may have overtaken its event.
+        // A response may have arrived before the event of the same change.
         if (typeof after.updated_at === "string" && typeof before.updated_at === "string" && after.updated_at < before.updated_at) continue;
         const saving = marks.get(id)?.saving;
         const next: RecordRow = { ...before };
@@ -202,7 +203,7 @@ export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions)
     }
     if (changes.size > 0) {
       changeRows(cache, object, new Map([...changes].map(([id, row]) => [id, () => row])));
-      // Elsewhere they may be known by what changed.
+      // Other places may show these records by a field that has changed.
       void cache.invalidateQueries({ queryKey: ["data", object, "related"], predicate: (query) => changes.has(String(query.queryKey[3])) });
     }
     if (changedColumns.size > 0) {

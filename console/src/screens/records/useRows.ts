@@ -1,6 +1,6 @@
 /**
- * The rows of a view, by their place: pages come from the server as they are looked at, so a table of a million rows costs what is
- * visible. Pages stay in the cache of TanStack Query for a minute; whoever changes a row changes it there.
+ * The rows of a view, by their index. Pages are loaded when they become visible, so the cost of a large table depends only on the visible
+ * rows. Pages stay in the cache of TanStack Query for a minute. Code that changes a row changes it there.
  */
 import { type QueryClient, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -10,7 +10,7 @@ import type { RecordRow, RecordsPage } from "../../api/record-paths";
 import type { RecordShape } from "./columns";
 import { type ListView, filterParameters, listParameters, queryText } from "./list-query";
 
-/** Pages that are passed while somebody drags the scroll bar are not asked for. */
+/** Pages that the person only passes while dragging the scroll bar are not loaded. */
 const SETTLE_MS = 90;
 const KEEP_MS = 60_000;
 
@@ -18,39 +18,39 @@ export interface RowsSource {
   object: string;
   shape: RecordShape;
   view: ListView;
-  /** Rows of a page, 100 at most. */
+  /** The number of rows on a page, at most 100. */
   size: number;
-  /** The page that the address names, from 0. */
+  /** The page in the address, counted from 0. */
   startPage: number;
-  /** Whether events tell of changes, so that pages need not be read again by age. */
+  /** Whether events report changes. Then pages do not have to be read again after some time. */
   isLive: boolean;
 }
 
 export interface Rows {
   rowAt: (index: number) => RecordRow | undefined;
-  /** How many rows there are, as far as it is known. */
+  /** The number of rows, as far as it is known. */
   count: number;
-  /** The exact total; `undefined` while it is counted, `null` where it could not be. */
+  /** The exact total. `undefined` while it is being counted, `null` if it could not be counted. */
   total: number | null | undefined;
   totalError: unknown;
   recount: () => void;
-  /** No row has been there yet. */
+  /** Whether no rows have been loaded yet. */
   isLoading: boolean;
-  /** The rows of the view before, until those of this one are there. */
+  /** Whether the rows are those of the previous view, because the rows of the new one are not loaded yet. */
   isStale: boolean;
   error: unknown;
-  /** Rows that are here, in their order. */
+  /** The loaded rows, in their order. */
   loaded: () => RecordRow[];
   show: (first: number, last: number) => void;
   refetch: () => void;
-  /** Changes the row with this id wherever it stands. */
+  /** Changes the row with this id on every page that has it. */
   change: (id: string, to: (row: RecordRow) => RecordRow) => void;
 }
 
-/** The beginning of the keys of all cached pages of an object. */
+/** The beginning of the query keys of an object's pages. */
 export const rowsKey = (object: string) => ["data", object, "rows"] as const;
 
-/** Puts changed rows in all cached pages of an object. */
+/** Changes rows in all cached pages of an object. */
 export function changeRows(cache: QueryClient, object: string, changes: ReadonlyMap<string, (row: RecordRow) => RecordRow>): void {
   cache.setQueriesData<RecordsPage>({ queryKey: rowsKey(object) }, (page) => {
     if (page === undefined) return undefined;
@@ -91,7 +91,8 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
     })),
   });
 
-  // The unfiltered total is kept by the server and comes with each page. A filtered one is counted beside the rows, so it never holds them up.
+  // The server stores the total without a filter and sends it with each page. With a filter, a separate request counts the rows, so that
+  // the rows do not wait for it.
   const counted = useQuery({
     queryKey: ["data", object, "total", filters],
     queryFn: async ({ signal }) => {
@@ -101,7 +102,7 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
     enabled: isFiltered,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
-    // A count that a server or a proxy gives up is not asked for again by itself: it costs as much each time.
+    // A count that the server or a proxy has given up is not repeated automatically, because it would cost the same again.
     retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
   });
 
@@ -115,19 +116,19 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
     if (data === undefined) return;
     const end = pages[index]! * size + data.data.length;
     reach = Math.max(reach, end + (data.pagination.hasNextPage ? size : 0));
-    // The last page says where the rows end.
+    // The last page shows where the rows end.
     if (!data.pagination.hasNextPage && (data.data.length > 0 || pages[index] === 0)) known = end;
   });
   const total: number | null | undefined = isFiltered ? (counted.data ?? known ?? (counted.isError ? null : undefined)) : latest === undefined ? undefined : Number(latest.data!.pagination.totalCount ?? known ?? 0);
   const error = results.find((result) => result.error !== null && result.data === undefined)?.error ?? null;
   const isFetching = results.some(({ data, fetchStatus }) => data === undefined && fetchStatus === "fetching");
 
-  // What was on the screen stays until something of the new view is here.
+  // The old rows stay on the screen until the first rows of the new view are loaded.
   const has = latest !== undefined;
   const held = useRef<{ object: string; signature: string; rowAt: (index: number) => RecordRow | undefined; count: number; total: number | null | undefined } | null>(null);
   const rowAt = useCallback(
     (index: number) => pageAt(Math.floor(index / size))?.data[index % size],
-    // The pages' contents decide, too.
+    // The function also depends on the content of the pages.
     // oxlint-disable-next-line react/exhaustive-deps
     [pageAt, size, stamp, ...datas],
   );

@@ -1,4 +1,4 @@
-/** The shape of the object that a table shows, as it is now. */
+/** The current shape of the object that a table shows. */
 import { useMemo } from "react";
 import { type RecordShape as Known, useShapes } from "../../api/record-shape";
 import { type RecordShape, tableShape } from "./columns";
@@ -7,7 +7,7 @@ import type { ShapeOf } from "./filters/tree";
 export type ShapeState =
   | { state: "loading" }
   | { state: "error"; error: unknown; retry: () => void }
-  /** There is no object of this name, or not any more. */
+  /** There is no object with this name (any more). */
   | { state: "missing" }
   | { state: "ready"; shape: RecordShape; shapeOfOther: (object: string) => Known | undefined; tableShapeOf: ShapeOf };
 
@@ -27,7 +27,7 @@ export function useShape(object: string): ShapeState {
       return seen.get(name);
     };
     return { state: "ready", shape, shapeOfOther: of, tableShapeOf };
-    // `refetch` does the same at each render.
+    // `refetch` does the same at each render, so it is left out.
     // oxlint-disable-next-line react/exhaustive-deps
   }, [of, error, object]);
 }

@@ -1,4 +1,4 @@
-/** What related records are called: read in batches for the references that are on the screen. */
+/** The titles of related records. They are loaded in batches for the references on the screen. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { api, dataOf } from "../../api/client";
@@ -8,7 +8,7 @@ import { allows, usePermissions } from "../../api/session";
 import type { RecordRow } from "../../api/record-paths";
 import type { RecordColumn } from "./columns";
 
-/** The most titles that stay; past it all are forgotten and those in view read again. */
+/** The maximum number of titles in memory. If there are more, all are dropped and the visible ones are loaded again. */
 const TITLES_MAX = 5_000;
 const BATCH = 100;
 
@@ -48,7 +48,7 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
               return next;
             }),
           )
-          // Without titles the ids stand there.
+          // Without titles, the page shows the ids.
           .catch(() => {});
       }
     }

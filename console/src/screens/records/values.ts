@@ -1,20 +1,20 @@
-/** Values as people type and read them: between a record's JSON and the text of a field, in the reader's time zone. */
+/** Converts between the JSON values of a record and the text that people read and type, in the reader's time zone. */
 import { type JsonObject, type JsonValue, isLosslessNumber, parseJson, printJson, readNumber } from "../../api/json";
 import { fromLocal } from "../../api/local-time";
 import { wireValue } from "../../api/records";
 import type { RecordColumn, RecordShape } from "./columns";
 
-/** Values of columns as the API takes them in a body. */
+/** Converts the values of columns for a request body. */
 export function wireValues({ byId }: RecordShape, values: Record<string, JsonValue>): JsonObject {
   const wired = (id: string, value: JsonValue) => {
     const column = byId.get(id);
-    // A column that is gone is the server's to refuse.
+    // The column no longer exists. The server will refuse it.
     return column === undefined ? value : wireValue(column, value);
   };
   return Object.fromEntries(Object.entries(values).map(([id, value]) => [id, wired(id, value)]));
 }
 
-/** A cell as text for the clipboard: what another program can read back. `null` is empty. */
+/** A cell as text for the clipboard, in a format that other programs can parse. `null` becomes an empty text. */
 export function copyText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return value;
@@ -26,7 +26,10 @@ export type Read = { value: JsonValue } | { problem: string };
 
 const TEXT_TYPES = new Set(["text", "email", "url", "slug", "uuid", "enum"]);
 
-/** Reads what was pasted into a cell. Empty is null, but an empty text where the column is text. The server judges the rest. */
+/**
+ * Parses a text that was pasted into a cell. An empty text means null, but stays an empty text in a text column. The server checks the
+ * rest.
+ */
 export function readText(text: string, column: RecordColumn, emptyIsNull = false): Read {
   if (column.type === "text" && !emptyIsNull) return { value: text };
   const trimmed = text.trim();
@@ -59,7 +62,7 @@ export function readText(text: string, column: RecordColumn, emptyIsNull = false
     case "time":
       return { value: trimmed };
     case "datetime": {
-      // A text with its own offset is an instant; without one it is in the reader's zone.
+      // A time with an offset is a fixed point in time. Without an offset, it is in the reader's time zone.
       const instant = /(Z|[+-]\d{2}:?\d{2})$/i.test(trimmed) ? trimmed : fromLocal(trimmed.replace(" ", "T"));
       return instant === null ? { problem: `${column.label} takes a date and time such as 2026-01-31T12:00.` } : { value: instant };
     }
@@ -72,7 +75,7 @@ export function readText(text: string, column: RecordColumn, emptyIsNull = false
   }
 }
 
-/** Rows and cells of the clipboard: tab-separated, a cell with tabs, line ends or quotes stands in quotes. */
+/** Parses rows and cells from the clipboard. They are tab-separated. A cell with tabs, line breaks or quotes is in quotes. */
 export function parseTsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];

@@ -3,7 +3,7 @@ import { CodeBlock } from "../../components/CodeBlock";
 import { CopyText } from "../../components/Copy";
 import classes from "./Api.module.css";
 
-/** How agents connect. The key stands as a variable: create one for each agent. */
+/** Explains how agents connect. The examples have a placeholder for the key, because each agent should get its own. */
 export function Mcp() {
   const url = `${location.origin}/api/v1/mcp`;
   const header = { Authorization: "Bearer svc_…" };

@@ -16,7 +16,7 @@ import { confirm } from "../../components/confirm-store";
 import { type Operation, resolved, sampleOf } from "./document";
 import classes from "./Api.module.css";
 
-/** Answers longer than this are cut: they would hold the page up. */
+/** A longer response is cut, because it would slow down the page. */
 const SHOWN_MAX = 200_000;
 
 interface Answer {
@@ -26,7 +26,7 @@ interface Answer {
   text: string;
 }
 
-/** One operation: what it takes and answers, and a way to try it. */
+/** One operation: its parameters and responses, and a form to try it. */
 export function OperationView({ operation, document }: { operation: Operation; document: JsonObject }) {
   const { method, path, summary, description, parameters, body, responses } = operation;
   const [values, setValues] = useState<Record<string, string>>({});

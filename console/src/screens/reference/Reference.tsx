@@ -9,10 +9,10 @@ import { type Operation, describedQuery } from "./document";
 import { OperationView } from "./OperationView";
 import classes from "./Api.module.css";
 
-/** Operations that are listed; the search narrows them down. */
+/** The maximum number of operations in the list. The search finds the others. */
 const SHOWN_MAX = 300;
 
-/** Every operation of the live document, to read and to try. */
+/** Every operation of the live OpenAPI document, with a form to try it. */
 export function Reference() {
   const { operation: wanted, q = "" } = useSearch({ from: "/api" });
   const navigate = useNavigate({ from: "/api" });

@@ -10,7 +10,7 @@ import classes from "./Api.module.css";
 
 const SAMPLES: Record<string, unknown> = { integer: 1, big_integer: 1, decimal: 1.5, float: 1.5, percentage: 50, currency: 9.99, rating: 3, boolean: true, date: "2026-01-31", datetime: "2026-01-31T08:00:00Z", time: "08:00:00", json: {}, email: "ann@example.com", url: "https://example.com" };
 
-/** Ready to paste, with the names of a live object. */
+/** Code examples that are ready to paste, with the names of a live object. */
 export function Snippets() {
   const { object: wanted } = useSearch({ from: "/api" });
   const navigate = useNavigate({ from: "/api" });

@@ -1,4 +1,4 @@
-/** The server's OpenAPI document, as far as a reader needs it. */
+/** The parts of the server's OpenAPI document that the reference shows. */
 import { type JsonObject, type JsonValue, isJsonObject } from "../../api/json";
 import { openApiQuery } from "../../api/openapi";
 
@@ -11,7 +11,7 @@ export interface Parameter {
 }
 
 export interface Operation {
-  /** "GET /api/v1/data/{object}", unique. */
+  /** A unique id: "GET /api/v1/data/{object}". */
   id: string;
   method: string;
   path: string;
@@ -33,7 +33,7 @@ const text = (value: JsonValue | undefined) => (typeof value === "string" ? valu
 const object = (value: JsonValue | undefined) => (isJsonObject(value) ? value : undefined);
 const list = (value: JsonValue | undefined) => (Array.isArray(value) ? value : []);
 
-/** What a `$ref` within the document points at. */
+/** Follows a `$ref` inside the document. */
 export function resolved(document: JsonObject, value: JsonValue | undefined): JsonObject | undefined {
   let at = object(value);
   for (let steps = 0; at !== undefined && typeof at.$ref === "string" && steps < 8; steps++) {
@@ -84,12 +84,12 @@ function operationsOf(document: JsonObject): Operation[] {
 
 const described = (document: JsonObject): Described => ({ document, operations: operationsOf(document) });
 
-/** The document with its operations. What is kept is the document itself, which other screens read too. */
+/** The document with its operations. The cache has the document itself, because other screens read it too. */
 export const describedQuery = { ...openApiQuery, select: described };
 
 const DEPTH_MAX = 4;
 
-/** A value that a schema describes, to begin with: examples and defaults where it has them. */
+/** An example value for a schema. It uses the schema's examples and defaults if there are any. */
 export function sampleOf(document: JsonObject, schema: JsonValue | undefined, depth = 0): JsonValue {
   const described = resolved(document, schema);
   if (described === undefined || depth > DEPTH_MAX) return null;
@@ -106,7 +106,7 @@ export function sampleOf(document: JsonObject, schema: JsonValue | undefined, de
   if (type === "object" || described.properties !== undefined) {
     const required = new Set(list(described.required));
     const properties = Object.entries(object(described.properties) ?? {});
-    // Only what is required, where anything is: the rest is in the schema below.
+    // If the schema has required members, the example has only these. The schema below shows the others.
     const wanted = required.size > 0 ? properties.filter(([name]) => required.has(name)) : properties.slice(0, 6);
     return Object.fromEntries(wanted.map(([name, value]) => [name, sampleOf(document, value, depth + 1)]));
   }

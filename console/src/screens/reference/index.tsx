@@ -7,7 +7,7 @@ import { Mcp } from "./Mcp";
 import { Reference } from "./Reference";
 import { Snippets } from "./Snippets";
 
-/** How programs and agents reach the service: its document to read and try, and what to paste. */
+/** Shows how programs and agents use the API: the OpenAPI document, a form to try it, and examples to paste. */
 export function ApiScreen() {
   const { tab = "reference" } = useSearch({ from: "/api" });
   return (

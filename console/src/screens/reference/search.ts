@@ -1,6 +1,6 @@
 import { type RawSearch, given, oneOf, text } from "../../app/search";
 
-/** Of `/api`. */
+/** The search parameters of `/api`. */
 export function readApiSearch(raw: RawSearch) {
   return given({ tab: oneOf(raw.tab, ["reference", "graphql", "mcp", "snippets"]), operation: text(raw.operation), object: text(raw.object), q: text(raw.q) });
 }

@@ -5,10 +5,10 @@ import { rolesQuery } from "../users/users";
 import { ReachWord, RightsMatrix } from "./RightsMatrix";
 import { effectiveQuery, someReachOf } from "./roles";
 
-/** What somebody with this role may do after all, with what everybody may do and with grants for everything. */
+/** The effective rights of a role. They include those of the role `public`, and grants for `*`. */
 export function EffectiveRights({ role }: { role: string }) {
   const { data, error, refetch } = useQuery(effectiveQuery(role));
-  // They say what limits an action.
+  // The grants of the roles show what limits an action.
   const roles = useQuery(rolesQuery);
   if (data === undefined || roles.isPending) return error === null ? <SkeletonRows rows={12} columns={6} /> : <ErrorNotice error={error} title="The rights could not be loaded" onRetry={() => void refetch()} />;
   const rows = new Map(data.map((row) => [row.resource, row]));

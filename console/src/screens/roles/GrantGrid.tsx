@@ -10,20 +10,23 @@ import { ReachWord, RightsMatrix } from "./RightsMatrix";
 import { ACTIONS, PLATFORM, type PlainReach, type RowWords, WITHOUT_ROWS, effectiveQuery, givesSomething, reachOf, rowWords, someReachOf, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
-/** Rows that are drawn; with more objects, the search narrows them down. */
+/** The maximum number of rows. With more objects, the search finds the others. */
 const ROWS_SHOWN = 100;
-/** What "Read to delete" and "Own rows" give: `manage` may come to mean more. */
+/**
+ * The actions that the buttons "Read to delete" and "Own rows" grant. They do not grant `manage`, which may include more in a later
+ * version.
+ */
 const ON_RECORDS: readonly Action[] = ["read", "create", "update", "delete"];
 
-/** What a role grants, as a matrix. One resource is edited at a time; the head of a column changes all objects that are shown. */
+/** The grants of a role as a table. One resource is edited at a time. The head of a column changes all objects in the list. */
 export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role: string; grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void; aside?: ReactNode }) {
   const [edited, setEdited] = useState<{ resource: string; action: Action } | null>(null);
   const objects = useObjects();
-  // It lists what blocks declare too.
+  // The effective rights also list the resources that blocks declare.
   const known = useQuery(effectiveQuery(role));
   const resources = useMemo(() => {
     const named = new Set(objects.data?.map(({ name }) => name));
-    // Objects that this person may not know of are at least in the grants.
+    // Objects that this person may not see can still occur in the grants.
     for (const { resource } of [...(known.data ?? []), ...grants]) if (!(resource in PLATFORM)) named.add(resource);
     return [...[...named].sort(), ...Object.keys(PLATFORM)];
   }, [objects.data, known.data, grants]);
@@ -33,7 +36,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
   const everything = (action: Action) => reachOf(grants, "*", action) === "all" || reachOf(grants, "*", "manage") === "all";
   const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || someReachOf(grants, resource, action) === "all" || (resource !== "*" && everything(action)));
   const set = (of: readonly string[], actions: readonly Action[], reach: PlainReach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
-  // What the head of a column changes are the objects that are shown: what has rows and is not of the platform.
+  // The head of a column changes the listed resources that have rows, but not the parts of the platform.
   const records = shown.filter((resource) => !(resource in PLATFORM) && rowWords(resource) !== undefined);
   const mayEdit = onChange !== undefined;
   const heads = useRef(new Map<string, HTMLButtonElement>());
@@ -41,7 +44,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
     <>
       <div className={classes.top}>
         <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
-            // A row that goes and comes back would take the focus from the search.
+            // Closes the edited row. If the search hid it and showed it again, it would take the focus from the search.
             setEdited(null);
             onSearch(currentTarget.value);
           }} />
@@ -63,7 +66,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
         }
         cell={(resource, action) => {
           const [reach, implied, some] = [reachOf(grants, resource, action), isImplied(resource, action), someReachOf(grants, resource, action)];
-          // What gives nothing there can only be taken away.
+          // If the action has no effect on the resource, the person can only remove it.
           const isOffered = reach !== null || givesSomething(resource, action);
           if (!mayEdit || !isOffered || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} some={some} />;
           return <ReachSelect label={`${action} on ${resource}`} reach={reach} nothing={implied ? "included" : (some ?? "–")} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
@@ -89,7 +92,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
                 size="compact-xs"
                 onClick={() => {
                   setEdited(null);
-                  // The button goes with the row below.
+                  // The button disappears with the row below, so the focus moves to the resource.
                   heads.current.get(resource)?.focus();
                 }}
               >
@@ -104,7 +107,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch, aside }: { role
   );
 }
 
-/** One action on all objects that the search finds. Nothing is sent before the role is saved. */
+/** Sets one action on all objects that the search finds. Nothing is sent before the person saves the role. */
 function ColumnHead({ action, objects, onSet }: { action: Action; objects: number; onSet: (reach: PlainReach) => void }) {
   const of = `${objects.toLocaleString("en")} ${objects === 1 ? "object" : "objects"}`;
   return (
@@ -132,11 +135,14 @@ function ColumnHead({ action, objects, onSet }: { action: Action; objects: numbe
   );
 }
 
-/** The reach of one cell as a choice. `nothing` says what is left where only limited grants, or none, give the action. */
+/**
+ * A select for how far the grants give one action on one resource: nothing, own rows or all rows. `nothing` is the label of the first
+ * option. It says which rights remain, from limited or other grants.
+ */
 function ReachSelect({ label, reach, nothing, words, autoFocus, onChange }: { label: string; reach: PlainReach; nothing: string; words: RowWords | undefined; autoFocus: boolean; onChange: (reach: PlainReach) => void }) {
   const place = useRef<HTMLSelectElement>(null);
   const first = useRef(autoFocus);
-  // The person has just opened this row.
+  // Takes the focus once, when the person opens this row.
   useEffect(() => {
     if (first.current) place.current?.focus();
   }, []);

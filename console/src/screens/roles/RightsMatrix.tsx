@@ -4,16 +4,16 @@ import { ACTIONS, PLATFORM, type Reach, type SomeReach, WITHOUT_ROWS, rowWords }
 import classes from "./Roles.module.css";
 
 export interface RightsMatrixProps {
-  /** What the table shows: "Grants". */
+  /** The accessible name of the table, such as "Grants". */
   label: string;
   resources: string[];
   cell: (resource: string, action: Action) => ReactNode;
-  /** In place of the name of an action, of a resource. */
+  /** Replace the name of an action and of a resource. */
   columnHead?: ((action: Action) => ReactNode) | undefined;
   rowHead?: ((resource: string) => ReactNode) | undefined;
-  /** What stands below the row of a resource. */
+  /** The content below the row of a resource. */
   below?: ((resource: string) => ReactNode) | undefined;
-  /** A press on a cell. */
+  /** Called for a press on a cell. */
   onPress?: ((resource: string, action: Action) => void) | undefined;
 }
 
@@ -60,10 +60,13 @@ export function RightsMatrix({ label, resources, cell, columnHead, rowHead, belo
   );
 }
 
-/** How far an action reaches, in words. `implied` says that another grant includes it, `some` what limited grants add. */
+/**
+ * Says in words for which rows the grants give an action. `implied` means that another grant includes it. `some` is the part that limited
+ * grants add.
+ */
 export function ReachWord({ resource, reach, implied = false, some = null }: { resource: string; reach: Reach; implied?: boolean; some?: SomeReach | null }) {
   const limited = some === "all" ? null : some;
-  // Where this page cannot tell what limits it, it is one of the two.
+  // If this page does not know what limits the action, the text names both possibilities.
   if (reach === "condition") return <span data-reach="condition">{limited ?? "some rows or fields"}</span>;
   if (reach === null && limited !== null && !implied) return <span data-reach="condition">{limited}</span>;
   if (reach === null) return <span className="dim">{implied ? "included" : "–"}</span>;

@@ -28,7 +28,7 @@ const Explain = later(() => import("./explain/Explain").then((loaded) => loaded.
 
 const SEEDED = new Set(["admin", "public", "anonymous"]);
 
-/** One role: what it grants, what it comes to, who has it, and why they see a record. */
+/** One role: its grants, its effective rights, its users, and an explanation why they can see a record. */
 export function RoleScreen() {
   const { role: id } = useParams({ from: "/roles/$role" });
   const { tab = "grants", q = "", user, object, action, record } = useSearch({ from: "/roles/$role" });
@@ -40,7 +40,7 @@ export function RoleScreen() {
   const canDelete = useCan("roles", "delete");
   const isEnforced = usePermissions()?.enforced === true;
   const [readsRoles, readsUsers, isViewing] = [useCan("roles", "read"), useCan("users", "read", "all"), useViewAs() !== null];
-  // It is a POST, which the view as a role does not send.
+  // The request is a POST, which the console does not send while the person views it as a role.
   const mayExplain = readsRoles && readsUsers && !isViewing;
   const choice: ExplainChoice = { user, object, action, record };
   const asked = tab === "explain" ? explainBody(choice) : undefined;
@@ -188,7 +188,7 @@ export function RoleScreen() {
   );
 }
 
-/** The way to the grants with conditions or fields, which stand below a long table. */
+/** A link to the grants with conditions or fields, which are below a long table. */
 function ConditionsBelow({ grants }: { grants: Grant[] }) {
   const count = grants.filter(isLimited).length;
   const broken = grants.filter((grant) => grant.broken === true).length;

@@ -19,7 +19,7 @@ import { rolesQuery } from "../users/users";
 import details from "../../components/Details.module.css";
 import classes from "./Roles.module.css";
 
-/** What people may do, by role. */
+/** All roles, with what they allow. */
 export function RolesScreen() {
   const { q = "", new: creating } = useSearch({ from: "/roles" });
   const navigate = useNavigate({ from: "/roles" });

@@ -8,7 +8,7 @@ import type { Action, EffectiveRights, Grant } from "../../api/types";
 
 export const ACTIONS: readonly Action[] = ["read", "create", "update", "delete", "manage"];
 
-/** Of the platform, beside the objects. */
+/** The resources of the platform, which are not objects. */
 export const PLATFORM: Record<string, string> = {
   "*": "everything, also what is made later",
   data: "the gate of GraphQL and MCP; grants no object by itself",
@@ -23,7 +23,10 @@ export const PLATFORM: Record<string, string> = {
   settings: "configuration and status",
 };
 
-/** The actions that something of the platform needs; others give nothing there. No answer of the server says which, so a test of its list compares the two. */
+/**
+ * The actions that have an effect on each resource of the platform. The API does not report them, so a test compares this list with the
+ * server's list.
+ */
 export const NEEDED: Record<string, readonly Action[]> = {
   data: ["read"],
   objects: ["create", "read", "update", "delete"],
@@ -37,16 +40,19 @@ export const NEEDED: Record<string, readonly Action[]> = {
   settings: ["read"],
 };
 
-/** Whether an action gives something on a resource. `manage` stands for several others. */
+/** Whether an action has an effect on a resource. `manage` includes several other actions. */
 export function givesSomething(resource: string, action: Action): boolean {
   const needed = NEEDED[resource];
   return needed === undefined || needed.includes(action) || (action === "manage" && needed.length > 1);
 }
 
-/** What a grant for all rows reaches, and one for own rows. */
+/** The words for all rows and for own rows. */
 export type RowWords = Record<NonNullable<PlainReach>, string>;
 
-/** Of the platform, what has rows that belong to callers. No answer of the server says which, so a test of its list compares the two. */
+/**
+ * The resources of the platform that have rows of callers. The API does not report them, so a test compares this list with the server's
+ * list.
+ */
 export const OWN_ROWS: Record<string, RowWords> = {
   users: { all: "all accounts", own: "own account" },
   api_keys: { all: "all keys", own: "own keys" },
@@ -55,16 +61,19 @@ export const OWN_ROWS: Record<string, RowWords> = {
 const RECORDS: RowWords = { all: "all rows", own: "own rows" };
 const EVERYTHING: RowWords = { all: "yes", own: "own rows" };
 
-/** How the rows of a resource are called; undefined where it has none, so that it is granted as a whole. What a block declares is named `<block>:<name>`. */
+/**
+ * The words for the rows of a resource. Undefined if it has no rows and can only be granted as a whole. A resource of a block has the name
+ * `<block>:<name>`.
+ */
 export function rowWords(resource: string): RowWords | undefined {
   if (resource === "*") return EVERYTHING;
   return resource in PLATFORM || resource.includes(":") ? OWN_ROWS[resource] : RECORDS;
 }
 
-/** A grant for own rows of what has none. */
+/** The words for a grant on own rows of a resource without rows. */
 export const WITHOUT_ROWS = "own, without rows";
 
-/** What a grant with conditions or lists of fields gives of an action; "all" where it limits another action only. */
+/** The part of an action that a grant with conditions or lists of fields gives. It is "all" if the grant only limits other actions. */
 export type SomeReach = "all" | "some rows" | "some fields" | "some rows and fields";
 
 export const roleQuery = (id: string) =>
@@ -74,7 +83,7 @@ export const roleQuery = (id: string) =>
   });
 
 export type Reach = EffectiveRights[Action];
-/** What a cell of the grid can be set to. Conditions and fields are edited below the grid. */
+/** The values that a cell of the grid can have. Conditions and fields are edited below the grid. */
 export type PlainReach = Exclude<Reach, "condition">;
 
 export const effectiveQuery = (id: string) =>
@@ -83,16 +92,16 @@ export const effectiveQuery = (id: string) =>
     queryFn: async ({ signal }) => (await dataOf(api.GET("/api/v1/roles/{id}/permissions", { params: { path: { id } }, signal }))).resources,
   });
 
-/** Whether a grant has conditions or lists of fields. The grid neither changes such a grant nor joins it with others. */
+/** Whether a grant has conditions or lists of fields. The grid does not change such a grant, and does not merge it with others. */
 export const isLimited = ({ where, check, fields }: Grant): boolean => (where ?? null) !== null || (check ?? null) !== null || limits(fields) !== undefined;
 
-/** How far the grants that are not limited reach. */
+/** The rows for which the grants without conditions and lists of fields give an action: all, own, or none. */
 export const reachOf = (grants: Grant[], resource: string, action: Action): PlainReach => {
   const of = grants.filter((grant) => !isLimited(grant) && grant.resource === resource && grant.actions.includes(action));
   return of.some(({ rowPolicy }) => rowPolicy !== "own") ? "all" : of.length > 0 ? "own" : null;
 };
 
-/** What the limited grants together give of the action; null where they give nothing. A broken one gives nothing. */
+/** The part of the action that the limited grants give together. Null if they give nothing. A broken grant gives nothing. */
 export function someReachOf(grants: Grant[], resource: string, action: Action): SomeReach | null {
   const of = grants.filter((grant) => isLimited(grant) && grant.broken !== true && grant.resource === resource && (grant.actions.includes(action) || grant.actions.includes("manage")));
   const limited = of.map((grant) => ({ rows: grant.rowPolicy === "own" || (grant.where ?? null) !== null || (grant.check ?? null) !== null, fields: limitsFields(grant, action) }));
@@ -102,7 +111,7 @@ export function someReachOf(grants: Grant[], resource: string, action: Action): 
   return rows && fields ? "some rows and fields" : rows ? "some rows" : "some fields";
 }
 
-/** The grants with one cell of the grid changed: one grant a resource and row policy, and the limited ones as they are. */
+/** The grants after a change of one cell. There is one grant for each resource and row policy. The limited grants stay unchanged. */
 export function withReach(grants: Grant[], resource: string, action: Action, reach: PlainReach): Grant[] {
   const others = grants.filter((grant) => grant.resource !== resource || isLimited(grant));
   const reaches = new Map<Action, PlainReach>(ACTIONS.map((each) => [each, each === action ? reach : reachOf(grants, resource, each)]));
@@ -112,7 +121,7 @@ export function withReach(grants: Grant[], resource: string, action: Action, rea
   return [...others, ...all, ...own];
 }
 
-/** A limited grant as it is sent: `broken` is only in answers. */
+/** A limited grant for a request. `broken` only occurs in responses. */
 export function sent({ resource, actions, rowPolicy, where, check, fields }: Grant): Grant {
   const lists = limits(fields);
   return {
@@ -125,7 +134,10 @@ export function sent({ resource, actions, rowPolicy, where, check, fields }: Gra
   };
 }
 
-/** The same grants in one order, so that equal ones compare equal: for each resource one grant a row policy, then the limited ones. */
+/**
+ * The same grants in a fixed order, so that equal sets of grants can be compared. Each resource has one grant for each row policy, and then
+ * the limited ones.
+ */
 export function normal(grants: Grant[]): Grant[] {
   const resources = [...new Set(grants.map(({ resource }) => resource))].sort();
   return resources.flatMap((resource) => {
@@ -135,25 +147,25 @@ export function normal(grants: Grant[]): Grant[] {
   });
 }
 
-/** What the server refuses in a condition or in the fields of a grant. */
+/** An error of the server in a condition or in the fields of a grant. */
 export interface Refusal {
-  /** As it was sent. */
+  /** The grant as it was sent. */
   grant: Grant;
   clause: "where" | "check" | "fields";
   message: string;
 }
 
-/** The part of a grant that a refusal of these grants is about; undefined where it is about something else. */
+/** The part of these grants that the server's error is about. Undefined if the error is about something else. */
 export function refusalOf(error: unknown, given: Grant[]): Refusal | undefined {
   return isApiError(error) && error.field === "permissions" ? refusedAt(error.message, given) : undefined;
 }
 
-/** The part of a grant that the server's sentence names by its place. */
+/** Finds the part of a grant from the index in the server's message. */
 export function refusedAt(sentence: string, given: Grant[]): Refusal | undefined {
   const place = /^`permissions` at index (\d+), `(where|check|fields)(?:\.(?:read|write))?`: /.exec(sentence);
   const grant = place === null ? undefined : given[Number(place[1])];
   return place === null || grant === undefined ? undefined : { grant, clause: place[2] as Refusal["clause"], message: sentence.slice(place[0].length) };
 }
 
-/** What is refused in this grant, as long as nobody has changed it. */
+/** The error in this grant, as long as nobody has changed the grant. */
 export const refusalIn = (grant: Grant, refusal: Refusal | undefined): Refusal | undefined => (refusal !== undefined && sameJson(sent(grant), refusal.grant) ? refusal : undefined);

@@ -1,16 +1,16 @@
 import { type RawSearch, flag, given, oneOf, text } from "../../app/search";
 
-/** Of `/roles`. */
+/** The search parameters of `/roles`. */
 export function readRolesSearch(raw: RawSearch) {
   return given({ q: text(raw.q), new: flag(raw.new) });
 }
 
-/** Of `/roles/$role`. */
+/** The search parameters of `/roles/$role`. */
 export function readRoleSearch(raw: RawSearch) {
   return given({
     tab: oneOf(raw.tab, ["grants", "effective", "users", "explain"]),
     q: text(raw.q),
-    // What the tab "Explain" is asked.
+    // The choices in the tab "Explain".
     user: text(raw.user),
     object: text(raw.object),
     action: oneOf(raw.action, ["read", "create", "update", "delete"]),

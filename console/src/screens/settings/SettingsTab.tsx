@@ -13,7 +13,7 @@ import classes from "./Settings.module.css";
 const settingsQuery = queryOptions({
   queryKey: ["settings"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/settings", { signal })),
-  // They are read once, when the server starts.
+  // The server reads its settings only once, when it starts.
   staleTime: 60_000,
 });
 
@@ -23,7 +23,7 @@ const SOURCES: Record<Setting["source"], string> = {
   file: "from a file",
 };
 
-/** Every setting with its value and where it comes from. Secrets only show whether they are set. */
+/** Every setting with its value and its source. For secrets, it only shows whether they are set. */
 export function SettingsTab() {
   const { q = "" } = useSearch({ from: "/settings" });
   const navigate = useNavigate({ from: "/settings" });

@@ -12,7 +12,7 @@ import { Time } from "../../components/Time";
 import { bytes, duration } from "./units";
 import classes from "./Settings.module.css";
 
-/** Version, room, queue, instances and checks; asked again every ten seconds. */
+/** The version, the storage, the queue, the instances and the health checks. They are loaded again every ten seconds. */
 export function StatusTab() {
   const { data: status, error, refetch } = useQuery(statusQuery);
   if (status === undefined) {

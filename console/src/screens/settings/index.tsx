@@ -4,7 +4,7 @@ import { Page } from "../../components/Page";
 import { SettingsTab } from "./SettingsTab";
 import { StatusTab } from "./StatusTab";
 
-/** How the service is doing, and what it was started with. Neither is changed here. */
+/** The state of the service and its settings. Nothing can be changed here. */
 export function SettingsScreen() {
   const { tab = "status" } = useSearch({ from: "/settings" });
   return (

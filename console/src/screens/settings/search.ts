@@ -1,6 +1,6 @@
 import { type RawSearch, given, oneOf, text } from "../../app/search";
 
-/** Of `/settings`. */
+/** The search parameters of `/settings`. */
 export function readSettingsSearch(raw: RawSearch) {
   return given({ tab: oneOf(raw.tab, ["status", "settings"]), q: text(raw.q) });
 }

@@ -1,6 +1,6 @@
 const STEPS = ["KiB", "MiB", "GiB", "TiB"] as const;
 
-/** "812 bytes", "4.2 MiB": three digits are enough to judge room by. */
+/** A size in words: "812 bytes", "4.2 MiB". Three digits are enough to compare sizes. */
 export function bytes(count: number): string {
   if (count < 1_024) return `${count} bytes`;
   let value = count / 1_024;
@@ -12,7 +12,7 @@ export function bytes(count: number): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString("en")} ${STEPS[step]}`;
 }
 
-/** The two largest units: "3 d 4 h", "12 min", "40 s". */
+/** A duration in its two largest units: "3 d 4 h", "12 min", "40 s". */
 export function duration(seconds: number): string {
   const units: [string, number][] = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]];
   const first = units.findIndex(([, length]) => seconds >= length);

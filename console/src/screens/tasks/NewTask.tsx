@@ -21,7 +21,7 @@ const actionsQuery = {
 
 type Kind = NewTaskBody["type"];
 
-/** A task that calls an action of a block or erases a user, with the rights of who creates it. */
+/** Creates a task that calls an action of a block or erases a user. It runs with the rights of the person who creates it. */
 export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated: (task: Task) => void }) {
   const cache = useQueryClient();
   const actions = useQuery(actionsQuery);

@@ -5,7 +5,7 @@ import classes from "./Tasks.module.css";
 
 const NEXT_SHOWN = 3;
 
-/** A schedule that is typed, in words, with its next runs. */
+/** An input for a schedule. It shows the schedule in words and its next runs. */
 export function Schedule({ value, onChange, disabled = false, error }: { value: string; onChange: (value: string) => void; disabled?: boolean; error?: string | undefined }) {
   const words = inWords(value);
   const next = nextRuns(value, NEXT_SHOWN);

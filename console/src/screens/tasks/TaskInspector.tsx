@@ -23,7 +23,7 @@ import { RUNS_SHOWN, TYPES, isMade, runsQuery } from "./tasks";
 import details from "../../components/Details.module.css";
 import classes from "./Tasks.module.css";
 
-/** Reads what was typed as the configuration; a sentence where it is none. */
+/** Parses the typed configuration. Returns an error message if it is not a JSON object. */
 function readConfig(text: string): JsonObject | string {
   try {
     const value = parseJson(text);
@@ -33,7 +33,7 @@ function readConfig(text: string): JsonObject | string {
   }
 }
 
-/** One task: its schedule and configuration, runs, and what can be done with it. */
+/** One task: its schedule, its configuration, its runs, and its actions. */
 export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Task; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
   const cache = useQueryClient();
   const canUpdate = useCan("tasks", "update");
@@ -43,7 +43,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   const params = { path: { id: task.id } };
   const config = readConfig(configText);
   const isChanged = schedule !== task.schedule || typeof config === "string" || !sameJson(config, task.config);
-  // What others change shows, unless something was typed.
+  // If somebody else changes the task, its new values replace the text in the fields.
   useEffect(() => setSchedule(task.schedule), [task.schedule]);
   const configNow = printJson(task.config, 2);
   useEffect(() => setConfigText(configNow), [configNow]);

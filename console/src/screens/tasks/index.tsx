@@ -20,7 +20,7 @@ import { TaskInspector } from "./TaskInspector";
 import { inWords, tasksQuery } from "./tasks";
 import classes from "./Tasks.module.css";
 
-/** What the service does by itself: when, whether it went well, and now if wanted. */
+/** The scheduled tasks, with their last results. A task can also be run at once. */
 export function TasksScreen() {
   const { open, new: creating } = useSearch({ from: "/tasks" });
   const navigate = useNavigate({ from: "/tasks" });

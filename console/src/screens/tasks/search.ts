@@ -1,6 +1,6 @@
 import { type RawSearch, flag, given, text } from "../../app/search";
 
-/** Of `/tasks`. */
+/** The search parameters of `/tasks`. */
 export function readTasksSearch(raw: RawSearch) {
   return given({ open: text(raw.open), run: text(raw.run), new: flag(raw.new) });
 }

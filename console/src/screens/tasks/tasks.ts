@@ -1,4 +1,4 @@
-/** Tasks of the API, and what a schedule means. */
+/** Queries for tasks, and schedules in words. */
 import { Cron } from "croner";
 import { toString as cronInWords } from "cronstrue";
 import { queryOptions } from "@tanstack/react-query";
@@ -9,7 +9,7 @@ import type { Task } from "../../api/types";
 export const tasksQuery = queryOptions({
   queryKey: ["tasks"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tasks", { signal })),
-  // Runs that the schedule begins have no event until they end.
+  // A run that starts by its schedule has no event until it ends.
   refetchInterval: every(15_000),
 });
 
@@ -21,7 +21,7 @@ export const runsQuery = (task: string) =>
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tasks/{id}/runs", { params: { path: { id: task }, query: { limit: RUNS_SHOWN } }, signal })),
   });
 
-/** What each type does, in a sentence. */
+/** A sentence about each type of task. */
 export const TYPES: Record<Task["type"], string> = {
   anonymous_cleanup: "Deletes guests that are older than the configured number of days.",
   event_retention: "Deletes old events that no consumer still has to get.",
@@ -29,12 +29,12 @@ export const TYPES: Record<Task["type"], string> = {
   erase_user: "Erases what the service keeps of a user.",
 };
 
-/** Whether somebody made the task, so that it can be deleted and adopted. */
+/** Whether a person made the task. Such a task can be deleted and adopted. */
 export const isMade = ({ type }: Task) => type === "block_action" || type === "erase_user";
 
 const SHAPE = /^\S+( +\S+){4}$/;
 
-/** The schedule in words, or undefined where it is none. Schedules are in UTC. */
+/** The schedule in words. Undefined if it is not valid. Schedules are in UTC. */
 export function inWords(schedule: string): string | undefined {
   if (!SHAPE.test(schedule.trim())) return undefined;
   try {
@@ -44,7 +44,7 @@ export function inWords(schedule: string): string | undefined {
   }
 }
 
-/** The next times of a schedule; none where it is no schedule. */
+/** The next times of a schedule. Empty if the schedule is not valid. */
 export function nextRuns(schedule: string, count: number, from = new Date()): Date[] {
   if (!SHAPE.test(schedule.trim())) return [];
   try {

@@ -7,7 +7,7 @@ import type { User } from "../../api/types";
 import { usersQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
-/** A user who made keys, webhooks, tasks or blocks: somebody takes them over, or they stop. */
+/** Shown before the deletion of a user who made keys, webhooks, tasks or blocks. Another user takes these over, or they are suspended. */
 export function HandOver({ error, user, isPending, onChoose }: { error: ApiError; user: User; isPending: boolean; onChoose: (query: { handOverTo?: string; suspend?: boolean }) => void }) {
   const [to, setTo] = useState<string | null>(null);
   const [typed, setTyped] = useState("");

@@ -14,7 +14,10 @@ import { PasswordLink } from "./PasswordLink";
 import { canBeGiven, rolesQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
-/** A new account, and the link with which its owner gets in. The server mails the link, or shows it. A link that is shown is held by this component alone, and is gone when it closes. */
+/**
+ * Creates an account and a link with which its owner sets a password. The server mails the link, or the page shows it. Only this component
+ * has the shown link, and drops it when it closes.
+ */
 export function NewUser({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
   const readsRoles = useCan("roles", "read");
@@ -26,7 +29,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
   const create = useMutation({
     mutationFn: () => ok(api.POST("/api/v1/users", { body: bodyOf(draft) })),
     onSuccess: () => cache.invalidateQueries({ queryKey: ["users"] }),
-    // A secret does not stay in a cache.
+    // The cache must not keep a secret.
     gcTime: 0,
   });
   if (create.data !== undefined) {

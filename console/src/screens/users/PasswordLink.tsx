@@ -3,10 +3,10 @@ import type { PasswordLink as Link } from "../../api/types";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { Time } from "../../components/Time";
 
-/** A link that sets a password, shown once. It is in no mail: the person who made it passes it on. */
+/** A link that sets a password, shown once. The server does not mail it. The person who made it has to pass it on. */
 export function PasswordLink({ link: { link, expiresAt }, email }: { link: Link; email: string }) {
   const shown = useRef<HTMLDivElement>(null);
-  // The pane may have been scrolled when the link was asked for.
+  // The pane may be scrolled when the link appears.
   useEffect(() => {
     shown.current?.scrollIntoView({ block: "nearest" });
   }, []);

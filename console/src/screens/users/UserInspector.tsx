@@ -23,18 +23,18 @@ import { PasswordLink } from "./PasswordLink";
 import { SESSIONS_MAX, calledOf, canBeGiven, rolesQuery, userQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
-/** One account: what it may do, where it is signed in, and what an administrator may do with it. */
+/** One account: its roles, its sessions, and the actions of an administrator. */
 export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: string; known: User | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
   const cache = useQueryClient();
   const me = useMe();
   const query = useQuery({ ...userQuery(id), ...(known === undefined ? {} : { placeholderData: known }) });
   const user = query.data;
   const isMyself = me?.userId === id;
-  // A grant for the own account does not reach others.
+  // A grant for the caller's own account does not include other accounts.
   const canUpdate = useCan("users", "update", isMyself ? "some" : "all");
   const canDelete = useCan("users", "delete");
   const permissions = usePermissions();
-  // What relationships lead here.
+  // The relations that lead to users.
   const shape = useRecordShape(USERS).data;
   const isReferredTo = shape !== undefined && shape !== null && shape.reverse.length + shape.links.length > 0;
   const path = { id };
@@ -42,7 +42,7 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
   const ban = useMutation({ mutationFn: (banned: boolean) => api.PATCH("/api/v1/users/{id}", { params: { path }, body: { banned } }), onSettled: refresh });
   const reset = useMutation({
     mutationFn: () => dataOf(api.POST("/api/v1/users/{id}/password-link", { params: { path } })),
-    // A secret does not stay in a cache.
+    // The cache must not keep a secret.
     gcTime: 0,
   });
   const remove = useMutation({

@@ -6,14 +6,14 @@ import { userQuery, usersQuery } from "./users";
 
 const TYPING_MS = 150;
 
-/** Chooses a user by name or address. Guests and those who are banned are not offered. */
+/** Chooses a user by name or email address. Guests and banned users are left out. */
 export function UserSelect({ value, ...rest }: Omit<SelectProps, "data" | "searchable" | "searchValue" | "onSearchChange"> & { value: string | null }) {
   const [typed, setTyped] = useState("");
   const [search] = useDebouncedValue(typed.trim(), TYPING_MS);
   const found = useQuery({ ...usersQuery({ search: search || undefined, page: 1 }), placeholderData: keepPreviousData });
   const chosen = useQuery({ ...userQuery(value ?? ""), enabled: value !== null });
   const users = found.data?.data.filter(({ isAnonymous, banned }) => !isAnonymous && !banned) ?? [];
-  // The one who is chosen keeps their name while others are searched for.
+  // The chosen user stays in the list during a search for others, so that their name is shown.
   const all = chosen.data === undefined || users.some(({ id }) => id === chosen.data.id) ? users : [...users, chosen.data];
   return (
     <Select
@@ -22,7 +22,7 @@ export function UserSelect({ value, ...rest }: Omit<SelectProps, "data" | "searc
       value={value}
       onSearchChange={setTyped}
       data={all.map(({ id, name, email }) => ({ value: id, label: [name, email].filter(Boolean).join(" · ") }))}
-      // The server has searched: what it found stays, whatever the label holds.
+      // The server has already searched, so the select must not filter its results by their label.
       filter={({ options }) => options}
     />
   );

@@ -22,7 +22,7 @@ import { UserInspector } from "./UserInspector";
 import { PAGE, rolesQuery, usersQuery } from "./users";
 import classes from "../../components/Details.module.css";
 
-/** Everybody who has an account, with their roles. */
+/** All accounts, with their roles. */
 export function UsersScreen() {
   const { q, role, page = 1, open, new: creating } = useSearch({ from: "/users" });
   const navigate = useNavigate({ from: "/users" });

@@ -1,14 +1,14 @@
-/** Accounts, as administrators see them. */
+/** Queries for accounts, for administrators. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf, ok } from "../../api/client";
 import { every } from "../../api/poll";
 import type { Role, User } from "../../api/types";
 
-/** Most sessions of one user, and most on a page. */
+/** The maximum number of sessions of one user. `PAGE` is the number of users on a page. */
 export const SESSIONS_MAX = 100;
 export const PAGE = 50;
 
-// Roles have no events, nor has what is changed about a user.
+// Changes of roles and of users have no events, so the lists are polled.
 const refetchInterval = every(15_000);
 
 export const usersQuery = (filter: { search?: string | undefined; role?: string | undefined; page: number }) =>
@@ -31,9 +31,9 @@ export const rolesQuery = queryOptions({
   refetchInterval,
 });
 
-/** Everybody has these by what they are; they are not given. */
+/** The service gives these roles itself, so nobody can give them to a user. */
 const GIVEN_BY_THE_SERVICE: readonly string[] = ["public", "anonymous"];
 export const canBeGiven = ({ name }: Pick<Role, "name">): boolean => !GIVEN_BY_THE_SERVICE.includes(name);
 
-/** What a user is called in a sentence. An account that somebody else made may have no name. */
+/** The name of a user in a sentence. An account that somebody else made may have no name. */
 export const calledOf = ({ name, email, isAnonymous }: Pick<User, "name" | "email" | "isAnonymous">): string => name || (isAnonymous ? "this guest" : email);

@@ -18,7 +18,7 @@ import { Warnings } from "./Warnings";
 import { subscriptionsQuery } from "./webhooks";
 import classes from "../../components/Details.module.css";
 
-/** What `persist_event` needs, as an example to change. */
+/** An example of the configuration that `persist_event` needs. */
 const PERSIST = `{
   "object": "audit",
   "map": { "topic": "event.topic", "record": "payload.id" }

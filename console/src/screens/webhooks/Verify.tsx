@@ -4,7 +4,7 @@ import { CodeBlock } from "../../components/CodeBlock";
 import { SAMPLES } from "./samples";
 import own from "./Webhooks.module.css";
 
-/** Code for receivers: each checks the signature in constant time and refuses old ones. */
+/** Code for receivers. Each example checks the signature in constant time and refuses old requests. */
 export function Verify() {
   const [language, setLanguage] = useState<keyof typeof SAMPLES>("JavaScript");
   return (

@@ -1,6 +1,9 @@
 import classes from "../../components/Details.module.css";
 
-/** What an answer says is odd but taken, such as a topic of an object that does not exist. */
+/**
+ * Warnings in a response. The server accepted the request, but something in it looks wrong, such as a topic of an object that does not
+ * exist.
+ */
 export function Warnings({ warnings }: { warnings: string[] | undefined }) {
   if (warnings === undefined || warnings.length === 0) return null;
   return (

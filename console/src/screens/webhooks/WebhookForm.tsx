@@ -11,7 +11,7 @@ export interface WebhookDraft {
   headers: { name: string; value: string }[];
 }
 
-/** What a webhook says and where it goes. `errorOf` gives the server's sentence of a field. */
+/** The name, the address, the topics and the headers of a webhook. `errorOf` returns the server's message for a field. */
 export function WebhookForm({ draft, onChange, errorOf, disabled = false }: { draft: WebhookDraft; onChange: (draft: WebhookDraft) => void; errorOf: (field: string) => string | undefined; disabled?: boolean }) {
   const objects = useObjects();
   const suggestions = ["data.#", "#", ...(objects.data?.flatMap(({ name }) => [`data.${name}.#`, `data.${name}.created`]) ?? [])];
@@ -37,7 +37,7 @@ export function WebhookForm({ draft, onChange, errorOf, disabled = false }: { dr
         <legend className={classes.head}>Headers</legend>
         {errorOf("headers") !== undefined && <p role="alert">{errorOf("headers")}</p>}
         {draft.headers.map(({ name, value }, index) => (
-          // Headers have no identity but their place while they are typed.
+          // While headers are being typed, only the index identifies them.
           // oxlint-disable-next-line react/no-array-index-key
           <div className={own.header} key={index}>
             <TextInput aria-label={`Name of header ${index + 1}`} placeholder="authorization" value={name} onChange={({ currentTarget }) => header(index, { name: currentTarget.value })} />

@@ -42,7 +42,7 @@ export function NewWebhook() {
   const create = useMutation({
     mutationFn: () => ok(api.POST("/api/v1/webhooks", { body: { ...(draft.name.trim() === "" ? {} : { name: draft.name.trim() }), url: draft.url.trim(), topics: draft.topics, headers: headersOf(draft) } })),
     onSuccess: () => cache.invalidateQueries({ queryKey: ["webhooks"] }),
-    // A secret does not stay in a cache.
+    // The cache must not keep a secret.
     gcTime: 0,
   });
   if (create.data !== undefined)
@@ -108,13 +108,14 @@ export function WebhookInspector({ id }: { id: string }) {
 
 function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; onClose: () => void; onNext: (() => void) | undefined; onPrevious: (() => void) | undefined }) {
   const cache = useQueryClient();
-  // What a block declares is the block's to change; it can be tested, rotated and switched like any other.
+  // A webhook that a block declares can only be changed by the block. The person can still test it, rotate its secret, and enable or
+  // disable it.
   const canSwitch = useCan("webhooks", "update");
   const canUpdate = canSwitch && webhook.source === null;
   const canDelete = useCan("webhooks", "delete") && webhook.source === null;
   const [draft, setDraft] = useState(() => draftOf(webhook));
   const [base, setBase] = useState(webhook);
-  // What changes elsewhere is followed where nothing is typed.
+  // Fields without typed changes follow changes from elsewhere.
   if (base !== webhook) {
     const [was, now] = [draftOf(base), draftOf(webhook)];
     const follow = <Key extends keyof WebhookDraft>(key: Key) => (sameJson(draft[key], was[key]) ? now[key] : draft[key]);
@@ -231,7 +232,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   );
 }
 
-/** What became of a test: asked until the receiver has answered. */
+/** The result of a test. It is polled until the receiver has responded. */
 function TestResult({ webhook, eventId }: { webhook: string; eventId: string }) {
   const consumer = consumerOf(webhook);
   const { data: delivery } = useQuery({

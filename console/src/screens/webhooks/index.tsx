@@ -10,7 +10,7 @@ import { Verify } from "./Verify";
 import { NewWebhook, WebhookInspector } from "./WebhookInspector";
 import { WebhookList } from "./WebhookList";
 
-/** Who is told of events: other services by signed requests, and handlers by subscriptions. */
+/** The receivers of events: other services through signed requests, and handlers through subscriptions. */
 export function WebhooksScreen() {
   const { tab = "webhooks", open, new: creating } = useSearch({ from: "/webhooks" });
   const createsWebhooks = useCan("webhooks", "create");

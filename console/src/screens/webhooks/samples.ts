@@ -1,4 +1,4 @@
-/** Receivers that verify a signature, in five languages, with what each brings along. */
+/** Code of receivers that verify a signature, in five languages, each with its standard tools. */
 export const SAMPLES = {
   JavaScript: `import { createHmac, timingSafeEqual } from "node:crypto";
 

@@ -1,9 +1,9 @@
-/** Webhooks and subscriptions of the API. */
+/** Queries for webhooks and subscriptions. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
 import { every } from "../../api/poll";
 
-// Neither has events.
+// Neither of them has events, so they are polled.
 const refetchInterval = every(15_000);
 
 export const webhooksQuery = queryOptions({

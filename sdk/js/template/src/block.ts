@@ -18,15 +18,16 @@ hook("ping", { description: "Answers with what it was sent." }, (request) => {
   return { status: 200, body: { method: request.method, received: request.text() } };
 });
 
-// A new task gets a title without blanks around it. An event may come twice: doing it again changes nothing.
-// Your `task` may have no `title`, or one that is no text: an event that a handler throws at is tried again, and is dead in the end.
+// Removes blanks around the title of a new task. An event may be delivered twice. A second run changes nothing.
+// Your `task` may have no `title`, or one that is not text. If a handler throws, the event is retried, and after the last attempt the
+// delivery is dead.
 subscription<{ id: string; after: { title?: unknown } }>("tidy_title", { event: "data.task.created", consumer: "{{name}}:titles" }, (event) => {
   const { id, after } = event.payload;
   if (typeof after.title !== "string" || after.title === after.title.trim()) return;
   try {
     data.update("task", id, { title: after.title.trim() });
   } catch (error) {
-    // Only what may go better the next time is worth another attempt. The task may be gone, or a rule of its object may be against it.
+    // Only retry if a later attempt can succeed. The task may have been deleted, or a rule of the object may refuse the title.
     if (!(error instanceof HandlerError) || error.code === "unavailable") throw error;
     console.warn(`the title of ${id} stays:`, error.message);
   }

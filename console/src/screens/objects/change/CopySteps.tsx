@@ -5,7 +5,7 @@ import { asCurl, asJavaScript } from "../../../components/CopyAs";
 import { Menu } from "../../../components/floating";
 import type { Step } from "../model/draft";
 
-/** Exactly the pending changes, as requests in their order. The schema API is REST alone. */
+/** Copies the pending changes as requests in their order. The schema API only exists in REST. */
 export function CopySteps({ steps }: { steps: Pick<Step, "request" | "sentence">[] }) {
   const [copied, copy] = useCopy();
   const curl = () => steps.map(({ request, sentence }) => `# ${sentence.replaceAll(/\s+/g, " ")}\n${asCurl(request)}`).join("\n\n");

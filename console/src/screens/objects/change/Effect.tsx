@@ -9,7 +9,7 @@ import classes from "./Change.module.css";
 
 const SHOWN_MAX = 8;
 
-/** What a change would do, as the server planned it: rows that break it, what is lost, what depends on it. */
+/** The effect of a change, from the server's plan: rows that break the new rule, data that is lost, and things that depend on it. */
 export function Effect({ plan, error, isPending, waits = false }: { plan: Plan | undefined; error: unknown; isPending: boolean; waits?: boolean }) {
   if (waits) return <p className={classes.quiet}>It builds on an earlier step, so the server can say what it does once that one is applied.</p>;
   if (error !== null && error !== undefined) {

@@ -7,7 +7,7 @@ import classes from "./Change.module.css";
 
 const Review = later(() => import("./Review").then((loaded) => loaded.Review));
 
-/** The bar below the object while changes are pending. */
+/** The bar below the object while it has pending changes. */
 export function PendingBar({ object, steps, isValid, schemaVersion, onDiscard, opened, onOpen }: { object: string; steps: Step[]; isValid: boolean; schemaVersion: number | undefined; onDiscard: () => void; opened: boolean; onOpen: (opened: boolean) => void }) {
   const wasOpened = useEver(opened);
   return (

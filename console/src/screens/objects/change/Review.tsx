@@ -25,7 +25,7 @@ export interface ReviewProps {
   onClose: () => void;
 }
 
-/** What the last run did; kept until the dialog is closed. */
+/** The result of the last run. It is kept until the dialog closes. */
 interface Run {
   steps: Step[];
   states: Map<string, StepState>;
@@ -33,7 +33,7 @@ interface Run {
   isOver: boolean;
 }
 
-/** The pending changes as steps: what each would do, then one after another for real. */
+/** The pending changes as steps. The dialog first shows the effect of each step, and then applies them one after another. */
 export function Review({ object, steps, schemaVersion, opened, onClose }: ReviewProps) {
   const isMounted = useMounted();
   const cache = useQueryClient();
@@ -159,7 +159,7 @@ export function Review({ object, steps, schemaVersion, opened, onClose }: Review
   );
 }
 
-/** The name of what goes, where one thing goes; else the object's. */
+/** The name that the person has to type. If only one field is dropped, it is the field's name, otherwise the object's. */
 function wordToType(object: string, takes: Step[]): string | null {
   if (takes.length === 0) return null;
   return takes.length === 1 && takes[0]!.id.startsWith("drop_field ") ? takes[0]!.about : object;

@@ -100,7 +100,7 @@ function Scratch({ state, onMore }: { state: ObjectDraft; onMore: (key: string) 
     const { failed } = result;
     if (failed !== null && result.applied.length === 0) return setFailureHere(failed.error);
     if (failed !== null) {
-      // The object is there; what is left becomes its pending changes.
+      // The server has created the object. The steps that were not applied become pending changes of the object.
       const own = (name: string) => (name === "" || name === SELF ? draft.name : name);
       const done = new Set(result.applied.map(({ about }) => about));
       const renamed = (groups: string[][] | null) => groups?.map((group) => group.map((ref) => edits.added.find(({ key }) => key === ref)?.field.name ?? ref)) ?? null;
@@ -208,7 +208,7 @@ function firstProblem({ draft }: ObjectDraft): string {
   return draft.relations.find(({ problem }) => problem !== undefined)?.problem ?? "A group needs its columns.";
 }
 
-/** Quick rows: name, type, required, unique. `Enter` begins the next one; all other rules are one click away. */
+/** Short rows with name, type, required and unique. `Enter` starts the next row. A click opens all other rules of a field. */
 function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: boolean; refused: ApiError | null; onMore: (key: string) => void }) {
   const { base, draft, change } = state;
   const [wanted, setWanted] = useState<string | null>(null);
@@ -308,7 +308,7 @@ function MoreRules({ state, row, onClose }: { state: ObjectDraft; row: DraftFiel
   );
 }
 
-/** The addresses and the first call, with the names as they are typed. */
+/** The addresses of the object and an example of a first request, with the names typed so far. */
 function Preview({ name, fields }: { name: string; fields: DraftField[] }) {
   const body = Object.fromEntries(fields.filter(({ field }) => field.name !== "").slice(0, 4).map(({ field }) => [field.name, sample(field.type, field.options)]));
   return (

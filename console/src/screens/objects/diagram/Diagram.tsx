@@ -19,14 +19,17 @@ import classes from "./Diagram.module.css";
 const nodeTypes = { object: ObjectNode };
 const edgeTypes = { relation: RelationEdge };
 const SAVE_AFTER_MS = 600;
-/** Known before a node is drawn, so that lines to what is out of sight are right. */
+/** The handles are given before a node is rendered, so that lines to nodes outside of the visible part are correct. */
 const HANDLES = (["source", "target"] as const).flatMap((type) =>
   (["left", "right"] as const).map((side) => ({ id: `${type[0]}-${side}`, type, position: side === "left" ? Position.Left : Position.Right, x: side === "left" ? 0 : NODE_WIDTH, y: HEAD_HEIGHT / 2, width: 1, height: 1 })),
 );
 
-/** The objects and how they relate. Places are kept for this person; the list has the same for those who do not see it. */
+/**
+ * A diagram of the objects and their relations. The positions are stored for this person. The list shows the same facts to people who
+ * cannot see the diagram.
+ */
 export default function Diagram({ schema }: { schema: Schema }) {
-  // Users have a box where a relation leads to them.
+  // Users only have a box if a relation leads to them.
   const drawn = useMemo(() => (leadsToUsers(schema) ? { ...schema, objects: [...schema.objects, USERS_OBJECT] } : schema), [schema]);
   return (
     <ReactFlowProvider>
@@ -47,11 +50,11 @@ function Drawn({ schema }: { schema: Schema }) {
   const saving = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(saving.current), []);
 
-  // Places of the person win; objects that came since get theirs below.
+  // The person's positions are kept. Objects that were added later are placed below them.
   useEffect(() => {
     if (isPending) return;
     setPositions((now) => positionsFor(schema, now ?? kept));
-    // What is kept is read once: afterwards this page is ahead of it.
+    // The stored positions are only read once. After that, the positions in this page are newer.
     // oxlint-disable-next-line react/exhaustive-deps
   }, [schema, isPending]);
 

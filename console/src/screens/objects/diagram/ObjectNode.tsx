@@ -8,10 +8,10 @@ import { USERS } from "../../../api/users-object";
 
 export type ObjectNodeType = Node<{ object: DataObject; dimmed: boolean }, "object">;
 
-/** Below this zoom the names alone are drawn, larger. */
+/** Below this zoom, nodes only show their name, in larger letters. */
 const NAMES_ALONE_BELOW = 0.4;
 
-/** An object as a box: its name and first fields. */
+/** A box for an object, with its name and first fields. */
 export const ObjectNode = memo(function ObjectNode({ data: { object, dimmed }, selected }: NodeProps<ObjectNodeType>) {
   const isFar = useStore((state) => state.transform[2] < NAMES_ALONE_BELOW);
   const rest = object.fields.length - FIELDS_SHOWN_MAX;

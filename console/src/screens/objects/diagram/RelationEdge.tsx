@@ -6,7 +6,7 @@ import type { Relationship } from "../../../api/types";
 
 export type RelationEdgeType = Edge<{ relation: Relationship; state: "plain" | "lit" | "dimmed" }, "relation">;
 
-/** A relation as a line, with its name and what stands on each side. */
+/** A line for a relation, with its name and the number of records on each side. */
 export const RelationEdge = memo(function RelationEdge({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, data }: EdgeProps<RelationEdgeType>) {
   const { relation, state } = data!;
   const isSelf = relation.source === relation.target;

@@ -1,11 +1,11 @@
-/** Where objects stand in the diagram: related ones in layers, those without relations in rows below. */
+/** Computes the positions of objects in the diagram. Related objects are in layers, those without relations in rows below. */
 import { Graph, layout } from "@dagrejs/dagre";
 import type { DataObject, Relationship, Schema } from "../../../api/types";
 
 export const NODE_WIDTH = 220;
 export const HEAD_HEIGHT = 34;
 export const ROW_HEIGHT = 20;
-/** Fields that a node shows; the others are counted. */
+/** The maximum number of fields in a node. The node shows the number of the others. */
 export const FIELDS_SHOWN_MAX = 9;
 const PADDING = 8;
 const GAP = 48;
@@ -17,7 +17,7 @@ export function nodeHeight(object: DataObject): number {
   return HEAD_HEIGHT + (shown === 0 ? 0 : shown * ROW_HEIGHT + PADDING);
 }
 
-/** Objects that relations join, directly or through others. */
+/** Groups objects that are connected by relations, directly or through other objects. */
 function components(objects: DataObject[], relations: Relationship[]): DataObject[][] {
   const root = new Map(objects.map(({ name }) => [name, name]));
   const find = (name: string): string => {
@@ -61,7 +61,7 @@ function layered(objects: DataObject[], relations: Relationship[]): Box {
   return { width, height, places };
 }
 
-/** Boxes beside each other in rows of about a screen's shape. */
+/** Places boxes in rows, so that all of them together have about the shape of a screen. */
 function packed(boxes: Box[]): Positions {
   const area = boxes.reduce((sum, { width, height }) => sum + (width + GAP) * (height + GAP), 0);
   const widthMax = Math.max(Math.sqrt(area * 1.8), ...boxes.map(({ width }) => width));
@@ -86,7 +86,7 @@ export function autoLayout({ objects, relationships }: Schema): Positions {
   return packed(boxes);
 }
 
-/** Kept places, and below them those of objects that came since. */
+/** The stored positions. Objects that were added later are placed below them. */
 export function positionsFor(schema: Schema, kept: Positions): Positions {
   const missing = schema.objects.filter(({ name }) => kept[name] === undefined);
   if (missing.length === 0) return kept;
@@ -106,7 +106,7 @@ export interface Line {
   to: [x: number, y: number];
 }
 
-/** Lines leave at the side that faces the other object. */
+/** A line starts at the side of the box that faces the other object. */
 export function lineOf(relation: Relationship, positions: Positions, objects: Map<string, DataObject>): Line | null {
   const [source, target] = [objects.get(relation.source), objects.get(relation.target)];
   const [at, to] = [positions[relation.source], positions[relation.target]];
@@ -120,7 +120,7 @@ export function lineOf(relation: Relationship, positions: Positions, objects: Ma
   return { id: String(relation.id), relation, sourceSide, targetSide, from: point(at, sourceSide, 0), to: point(to, targetSide, isSelf ? 14 : 0) };
 }
 
-/** What stands at the ends of a line: `1` or `n`. */
+/** The labels at the ends of a line: `1` or `n`. */
 export function endMarks(kind: Relationship["kind"]): [source: string, target: string] {
   return { many_to_one: ["n", "1"], one_to_one: ["1", "1"], one_to_many: ["1", "n"], many_to_many: ["n", "n"] }[kind] as [string, string];
 }

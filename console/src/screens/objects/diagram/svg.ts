@@ -1,4 +1,4 @@
-/** The diagram as an SVG file: text stays text, so it is sharp at any size and can be searched. */
+/** Exports the diagram as an SVG file. Text stays text, so it is sharp at any size and can be searched. */
 import { Position, getSmoothStepPath } from "@xyflow/react";
 import { FIELDS_SHOWN_MAX, HEAD_HEIGHT, NODE_WIDTH, type Positions, ROW_HEIGHT, endMarks, lineOf, nodeHeight } from "./layout";
 import type { Schema } from "../../../api/types";
@@ -7,7 +7,7 @@ const MARGIN = 32;
 const SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 const MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 
-/** Text for XML: what would be markup, and characters that XML does not have. */
+/** Escapes text for XML, and replaces characters that XML does not allow. */
 export function xml(text: string): string {
   // eslint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF]/g, "\uFFFD").replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");

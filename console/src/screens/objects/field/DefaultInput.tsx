@@ -8,13 +8,16 @@ import { isNumberType, typeInfo } from "../model/fieldTypes";
 export interface DefaultInputProps {
   field: Field;
   error: string | undefined;
-  /** Null takes the default away. */
+  /** Called with null to remove the default. */
   onChange: (value: JsonValue | null) => void;
 }
 
 const HINT = "What a new record gets where it says nothing. Records that are there get it when the field is added.";
 
-/** The default, in the way of the field's type. What cannot be read stays as it was typed, and the server says what is wrong with it. */
+/**
+ * The editor of a field's default, for the field's type. A text that cannot be parsed stays as it is, and the server says what is wrong
+ * with it.
+ */
 export function DefaultInput({ field, error, onChange }: DefaultInputProps) {
   const { type } = field;
   const value = field.default;

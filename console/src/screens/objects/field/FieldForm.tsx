@@ -14,21 +14,21 @@ import classes from "./FieldForm.module.css";
 
 export interface FieldFormProps {
   field: Field;
-  /** As the server has it; absent for a new one. */
+  /** The field as it is on the server. Absent for a new field. */
   before?: Field | undefined;
   problems: FieldProblems;
-  /** The server's sentences. */
+  /** The messages of the server. */
   refusals?: FieldProblems;
   onChange: (changes: FieldChanges) => void;
   autoFocus?: boolean;
 }
 
-/** Every rule of one field. What a type does not take is not shown. */
+/** All rules of one field. Rules that do not apply to its type are hidden. */
 export function FieldForm({ field, before, problems, refusals = {}, onChange, autoFocus = false }: FieldFormProps) {
   const id = useId();
   const { type } = field;
   const isNew = before === undefined;
-  // A new field that nobody has named yet is not wrong yet.
+  // A new field without a name is not shown as wrong.
   const error = (key: FieldKey) => refusals[key] ?? (key === "name" && isNew && field.name === "" ? undefined : problems[key]);
   const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : changedRules(field, before, next)) });
   const bound = (key: "min" | "max", text: string) => onChange({ [key]: text.trim() === "" ? null : ((readNumber(text) as JsonValue | null) ?? text) });
@@ -146,7 +146,7 @@ export function TypeIcon({ type, size = 15 }: { type: FieldType; size?: number }
   return <Icon size={size} stroke={1.75} aria-hidden="true" />;
 }
 
-/** Rules of a new field that the type it becomes does not take go; the default goes with the type. */
+/** Removes the rules of a new field that the new type does not have. The default is always removed. */
 function rulesFor(field: Field, next: FieldType): FieldChanges {
   return {
     default: null,
@@ -158,7 +158,7 @@ function rulesFor(field: Field, next: FieldType): FieldChanges {
   };
 }
 
-/** As the server does it: rules that mean nothing to the new type go. They come back with a type that has them. */
+/** Like the server, removes the rules that the new type does not have. They come back if the person chooses a type that has them. */
 function changedRules(field: Field, before: Field, next: FieldType): FieldChanges {
   const hasAll = field.type === before.type || (field.type !== "text" && widerTypes(before.type).includes(field.type));
   const from = hasAll ? field : before;

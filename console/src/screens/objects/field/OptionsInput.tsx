@@ -1,11 +1,11 @@
 import { Textarea } from "@mantine/core";
 import { useState } from "react";
 
-/** Options one per line, so that they can be pasted, sorted and moved as lines. */
+/** Edits options as lines of text, so that people can paste, sort and move them. */
 export function OptionsInput({ options, error, onChange }: { options: string[]; error: string | undefined; onChange: (options: string[]) => void }) {
   const [text, setText] = useState(options.join("\n"));
   const read = (typed: string) => typed.split("\n").map((line) => line.trim()).filter((line) => line !== "");
-  // Edits from elsewhere (an undo) win over what stands here.
+  // If the options change elsewhere, for example by an undo, the text here follows.
   const [known, setKnown] = useState(options.join("\n"));
   const now = options.join("\n");
   if (now !== known) {

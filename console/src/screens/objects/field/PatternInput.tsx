@@ -11,8 +11,8 @@ export interface PatternInputProps {
 }
 
 /**
- * The pattern of a text field, with a text to hold against it. "Try a value" below asks the server about all rules. It is a plain input: what is typed
- * over a marked pattern in the code editor gets an inline style from Chromium, which the page's policy refuses.
+ * The pattern of a text field, with an input to test it. "Try a value" below lets the server check all rules. It is a plain input, because
+ * Chromium adds an inline style when a person types over selected text in the code editor, and the content security policy refuses that.
  */
 export function PatternInput({ pattern, error, onChange }: PatternInputProps) {
   const [sample, setSample] = useState("");

@@ -12,7 +12,7 @@ import { typeInfo } from "../model/fieldTypes";
 import { guess, tryQuery } from "../model/tryValue";
 import classes from "./FieldForm.module.css";
 
-/** Type a value and see whether the field takes it, by the server's own rules. */
+/** Shows whether the field would accept a typed value, by the server's own rules. */
 export function TryValue({ field }: { field: Field }) {
   const [text, setText] = useState("");
   const [settled] = useDebouncedValue(text, 250);

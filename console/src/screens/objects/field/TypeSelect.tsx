@@ -1,4 +1,7 @@
-/** The type of a field: found by the API's own word or by its plain name. The first match is chosen; a text that names no type is an error. */
+/**
+ * Chooses the type of a field. The person can type the name in the API or the plain name. The first match is chosen. A text that matches no
+ * type is an error.
+ */
 import { Combobox, TextInput, useCombobox } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useState } from "react";
 import { FIELD_TYPES, type FieldTypeInfo, isKnownType, typeInfo, typesLike } from "../model/fieldTypes";
@@ -10,7 +13,7 @@ const GROUPS = [...new Set(FIELD_TYPES.map(({ group }) => group))];
 export interface TypeSelectProps {
   type: FieldType;
   onChange: (type: FieldType) => void;
-  /** Types that cannot be chosen. */
+  /** Whether a type cannot be chosen. */
   isClosed?: (type: FieldType) => boolean;
   label?: string;
   "aria-label"?: string;
@@ -29,7 +32,7 @@ export function TypeSelect({ type, onChange, isClosed = () => false, label, "ari
   };
   useEffect(() => {
     if (typed === null || typed.trim() === "") return;
-    // A list that opens with the first letter is there after this turn.
+    // Waits one turn, because the list may only open with the first letter.
     const timer = setTimeout(selectFirstOption);
     return () => clearTimeout(timer);
   }, [typed, selectFirstOption]);
@@ -39,7 +42,7 @@ export function TypeSelect({ type, onChange, isClosed = () => false, label, "ari
     const first = found?.find((each) => !isClosed(each.type));
     setTyped(null);
     if (first !== undefined) choose(first.type);
-    // The draft keeps what names no type, and is not saved with it.
+    // The draft keeps a text that matches no type, but cannot be saved with it.
     else if (typed.trim() !== "") onChange(typed.trim() as FieldType);
   };
   const keyDown = (event: KeyboardEvent) => {
@@ -47,7 +50,7 @@ export function TypeSelect({ type, onChange, isClosed = () => false, label, "ari
       event.stopPropagation();
       setTyped(null);
     } else if (event.key === "Enter" && typed !== null) {
-      // Nothing around the field takes this key while a type is typed.
+      // While the person types a type, Enter only works in this field.
       event.preventDefault();
       if (box.getSelectedOptionIndex() === -1) leave();
     }
@@ -86,7 +89,7 @@ export function TypeSelect({ type, onChange, isClosed = () => false, label, "ari
           }}
           onClick={(event) => {
             box.openDropdown();
-            // The word is marked, so that typing replaces it.
+            // Selects the text, so that typing replaces it.
             if (typed === null) event.currentTarget.select();
           }}
           onFocus={(event) => event.currentTarget.select()}

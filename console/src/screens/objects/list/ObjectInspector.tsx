@@ -12,7 +12,7 @@ import classes from "./ObjectInspector.module.css";
 
 const FIELDS_SHOWN_MAX = 60;
 
-/** An object beside the list: its fields and relations at a glance. */
+/** The inspector of an object, with a short list of its fields and relations. */
 export function ObjectInspector({ object, relations, onClose, onNext, onPrevious }: { object: KnownObject; relations: Relationship[]; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
   const { name, label, description, fields } = object;
   const own = relations.filter(({ source, target }) => source === name || target === name);

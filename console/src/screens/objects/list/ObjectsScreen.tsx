@@ -35,7 +35,7 @@ interface Row {
   isEdited: boolean;
 }
 
-/** All objects: as a list, or as a diagram of how they relate. */
+/** All objects, as a list or as a diagram of their relations. */
 export function ObjectsScreen() {
   const { view = "list", q = "", open, sort = "name" } = useSearch({ from: "/objects" });
   const navigate = useNavigate({ from: "/objects" });
@@ -60,7 +60,7 @@ export function ObjectsScreen() {
   }, [rows, q]);
   const descending = sort.startsWith("-");
   const by = descending ? sort.slice(1) : sort;
-  // Counts of all rows are needed only to sort by them; each row asks for its own otherwise.
+  // Only sorting by counts needs the counts of all rows. Otherwise each row loads its own.
   const counts = useQueries({ queries: by === "records" ? (matching ?? []).map(({ object }) => recordCountQuery(object.name)) : [] });
   const counted = by === "records" ? counts.map(({ data }) => data ?? -1) : undefined;
   const countKey = counted?.join();

@@ -1,4 +1,7 @@
-/** Makes steps real, one after another. The schema API has no transaction over several calls, so a failure leaves the earlier ones. */
+/**
+ * Applies steps one after another. The schema API has no transaction over several requests, so after a failure the earlier steps stay
+ * applied.
+ */
 import { requestRaw } from "../../../api/client";
 import type { Step } from "./draft";
 

@@ -1,6 +1,6 @@
 /**
- * What somebody means to change about an object, and the steps that make it so. A draft holds differences alone, keyed by the names
- * that the server knows, so that it stays right when somebody else changes the object in the meantime.
+ * The planned changes of an object, and the steps that apply them. A draft only has the differences, keyed by the names on the server. So
+ * it stays correct if somebody else changes the object in the meantime.
  */
 import { type Described, describe } from "../../../api/client";
 import { printJson, sameJson } from "../../../api/json";
@@ -10,11 +10,11 @@ import { typeInfo } from "./fieldTypes";
 import { count, listed, objectNameProblem, relationNameProblem } from "./names";
 import { type RelationDefinition, defaultOnDelete, relationColumns, relationTitle, sides, takenKeys } from "./relations";
 
-/** A column in a group: its name on the server, or the key of a field or relation that is new. */
+/** A column in a group: its name on the server, or the key of a new field or relation. */
 export type ColumnRef = string;
 
 export interface NewField {
-  /** `new:1`. */
+  /** A key such as `new:1`. */
   key: string;
   field: Field;
 }
@@ -25,7 +25,7 @@ export interface NewRelation {
 }
 
 export interface Edits {
-  /** Of an object that is new. */
+  /** The name of a new object. */
   name: string;
   label: string | null;
   description: string | null;
@@ -34,12 +34,12 @@ export interface Edits {
   added: NewField[];
   relationsAdded: NewRelation[];
   relationsDropped: string[];
-  /** Null: as they are. */
+  /** Null means no change. */
   uniqueTogether: ColumnRef[][] | null;
   indexes: ColumnRef[][] | null;
 }
 
-/** `label` and `description` null: as they are; "" takes one away. */
+/** For `label` and `description`, null means no change, and "" removes the text. */
 export const NO_EDITS: Edits = {
   name: "",
   label: null,
@@ -53,16 +53,16 @@ export const NO_EDITS: Edits = {
   indexes: null,
 };
 
-/** What is there: the object (null while it is new) and all relations of the service. */
+/** The current state: the object (null if it is new) and all relations of the service. */
 export interface Base {
   object: DataObject | null;
   relations: Relationship[];
-  /** Names of all objects. */
+  /** The names of all objects. */
   objects: string[];
 }
 
 export interface DraftField {
-  /** The name on the server, or the key of a new one. */
+  /** The name on the server, or the key of a new field. */
   key: string;
   field: Field;
   before?: Field;
@@ -71,7 +71,7 @@ export interface DraftField {
 }
 
 export interface DraftRelation {
-  /** The id on the server, or the key of a new one. */
+  /** The id on the server, or the key of a new relation. */
   key: string;
   definition: RelationDefinition;
   state: "same" | "new" | "dropped";
@@ -84,13 +84,13 @@ export interface Draft {
   label: string;
   description: string;
   fields: DraftField[];
-  /** Those that involve the object. */
+  /** The relations of which the object is the source or the target. */
   relations: DraftRelation[];
   uniqueTogether: ColumnRef[][];
   indexes: ColumnRef[][];
-  /** What a ref is called now; undefined where its column goes or is gone. */
+  /** The name of a column in the draft. Undefined if the column does not exist or is being dropped. */
   columnName: (ref: ColumnRef) => string | undefined;
-  /** Columns that may stand in a group. */
+  /** The columns that may be in a group. */
   groupColumns: { ref: ColumnRef; name: string }[];
   isValid: boolean;
 }
@@ -174,34 +174,34 @@ export function draftOf(base: Base, edits: Edits): Draft {
   };
 }
 
-/** A relation of an object without a name yet has "" in its place. */
+/** Fills in the names of a new object. Until then, its relations have "" or `SELF` in place of the object's name. */
 function ownNames(definition: RelationDefinition, placeholder: string, name: string): RelationDefinition {
   if (definition.source !== placeholder && definition.target !== placeholder) return definition;
   if (placeholder !== "") return definition;
   return { ...definition, source: definition.source === "" ? name : definition.source, target: definition.target === SELF ? name : definition.target };
 }
 
-/** The object itself as the target of a relation, while the object has no name. */
+/** Stands for the object itself as the target of a relation while the object has no name. */
 export const SELF = "\u0000self";
 
 export interface Step {
   id: string;
-  /** What it does: "Add the field due (date)". */
+  /** The effect of the step: "Add the field due (date)". */
   sentence: string;
   request: Described;
-  /** Whether an earlier step has to be applied before the server can say what this one does. */
+  /** Whether the server can only plan this step after an earlier step has been applied. */
   waits: boolean;
-  /** Takes something away that cannot be brought back. */
+  /** Whether the step removes data that cannot be restored. */
   destructive: boolean;
-  /** The key of the field or relation that it is about. */
+  /** The key of the field or relation that the step changes. */
   about: string;
-  /** The edits without it, once it is applied. */
+  /** Returns the edits that remain after the step has been applied. */
   settle: (edits: Edits) => Edits;
 }
 
 const without = <Value>(list: Value[], value: Value): Value[] => list.filter((each) => each !== value);
 
-/** The steps that make the draft real, in an order that works: what stands in the way goes first, groups of columns come last. */
+/** The steps that apply the draft, in an order that works. Obstacles are removed first, and groups of columns are changed last. */
 export function stepsOf(base: Base, edits: Edits): Step[] {
   return base.object === null ? creation(base, edits) : changes(base, base.object, edits);
 }
@@ -263,7 +263,7 @@ function relationSteps(draft: Draft, waits: boolean): Step[] {
     });
 }
 
-/** Groups that name a new column, after it has its name on the server. */
+/** Replaces the key of a new column in groups by the column's name on the server. */
 function renamedRefs(edits: Edits, from: ColumnRef, to: ColumnRef): Pick<Edits, "uniqueTogether" | "indexes"> {
   const renamed = (groups: ColumnRef[][] | null) => groups?.map((group) => group.map((ref) => (ref === from ? to : ref))) ?? null;
   return { uniqueTogether: renamed(edits.uniqueTogether), indexes: renamed(edits.indexes) };
@@ -328,7 +328,7 @@ function changes(base: Base, object: DataObject, edits: Edits): Step[] {
   return steps;
 }
 
-/** Renames into a name that another field still has wait for that field. */
+/** A rename to a name that another field still has waits for that field. */
 function alterations(draft: Draft, name: string, going: Set<string>): Step[] {
   const waiting = draft.fields.filter(({ state }) => state === "changed");
   const steps: Step[] = [];
@@ -356,7 +356,7 @@ function alterations(draft: Draft, name: string, going: Set<string>): Step[] {
   return steps;
 }
 
-/** The body of PATCH: what differs, null for what goes. */
+/** The body of the PATCH request: the differences, with null for removed values. */
 export function fieldChanges(before: Field, after: Field): FieldChanges {
   const body: Record<string, unknown> = {};
   for (const key of new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof Field>) {
@@ -420,7 +420,7 @@ function objectChanges(object: DataObject, draft: Draft, edits: Edits, standing:
   };
 }
 
-/** Edits whose field or relation is gone from the server: somebody else dropped it. */
+/** Finds the edits whose field or relation no longer exists on the server, because somebody else dropped it. */
 export function lostEdits(base: Base, edits: Edits): { lost: string[]; kept: Edits } {
   if (base.object === null) return { lost: [], kept: edits };
   const fields = new Set(base.object.fields.map(({ name }) => name));
@@ -440,7 +440,7 @@ export function lostEdits(base: Base, edits: Edits): { lost: string[]; kept: Edi
   };
 }
 
-/** The edits with the field `key` set to these values; a value equal to the server's is no edit. */
+/** The edits with these values for the field `key`. A value that is equal to the server's value is not an edit. */
 export function editField(base: Base, edits: Edits, key: string, patch: FieldChanges): Edits {
   const added = edits.added.findIndex((each) => each.key === key);
   if (added !== -1) {
@@ -460,7 +460,7 @@ export function editField(base: Base, edits: Edits, key: string, patch: FieldCha
   return { ...edits, changed: Object.keys(changes).length === 0 ? rest : { ...rest, [key]: changes as FieldChanges } };
 }
 
-/** What an object of these edits needs besides: the same object again, for one that is gone. */
+/** The edits that create the same object again after somebody deleted it. */
 export function editsFrom(object: DataObject): Edits {
   return {
     ...NO_EDITS,

@@ -1,4 +1,4 @@
-/** What is wrong with a field's definition, by its key. It is what can be seen without the server; the server has the last word. */
+/** The errors in a field's definition, by key. These are only the errors that the console can find itself. The server checks everything. */
 import { isLosslessNumber, type JsonValue } from "../../../api/json";
 import type { Field } from "../../../api/types";
 import { defaultScale, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo } from "./fieldTypes";
@@ -60,7 +60,7 @@ export function fieldProblems(field: Field, taken: Iterable<string>): FieldProbl
   return problems;
 }
 
-/** The key of a field's definition that a sentence of the server is about. */
+/** The key of the field's definition that a message of the server is about. */
 export function keyOfMessage(message: string): FieldKey {
   if (/The default of/.test(message)) return "default";
   const named = /`(min|max|pattern|options|scale|isUnique|indexed|required|default|type|label|description)`/.exec(message)?.[1];

@@ -1,4 +1,4 @@
-/** The nineteen field types: what they hold, which rules they take, what they may become. */
+/** The nineteen field types: their values, their rules, and the types that they can change to. */
 import {
   IconAlignLeft,
   IconAt,
@@ -28,9 +28,9 @@ export interface FieldTypeInfo {
   label: string;
   group: "Text" | "Choice" | "Number" | "Time" | "Other";
   icon: TablerIcon;
-  /** One line that helps to choose. */
+  /** One line that helps people to choose. */
   hint: string;
-  /** A value as somebody would type it. */
+  /** An example of a value, as a person would type it. */
   example: string;
 }
 
@@ -62,10 +62,10 @@ export function typeInfo(type: FieldType): FieldTypeInfo {
   return BY_TYPE.get(type) ?? FIELD_TYPES[0]!;
 }
 
-/** Whether the API has a type of this name. What a person typed and did not choose is none. */
+/** Whether the API has a type with this name. The draft may contain a typed text that is not a type. */
 export const isKnownType = (type: string): type is FieldType => BY_TYPE.has(type as FieldType);
 
-/** Types that a text finds, by the API's words first, then by their plain names. */
+/** The types that match a text. Matches with the name in the API come first, then those with the plain name. */
 export function typesLike(text: string): FieldTypeInfo[] {
   const wanted = text.trim().toLowerCase();
   const word = wanted.replaceAll(/[\s-]+/g, "_");
@@ -79,17 +79,17 @@ export function typesLike(text: string): FieldTypeInfo[] {
 }
 
 export const isNumberType = (type: FieldType): boolean => typeInfo(type).group === "Number";
-/** Types whose `min` and `max` are lengths, and which take a pattern. */
+/** Whether `min` and `max` are lengths and the type can have a pattern. */
 export const isTextType = (type: FieldType): boolean => typeInfo(type).group === "Text";
 export const hasOptions = (type: FieldType): boolean => type === "enum" || type === "multi_enum";
 export const hasBounds = (type: FieldType): boolean => isNumberType(type) || isTextType(type);
-/** Whether values have an order: only then they can be unique, indexed or in a group. */
+/** Whether values have an order. Only such fields can be unique, indexed or part of a group. */
 export const isComparable = (type: FieldType): boolean => type !== "json" && type !== "multi_enum";
 
 const DEFAULT_SCALES: Partial<Record<FieldType, number>> = { decimal: 6, currency: 2, percentage: 4 };
 export const defaultScale = (type: FieldType): number | undefined => DEFAULT_SCALES[type];
 
-/** What the type of an existing field may become whatever its records hold: every value stays what it is. */
+/** The types to which an existing field can change even if the object has records, because every value stays the same. */
 export function widerTypes(from: FieldType): FieldType[] {
   const wider: FieldType[] = [];
   if (from === "integer") wider.push("big_integer", "decimal", "float");
@@ -98,7 +98,7 @@ export function widerTypes(from: FieldType): FieldType[] {
   return wider;
 }
 
-/** What a change of type means for the values that are there. */
+/** The effect of a change of type on existing values. */
 export function explainTypeChange(from: FieldType, to: FieldType): string {
   if (!widerTypes(from).includes(to)) return `Possible while the object has no records. Rules that mean nothing to ${typeInfo(to).label.toLowerCase()} go, and so does the default.`;
   if (to === "text")
@@ -108,7 +108,7 @@ export function explainTypeChange(from: FieldType, to: FieldType): string {
   return "Every value stays what it is. Larger ones are allowed from now on. The way back is closed.";
 }
 
-/** What the type of a field that exists may become. */
+/** Says which types an existing field can change to. */
 export function explainTypes(from: FieldType): string {
   const wider = widerTypes(from);
   const label = typeInfo(from).label;

@@ -1,4 +1,4 @@
-/** The history of the schema: what was changed, by whom, when; in sentences and as differences. */
+/** The history of the schema: each change with its actor and time, in sentences and as differences. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../../api/client";
 import { sameJson, type JsonValue } from "../../../api/json";
@@ -10,7 +10,7 @@ import { relationTitle } from "./relations";
 const PAGE = 50;
 const RECENT = 1_000;
 
-/** One object's changes and those of its relations, newest first, a page at a time. */
+/** The changes of one object and of its relations, newest first, in pages. */
 export function objectHistoryQuery(object: string) {
   return infiniteQueryOptions({
     queryKey: ["schema", "migrations", object],
@@ -21,14 +21,14 @@ export function objectHistoryQuery(object: string) {
   });
 }
 
-/** The newest changes of all objects: who changed which one last. */
+/** The newest changes of all objects. They show who last changed each object. */
 export const recentHistoryQuery = queryOptions({
   queryKey: ["schema", "migrations", "recent"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/schema/migrations", { params: { query: { limit: RECENT } }, signal })),
   staleTime: 30_000,
 });
 
-/** Objects that a change is about. */
+/** The objects that a change is about. */
 export function objectsOf(change: SchemaChange): string[] {
   if ("relationship" in change) return [change.relationship.source, change.relationship.target];
   return [change.op === "create_object" ? change.object.name : change.object];
@@ -77,7 +77,7 @@ export interface Difference {
 
 const WORDS: Record<string, string> = { isUnique: "uniqueness", indexed: "index", constraints: "unique groups", required: "requirement" };
 
-/** What a change made different, key by key; whole definitions where something came or went. */
+/** The differences that a change made, by key. A new or removed item is shown with its complete definition. */
 export function differences(change: SchemaChange): Difference[] {
   if (change.op === "alter_field" || change.op === "update_object") {
     const [before, after] = [change.before as unknown as Record<string, JsonValue>, change.after as unknown as Record<string, JsonValue>];
@@ -93,7 +93,7 @@ export function differences(change: SchemaChange): Difference[] {
   return [];
 }
 
-/** A definition that came or went, a line for each of its keys; fields in words. */
+/** The complete definition of a new or removed item, with one line for each key. Fields are shown in words. */
 function lines(definition: object, side: "before" | "after"): Difference[] {
   const rows = Object.entries(definition as Record<string, JsonValue>).filter(([key, value]) => key !== "id" && key !== "name" && value !== false);
   return rows.map(([key, value]) => {

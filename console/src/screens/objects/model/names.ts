@@ -1,4 +1,4 @@
-/** Which names objects, fields and relations may have. The server judges; this says it while somebody types. */
+/** Checks the names of objects, fields and relations while a person types. The server has the last word. */
 
 const NAME_CHARS_MAX = 48;
 const PREFIXES = ["svc_", "sqlite_", "pg_"];
@@ -15,7 +15,7 @@ function formOf(what: string, name: string): string | undefined {
   return prefix === undefined ? undefined : `Names that begin with ${prefix} belong to the service. Choose another.`;
 }
 
-/** What is wrong with an object's name, in a sentence. `taken` are the other objects. */
+/** The error in an object's name, as a sentence. `taken` are the names of the other objects. */
 export function objectNameProblem(name: string, taken: Iterable<string>): string | undefined {
   const form = formOf("The object", name);
   if (form !== undefined) return form;
@@ -24,7 +24,7 @@ export function objectNameProblem(name: string, taken: Iterable<string>): string
   return undefined;
 }
 
-/** `taken` are the other fields and the columns of relations. */
+/** The error in a field's name. `taken` are the names of the other fields and of the columns of relations. */
 export function fieldNameProblem(name: string, taken: Iterable<string>): string | undefined {
   const form = formOf("The field", name);
   if (form !== undefined) return form;
@@ -40,7 +40,7 @@ export function relationNameProblem(name: string, taken: Iterable<string>): stri
   return undefined;
 }
 
-/** A label as a name: "Due date" is `due_date`. */
+/** Makes a name from a label: `due_date` from "Due date". */
 export function nameFrom(label: string): string {
   return label
     .normalize("NFKD")
@@ -51,12 +51,12 @@ export function nameFrom(label: string): string {
     .slice(0, NAME_CHARS_MAX);
 }
 
-/** `1 row`, `3 rows`. */
+/** A number with its noun: `1 row`, `3 rows`. */
 export function count(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
-/** `a`, `a and b`, `a, b and c`. */
+/** A list in words: `a`, `a and b`, `a, b and c`. */
 export function listed(words: string[]): string {
   return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }

@@ -1,4 +1,4 @@
-/** The effect of a change before it is made: the server looks at the rows and at what depends on them, and changes nothing. */
+/** The effect of a change before it is made. The server checks the rows and the things that depend on them, and changes nothing. */
 import { useDebouncedValue } from "@mantine/hooks";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { type Described, requestRaw } from "../../../api/client";
@@ -10,14 +10,14 @@ export function planQuery(step: Described, schemaVersion: number | undefined) {
     queryKey: ["plan", schemaVersion ?? 0, step.method, step.path, step.body === undefined ? "" : printJson(step.body)],
     queryFn: async ({ signal }) => {
       const answer = await requestRaw(step.method, `${step.path}${step.path.includes("?") ? "&" : "?"}dryRun=true`, { body: step.body, signal });
-      // Each operation of the schema answers a dry run with its plan.
+      // For a dry run, each operation of the schema returns its plan.
       return (parseJson(await answer.text()) as unknown as { data: Plan }).data;
     },
     staleTime: 10_000,
   });
 }
 
-/** The plan of a step while somebody still types it: asked for when they pause. `null` asks nothing. */
+/** The plan of a step that a person is still typing. It is requested when they pause. With `null`, no request is sent. */
 export function usePlan(step: Described | null, schemaVersion: number | undefined, pauseMs = 400) {
   const text = step === null ? null : printJson(step);
   const [settled] = useDebouncedValue(text, pauseMs);

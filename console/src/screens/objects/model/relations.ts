@@ -1,4 +1,4 @@
-/** Relations between two objects, in words and in what they add to the API. */
+/** Relations between two objects: their descriptions in words, and the columns and keys that they add to the API. */
 import { USERS, oneOf } from "../../../api/users-object";
 import { SYSTEM_COLUMNS } from "./names";
 import type { Relationship, RelationshipInput } from "../../../api/types";
@@ -12,13 +12,13 @@ export const KINDS: RelationKind[] = ["many_to_one", "one_to_many", "one_to_one"
 export const KIND_SYMBOLS: Record<RelationKind, string> = { many_to_one: "n → 1", one_to_many: "1 → n", one_to_one: "1 → 1", many_to_many: "n ↔ n" };
 export const KIND_LABELS: Record<RelationKind, string> = { many_to_one: "Many to one", one_to_many: "One to many", one_to_one: "One to one", many_to_many: "Many to many" };
 
-/** "an order", "a task", "a user". */
+/** The name with its article: "an order", "a task", "a user". */
 const a = (name: string) => `${/^[aeio]/.test(oneOf(name)) ? "an" : "a"} ${oneOf(name)}`;
-/** "task records", "users". */
+/** The plural: "task records", "users". */
 const several = (name: string) => (name === USERS ? USERS : `${name} records`);
 const A = (name: string) => a(name).replace("a", "A");
 
-/** What the kind means for these two objects. */
+/** Explains the kind of a relation with the names of the two objects. */
 export function kindSentence({ kind, source, target }: Pick<RelationDefinition, "kind" | "source" | "target">): string {
   const other = oneOf(target);
   switch (kind) {
@@ -33,16 +33,16 @@ export function kindSentence({ kind, source, target }: Pick<RelationDefinition, 
   }
 }
 
-/** The kinds that may lead to an object. Users have no columns of their own that could lead back. */
+/** The kinds of relations that may have this target. Users cannot get a column for a relation, so one_to_many is left out. */
 export const kindsTo = (target: string): RelationKind[] => (target === USERS ? KINDS.filter((kind) => kind !== "one_to_many") : KINDS);
 
-/** The object that holds the column, and the one it refers to. */
+/** The object with the reference column, and the object that it refers to. */
 export function sides({ kind, source, target }: Pick<RelationDefinition, "kind" | "source" | "target">): { holder: string; referenced: string } | null {
   if (kind === "many_to_many") return null;
   return kind === "one_to_many" ? { holder: target, referenced: source } : { holder: source, referenced: target };
 }
 
-/** What the server takes where nothing is said. */
+/** The rule that the server uses if the request has none. */
 export function defaultOnDelete({ kind, target, required }: Pick<RelationDefinition, "kind" | "target" | "required">): OnDelete {
   if (kind === "many_to_many") return "cascade";
   if (target === USERS) return required === true ? "cascade" : "set_null";
@@ -51,14 +51,14 @@ export function defaultOnDelete({ kind, target, required }: Pick<RelationDefinit
 
 export const ON_DELETE_LABELS: Record<OnDelete, string> = { restrict: "Refuse", cascade: "Delete along", set_null: "Clear" };
 
-/** The choices that fit a relation. Nothing keeps a user from being deleted. */
+/** The rules for deletions that fit a relation. No relation can prevent the deletion of a user. */
 export function onDeleteChoices({ kind, target, required }: Pick<RelationDefinition, "kind" | "target" | "required">): OnDelete[] {
   if (target === USERS) return kind === "many_to_many" || required === true ? ["cascade"] : ["set_null", "cascade"];
   if (kind === "many_to_many") return ["cascade", "restrict"];
   return required === true ? ["restrict", "cascade"] : ["restrict", "cascade", "set_null"];
 }
 
-/** The relation after a choice. What does not fit any more, or was not chosen, follows it. */
+/** The relation after a choice. A value that no longer fits, or that was only a default, is adapted. */
 export function changed(before: RelationDefinition, choice: Partial<RelationDefinition>): RelationDefinition {
   const next = { ...before, ...choice };
   if (!kindsTo(next.target).includes(next.kind)) next.kind = "many_to_one";
@@ -70,7 +70,7 @@ export function changed(before: RelationDefinition, choice: Partial<RelationDefi
   return next;
 }
 
-/** What becomes of what, on the names of the two objects. */
+/** Explains the rule for deletions with the names of the two objects. */
 export function onDeleteSentence(relation: Pick<RelationDefinition, "kind" | "source" | "target" | "name">, rule: OnDelete): string {
   const held = sides(relation);
   if (held === null) {
@@ -94,11 +94,11 @@ export function onDeleteSentence(relation: Pick<RelationDefinition, "kind" | "so
 export interface RelationKey {
   object: string;
   key: string;
-  /** What records show under the key. */
+  /** The value that records show under the key. */
   shows: string;
 }
 
-/** What the relation adds: the column, and the key under which each object shows the other. */
+/** The names that the relation adds: the column, and the key under which each object shows the other. */
 export function relationKeys(relation: Pick<RelationDefinition, "kind" | "source" | "target" | "name" | "required">): { column: { object: string; name: string; note: string } | null; keys: RelationKey[] } {
   const { kind, source, target, name, required } = relation;
   const held = sides(relation);
@@ -118,19 +118,19 @@ export function relationKeys(relation: Pick<RelationDefinition, "kind" | "source
   };
 }
 
-/** Columns that relations give an object: `owner_id`. */
+/** The columns that relations add to an object, such as `owner_id`. */
 export function relationColumns(object: string, relations: Pick<RelationDefinition, "kind" | "source" | "target" | "name">[]): string[] {
   return relations.filter((relation) => sides(relation)?.holder === object).map(({ name }) => `${name}_id`);
 }
 
-/** Names that a new relation of the object may not have: what its records show already. */
+/** The names that a new relation of the object cannot have, because records already use them as keys. */
 export function takenKeys(object: string, fields: string[], relations: RelationDefinition[]): Set<string> {
   const taken = new Set([...fields, ...SYSTEM_COLUMNS]);
   for (const relation of relations) for (const { object: on, key } of relationKeys(relation).keys) if (on === object) taken.add(key);
   return taken;
 }
 
-/** "owner: n → 1 person". */
+/** A relation in short: "task.owner n → 1 person". */
 export function relationTitle({ name, kind, source, target }: Pick<RelationDefinition, "name" | "kind" | "source" | "target">): string {
   return `${source}.${name} ${KIND_SYMBOLS[kind]} ${target}`;
 }

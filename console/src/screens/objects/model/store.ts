@@ -1,12 +1,12 @@
-/** Pending edits of each object, kept while the console is open: leaving a screen does not lose them. */
+/** The pending edits of each object. They stay while the console is open, also if the person leaves the screen. */
 import { useCallback, useEffect, useSyncExternalStore } from "react";
 import { sameJson } from "../../../api/json";
 import { type Edits, NO_EDITS } from "./draft";
 
-/** Where the draft of an object that does not exist yet is kept. */
+/** The key under which the draft of a new object is stored. */
 export const NEW_OBJECT = "";
 
-/** The server's word on a step that failed, shown where the step was made. */
+/** The server's error for a step that failed. It is shown at the place where the person made the change. */
 export interface StepFailure {
   about: string;
   error: unknown;
@@ -33,7 +33,7 @@ function put(object: string, entry: Entry): void {
   for (const watcher of watchers) watcher();
 }
 
-/** Objects whose steps are being applied right now: what vanishes from the server meanwhile is this page's own doing. */
+/** Objects whose steps are being applied. While an object is here, a definition that disappears on the server was removed by this page. */
 const applying = new Set<string>();
 
 export function setApplying(object: string, is: boolean): void {
@@ -80,7 +80,7 @@ export function useEdits(object: string): [Edits, (change: Edits | ((now: Edits)
   return [entry.edits, change, entry.failure];
 }
 
-/** How many objects have pending edits, by name. */
+/** The names of the objects that have pending edits. */
 export function useEditedObjects(): ReadonlySet<string> {
   const names = useSyncExternalStore(watch, () => [...entries.keys()].sort().join(","));
   return new Set(names === "" ? [] : names.split(","));

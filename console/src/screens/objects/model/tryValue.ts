@@ -1,4 +1,7 @@
-/** Whether a field would take a value. The server answers exactly: a plan of an object whose field has the value as its default. */
+/**
+ * Finds out whether a field would accept a value. For an exact answer, the console asks the server for a plan of an object whose field has
+ * the value as its default.
+ */
 import { queryOptions } from "@tanstack/react-query";
 import { api } from "../../../api/client";
 import { isApiError } from "../../../api/errors";
@@ -9,11 +12,11 @@ import { isNumberType } from "./fieldTypes";
 export interface Verdict {
   ok: boolean;
   message: string;
-  /** Whether this browser judged in place of the server. */
+  /** Whether the browser checked the value instead of the server. */
   isGuess: boolean;
 }
 
-/** What somebody typed as a value of the field. */
+/** Converts a typed text to a value of the field. */
 export function valueOf(field: Field, text: string): JsonValue {
   if (isNumberType(field.type)) return readNumber(text) ?? text;
   if (field.type === "multi_enum") {
@@ -21,14 +24,14 @@ export function valueOf(field: Field, text: string): JsonValue {
       const parsed = parseJson(text);
       if (Array.isArray(parsed)) return parsed;
     } catch {
-      // Words with commas, then.
+      // It is not JSON, so it is read as words separated by commas.
     }
     return text.split(",").map((each) => each.trim());
   }
   return text;
 }
 
-/** `name` is an object's name that is free. */
+/** `name` is a name that no object has. */
 export function tryQuery(field: Field, text: string, name: string) {
   const tried = { ...field, name: /^[a-z][a-z0-9_]{0,47}$/.test(field.name) ? field.name : "value", default: valueOf(field, text) };
   return queryOptions({
@@ -48,7 +51,7 @@ export function tryQuery(field: Field, text: string, name: string) {
   });
 }
 
-/** For those who may not plan an object: what this browser can say about length, bounds, options and pattern. */
+/** For persons who may not plan an object. The browser checks the length, the bounds, the options and the pattern. */
 export function guess(field: Field, text: string): Verdict {
   const say = (ok: boolean, message: string): Verdict => ({ ok, message, isGuess: true });
   const number = readNumber(text);
@@ -74,7 +77,7 @@ export function guess(field: Field, text: string): Verdict {
   }
 }
 
-/** A pattern of Rust's dialect in JavaScript's: leading flags, named groups, anchors of the text. */
+/** Converts a pattern from Rust's syntax to JavaScript's: leading flags, named groups, and anchors of the text. */
 export function patternOf(pattern: string): RegExp {
   let flags = "u";
   let rest = pattern;

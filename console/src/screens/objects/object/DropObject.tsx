@@ -17,11 +17,11 @@ export interface DropObjectProps {
   object: string;
   schemaVersion: number | undefined;
   onDeleted: () => void;
-  /** Draws what opens the question. */
+  /** Renders the element that opens the dialog. */
   children: (ask: () => void) => ReactNode;
 }
 
-/** Asks before an object goes: what is lost, what depends on it, and its name typed. */
+/** Asks before an object is deleted. It shows what is lost and what depends on the object, and the person has to type the name. */
 export function DropObject({ object, schemaVersion, onDeleted, children }: DropObjectProps) {
   const [opened, setOpened] = useState(false);
   return (
@@ -40,7 +40,7 @@ function Question({ object, schemaVersion, onDeleted, onClose }: Omit<DropObject
   const [typed, setTyped] = useState("");
   const [failure, setFailure] = useState<unknown>(null);
   const [isBusy, setIsBusy] = useState(false);
-  // Relations whose key is on another object: the server deletes those only when it is told to.
+  // Relations whose column is on another object. The server only deletes them if the request has `cascade`.
   const foreign = (schema.data?.relationships ?? []).filter(({ source, target, kind }) => source !== target && ((target === object && kind !== "one_to_many") || (source === object && kind === "one_to_many")));
   const drop = describe("delete", "/api/v1/objects/{name}", { params: { path: { name: object }, query: foreign.length > 0 ? { cascade: true } : {} } });
   const plan = useQuery({ ...planQuery(drop, schemaVersion), staleTime: 0 });

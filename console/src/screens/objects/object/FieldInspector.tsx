@@ -19,7 +19,7 @@ export interface FieldInspectorProps {
   canDrop: boolean;
 }
 
-/** One field beside the list: its rules to edit, and what the change would do. Edits are pending until the steps are applied. */
+/** The inspector of a field: its rules, and the effect of a change. Edits are pending until the steps are applied. */
 export function FieldInspector({ state, row, onClose, onNext, onPrevious, canUpdate, canDrop }: FieldInspectorProps) {
   const { base, edits, change, steps, failure, schemaVersion } = state;
   const { key, field, before, problems } = row;

@@ -25,7 +25,10 @@ export interface FieldsTabProps {
   table: React.Ref<DataTableHandle>;
 }
 
-/** The fields as rows, those with pending changes marked. Only what is visible is drawn, so hundreds of fields are as quick as three. */
+/**
+ * The fields as rows. Fields with pending changes are marked. Only the visible rows are rendered, so hundreds of fields are as fast as
+ * three.
+ */
 export function FieldsTab({ state: { base, draft }, query, onQuery, openKey, onOpen, onAdd, table }: FieldsTabProps) {
   const search = useRef<HTMLInputElement>(null);
   const rows = useMemo(() => matching(draft.fields, query), [draft.fields, query]);
@@ -122,7 +125,7 @@ function FieldName({ row: { key, field, state, problems } }: { row: DraftField }
   );
 }
 
-/** The rules of a field in words that fit a row. */
+/** The rules of a field in a few words, for one row. */
 export function ruleWords(field: Field): { text: string; strong?: boolean }[] {
   const words: { text: string; strong?: boolean }[] = [];
   if (field.required === true) words.push({ text: "required", strong: true });

@@ -9,7 +9,7 @@ import { Time } from "../../../components/Time";
 import { changeSentence, differences, objectHistoryQuery } from "../model/history";
 import classes from "./Objects.module.css";
 
-/** Who changed the object when, and what. */
+/** The changes of the object, each with its actor and time. */
 export function HistoryTab({ object }: { object: string }) {
   const history = useInfiniteQuery(objectHistoryQuery(object));
   if (history.data === undefined)

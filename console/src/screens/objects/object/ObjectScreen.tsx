@@ -33,7 +33,7 @@ const RelationsTab = later(() => import("./RelationsTab").then((loaded) => loade
 const RulesTab = later(() => import("./RulesTab").then((loaded) => loaded.RulesTab));
 const SettingsTab = later(() => import("./SettingsTab").then((loaded) => loaded.SettingsTab));
 
-/** One object: its fields, relations, groups and history. What is edited stays pending until it is reviewed and applied. */
+/** One object: its fields, relations, groups and history. Edits are pending until the person reviews and applies them. */
 export function ObjectScreen() {
   const { object: name } = useParams({ from: "/objects/$object" });
   const { tab = "fields", open, q = "" } = useSearch({ from: "/objects/$object" });
@@ -48,12 +48,12 @@ export function ObjectScreen() {
   const table = useRef<DataTableHandle>(null);
   const [reviewing, setReviewing] = useState(false);
   const [lost, setLost] = useState<string[]>([]);
-  // The definition as it was last seen, for when somebody else deletes the object.
+  // The last known definition, in case somebody else deletes the object.
   const [known, setKnown] = useState<DataObject | null>(null);
   if (base.object !== null && base.object !== known) setKnown(base.object);
   useEffect(() => {
     if (base.object === null || isApplying(name)) return;
-    // Somebody else dropped what is edited here.
+    // Somebody else dropped a field or relation that has edits here.
     const { lost: gone, kept } = lostEdits(base, edits);
     if (kept !== edits) change(kept);
     if (gone.length > 0) setLost((before) => [...new Set([...before, ...gone])]);
@@ -173,7 +173,7 @@ export function NoSchema() {
   );
 }
 
-/** The object is not there: it never was, or somebody deleted it while it was open. */
+/** Shown if the object does not exist, or if somebody deleted it while it was open. */
 function Gone({ object, known, hadEdits }: { object: string; known: DataObject | null; hadEdits: boolean }) {
   const navigate = useNavigate();
   const canCreate = useCan("objects", "create");

@@ -6,7 +6,7 @@ import { KIND_LABELS, KIND_SYMBOLS, ON_DELETE_LABELS, type OnDelete, type Relati
 import classes from "./Objects.module.css";
 
 export interface RelationFormProps {
-  /** The object whose page this is; it is the relation's source. May be "" while it has no name. */
+  /** The object of the page, which is the relation's source. It may be "" while a new object has no name. */
   object: string;
   objects: string[];
   definition: RelationDefinition;
@@ -15,7 +15,7 @@ export interface RelationFormProps {
   onChange: (definition: RelationDefinition) => void;
 }
 
-/** A name that says what the relation is, until somebody chooses another. */
+/** A name for the relation, used until the person types another one. */
 export function proposedName(object: string, kind: RelationKind, target: string): string {
   if (target === "") return "";
   if (kind === "one_to_many") return object;
@@ -23,7 +23,10 @@ export function proposedName(object: string, kind: RelationKind, target: string)
   return kind === "many_to_many" ? (base.endsWith("s") ? base : `${base}s`).slice(0, 45) : base.slice(0, 45);
 }
 
-/** A new relation: the other object, how many on each side, its name, and what a deletion does, in sentences on the two names. */
+/**
+ * A form for a new relation: the other object, the kind, the name, and the rule for deletions. Sentences explain each choice with the names
+ * of the two objects.
+ */
 export function RelationForm({ object, objects, definition, problem, refusal, onChange }: RelationFormProps) {
   const id = useId();
   const own = object === "" ? "this object" : object;
@@ -110,7 +113,7 @@ export function RelationForm({ object, objects, definition, problem, refusal, on
   );
 }
 
-/** What the relation adds to records on both sides. */
+/** The column and keys that the relation adds to the records on both sides. */
 export function RelationKeys({ relation }: { relation: Pick<RelationDefinition, "kind" | "source" | "target" | "name" | "required"> }) {
   const { column, keys } = relationKeys(relation);
   return (

@@ -21,7 +21,7 @@ export interface RelationsProps {
   canRemove: boolean;
 }
 
-/** A relation that nobody has filled in yet. */
+/** Adds an empty relation to the draft. */
 export function addRelation(state: ObjectDraft): void {
   const definition: RelationDefinition = { name: "", kind: "many_to_one", source: state.base.object === null ? "" : state.draft.name, target: "", onDelete: "restrict" };
   state.change((now) => ({ ...now, relationsAdded: [...now.relationsAdded, { key: newKey(), definition }] }));

@@ -10,7 +10,7 @@ import classes from "./Objects.module.css";
 const COLUMNS_MAX = 8;
 const GROUPS_MAX = 32;
 
-/** Groups of columns: values that may not repeat together, and orders that are kept ready. */
+/** Groups of columns: values that must be unique together, and indexes. */
 export function RulesTab({ state, canUpdate }: { state: ObjectDraft; canUpdate: boolean }) {
   const { steps, schemaVersion, failure } = state;
   const step = steps.find(({ id }) => id === "update_object" || id === "groups");
@@ -94,7 +94,7 @@ function GroupList({ title, text, one, groups, columnsMin, state: { draft }, can
             const twice = groups.findIndex((other) => other.length === group.length && other.every((ref, index) => ref === group[index])) < place;
             const problem = gone.length > 0 ? `${gone.join(", ")} goes, so the group goes too.` : group.length > 0 && group.length < columnsMin ? `Choose at least ${columnsMin} columns.` : twice ? "The same group stands above." : undefined;
             return (
-              // Groups have no names of their own: their place is what they are.
+              // Groups have no names, so the index is the key.
               <li key={place} className={classes.group}>
                 {canUpdate ? (
                   <MultiSelect

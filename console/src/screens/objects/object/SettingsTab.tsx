@@ -3,7 +3,7 @@ import { DropObject } from "./DropObject";
 import type { ObjectDraft } from "./useObjectDraft";
 import classes from "./Objects.module.css";
 
-/** Label, description, and the way to delete the object. */
+/** The label and description of the object, and the button to delete it. */
 export function SettingsTab({ state, canUpdate, canDelete, onDeleted }: { state: ObjectDraft; canUpdate: boolean; canDelete: boolean; onDeleted: () => void }) {
   return (
     <div className={classes.scroll}>

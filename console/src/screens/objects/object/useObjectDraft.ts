@@ -15,7 +15,7 @@ export interface ObjectDraft {
   schemaVersion: number | undefined;
 }
 
-/** An object with its pending changes laid over it. `name` "" is the object that does not exist yet. */
+/** An object with its pending changes. For a new object, `name` is "". */
 export function useObjectDraft(name: string): ObjectDraft & { isMissing: boolean; isPending: boolean; error: unknown; refetch: () => void } {
   const canRead = useCan("objects", "read");
   const schema = useQuery({ ...schemaQuery, enabled: canRead });

@@ -14,7 +14,7 @@ import { type Made, type TemplateStep, runTemplate, templateSteps } from "./make
 import { type Template, prefixed } from "./templates";
 import classes from "./Templates.module.css";
 
-/** A template before it is made: what it consists of, a prefix where names clash, and the steps while it is made. */
+/** Shows a template before it is created: its parts, a prefix if names are taken, and then the progress of the steps. */
 export function TemplatePanel({ template: original, taken }: { template: Template; taken: string[] }) {
   const cache = useQueryClient();
   const navigate = useNavigate();

@@ -1,4 +1,4 @@
-/** Makes a template real: objects, relations, groups, then the samples. What is made already is not made again on a second try. */
+/** Creates a template: objects, relations, groups, then the sample records. A second attempt does not repeat steps that are done. */
 import { type Described, api, describe, ok, requestRaw } from "../../../api/client";
 import { changeLinks } from "../../../api/records";
 import { count } from "../model/names";
@@ -8,12 +8,12 @@ import type { Template } from "./templates";
 export interface TemplateStep {
   id: string;
   sentence: string;
-  /** Known before the run; absent where it needs ids that earlier steps give. */
+  /** The request, if it is known before the run. Absent if it needs ids from earlier steps. */
   request?: Described;
   run: (made: Made) => Promise<void>;
 }
 
-/** Ids of the samples, by object, in their order. */
+/** The ids of the sample records, by object, in their order. */
 export interface Made {
   ids: Map<string, string[]>;
   done: Set<string>;
@@ -56,7 +56,7 @@ export function templateSteps(template: Template, withSamples: boolean): Templat
   return steps;
 }
 
-/** Runs what is not done yet, in order. Throws at the first step that fails; `made.done` says how far it came. */
+/** Runs the remaining steps in order. Throws at the first step that fails. `made.done` has the steps that are done. */
 export async function runTemplate(steps: TemplateStep[], made: Made, onStep: (step: TemplateStep) => void): Promise<void> {
   for (const step of steps) {
     if (made.done.has(step.id)) continue;

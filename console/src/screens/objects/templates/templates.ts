@@ -1,8 +1,11 @@
-/** Objects to start from. They are made by the public API like any other, and belong to the person afterwards. */
+/**
+ * Templates of objects to start with. The console creates them through the public API like any other object. After that, the person can
+ * change everything.
+ */
 import type { RelationDefinition } from "../model/relations";
 import type { DataObject } from "../../../api/types";
 
-/** A record to try things with. `refs` fill references with the id of an earlier one: `[object, place]`. */
+/** A sample record. `refs` sets references to earlier samples: `[object, index]`. */
 export interface SampleRecord {
   values: Record<string, string | number | boolean | string[]>;
   refs?: Record<string, [object: string, place: number]>;
@@ -12,14 +15,14 @@ export interface Template {
   id: "blog" | "crm" | "todo" | "shop";
   label: string;
   sentence: string;
-  /** The object whose records are shown afterwards. */
+  /** The object whose records are shown after the creation. */
   main: string;
   objects: DataObject[];
   relations: RelationDefinition[];
-  /** Groups that name references, set when those are there. */
+  /** Unique groups that contain references. They are set after the relations exist. */
   groups?: { object: string; uniqueTogether: string[][] }[];
   samples: { object: string; records: SampleRecord[] }[];
-  /** Many-to-many links between samples: `[object, place, relation, other object, places]`. */
+  /** Many-to-many links between samples: `[object, index, relation, other object, indexes]`. */
   links?: [object: string, place: number, relation: string, other: string, places: number[]][];
 }
 
@@ -252,7 +255,7 @@ const shop: Template = {
 
 export const TEMPLATES: Template[] = [todo, blog, crm, shop];
 
-/** The template with every object's name after a prefix, so that it fits beside what is there. */
+/** The template with a prefix before every object's name, so that the names do not clash with existing objects. */
 export function prefixed(template: Template, prefix: string): Template {
   if (prefix === "") return template;
   const named = (name: string) => prefix + name;

@@ -1,6 +1,6 @@
 /**
- * Dates and times by the browser's own fields: known to the reader, usable by the keyboard, in the reader's zone. `@mantine/dates` is 31 KiB, with which the
- * page of a record would pass its 120.
+ * Edits dates and times with the browser's own fields. People know them, they work with the keyboard, and they use the reader's time zone.
+ * `@mantine/dates` takes 31 KiB, which would exceed the page's budget of 120 KiB.
  */
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
@@ -11,7 +11,7 @@ import classes from "./fields.module.css";
 
 const isEmpty = (value: DraftValue) => value === null || value === undefined || value === "";
 
-/** A placeholder does not show in these fields, so what an empty one means stands below it. */
+/** These fields do not show a placeholder, so the meaning of an empty field is shown below it. */
 function Meaning({ column, value }: Pick<FieldEditorProps, "column" | "value">) {
   const text = placeholderOf(column, value);
   return isEmpty(value) && text !== "" ? <div className={classes.utc}>{text}</div> : null;

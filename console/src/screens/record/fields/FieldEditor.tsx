@@ -1,4 +1,4 @@
-/** The editor of one value, by its column's type. It shows the value alone: the name, the rules and the errors stand around it. */
+/** The editor of one value, for the type of its column. It only shows the value. The name, the rules and the errors are outside of it. */
 import { ActionIcon, Input, MultiSelect, Select, TextInput, Textarea, Tooltip, UnstyledButton } from "@mantine/core";
 import { IconArrowUpRight, IconRefresh, IconStar, IconStarFilled } from "@tabler/icons-react";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
@@ -17,7 +17,7 @@ export interface FieldEditorProps {
   id?: string | undefined;
   object: string;
   column: Column;
-  /** `undefined` is left out: on a new record, where the default applies. */
+  /** `undefined` means that the value is left out. In a new record, the default then applies. */
   value: DraftValue;
   onChange: (value: DraftValue) => void;
   error?: boolean | undefined;
@@ -25,17 +25,17 @@ export interface FieldEditorProps {
   disabled?: boolean | undefined;
   autoFocus?: boolean | undefined;
   onIncrement?: ((column: Column, amount: string) => Promise<void>) | undefined;
-  /** The input alone, without the lines and buttons around it: for a cell of a table and what stands for one. */
+  /** Only the input, without the lines and buttons around it. Used in the cells of a table and similar places. */
   compact?: boolean | undefined;
-  /** A choice was made that is the whole answer. Without it, a choice is a change like any other. */
+  /** Called when the person chooses an option that completes the value. Without it, a choice is a change like any other. */
   onChoose?: ((value: DraftValue) => void) | undefined;
-  /** Shows what can be chosen at once. */
+  /** Opens the list of options at once. */
   defaultDropdownOpened?: boolean | undefined;
-  /** Hears the keys before the editor does; in a list of records it hears what that list leaves. */
+  /** Called for keys before the editor handles them. For a reference, it gets only the keys that the list of matches does not use. */
   onKeyDown?: ((event: KeyboardEvent) => void) | undefined;
 }
 
-/** What the text fields have in common. */
+/** The common props of text fields. */
 export function inputProps({ id, error, disabled, autoFocus, column, onKeyDown }: FieldEditorProps) {
   return {
     id,
@@ -50,19 +50,22 @@ export function inputProps({ id, error, disabled, autoFocus, column, onKeyDown }
   };
 }
 
-/** What the fields with a list of options have in common. In a cell the list is a part of it, so that its keys are known to be the list's. */
+/**
+ * The common props of fields with a list of options. In a cell, the list is rendered inside the cell, so that the cell knows which keys
+ * belong to the list.
+ */
 function listProps({ compact, defaultDropdownOpened }: FieldEditorProps) {
   return { defaultDropdownOpened, maxDropdownHeight: 300, comboboxProps: { withinPortal: compact !== true, transitionProps: { duration: 0 } } };
 }
 
-/** What stands in an empty field: whether it is null, an empty text, or left to the default. */
+/** The placeholder of an empty field. It shows whether the value is null, an empty text, or the default. */
 export function placeholderOf(column: Column, value: DraftValue): string {
   if (value === null) return "null";
   if (value === "") return '""';
   return value === undefined ? (defaultText(column)?.slice(0, 80) ?? (column.required === true ? "" : "null")) : "";
 }
 
-/** What an emptied field means: no value, which is left out on a new record and null on one that is there. */
+/** The value of a field that the person has emptied: left out in a new record, null in an existing one. */
 export const emptied = (value: DraftValue): DraftValue => (value === undefined ? undefined : null);
 
 export function FieldEditor(props: FieldEditorProps) {
@@ -98,11 +101,11 @@ const textOf = (value: DraftValue): string => (value instanceof Unreadable ? val
 const LINES_MAX = 14;
 const LINE_CHARACTERS = 64;
 
-/** Grows with its text where that may have several lines; a short one is an input, in which Enter adds none. */
+/** A text area that grows with its text, if the text may have several lines. Otherwise an input, in which Enter adds no line. */
 function TextEditor(props: FieldEditorProps) {
   const { column, value, onChange, compact } = props;
   const text = textOf(value);
-  // It stays one that grows when its last line break goes: another element would lose the focus.
+  // The text area stays when its last line break is deleted. Another element would lose the focus.
   const [grows, setGrows] = useState(false);
   if (!grows && mayHaveLines(column, text)) setGrows(true);
   else if (!grows)
@@ -113,7 +116,7 @@ function TextEditor(props: FieldEditorProps) {
       {...inputProps(props)}
       className={classes.area}
       dir="auto"
-      // A form may have hundreds of fields, too many to measure each.
+      // A form may have hundreds of fields, so they are not measured.
       {...(compact === true ? { autosize: true, minRows: 1, maxRows: LINES_MAX } : { rows: Math.min(LINES_MAX, Math.max(1, lines)) })}
       value={text}
       placeholder={placeholderOf(column, value)}
@@ -122,7 +125,7 @@ function TextEditor(props: FieldEditorProps) {
   );
 }
 
-/** E-mail addresses, addresses of the web, slugs: an empty text is no such thing, so an emptied field is null. */
+/** Email addresses, URLs and slugs. An empty text is not valid for them, so an empty field becomes null. */
 function LineEditor(props: FieldEditorProps) {
   const { column, value, onChange, compact } = props;
   const text = textOf(value);
@@ -149,7 +152,7 @@ function LineEditor(props: FieldEditorProps) {
   );
 }
 
-/** Numbers as text, so that every digit stays. */
+/** Edits numbers as text, so that they keep every digit. */
 function NumberEditor(props: FieldEditorProps) {
   const { column, value, onChange, onIncrement, compact, disabled } = props;
   const text = textOf(value);
@@ -216,7 +219,7 @@ function BooleanEditor(props: FieldEditorProps) {
   );
 }
 
-/** One of a few words: of an enum, and in a cell also true or false. */
+/** Chooses one option of an enum. In a cell it also edits booleans. */
 function ChoiceEditor(props: FieldEditorProps) {
   const { column, value, onChange, onChoose = onChange, compact } = props;
   const text = textOf(value);
@@ -257,7 +260,7 @@ function MultiEnumEditor(props: FieldEditorProps) {
 
 function randomUuid(): string {
   if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
-  // Without a secure context.
+  // `randomUUID` needs a secure context. Without one, the id is made here.
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;
   bytes[8] = (bytes[8]! & 0x3f) | 0x80;
@@ -291,7 +294,7 @@ function UuidEditor(props: FieldEditorProps) {
 function ReferenceEditor({ object, column, value, onChange, onChoose = onChange, onKeyDown, id, error, describedBy, disabled, autoFocus, compact }: FieldEditorProps) {
   const { relation, target } = column.reference!;
   const unresolved = value instanceof Unreadable ? value.text : undefined;
-  /** What counts again when the text that was typed is taken back. */
+  /** The last valid value. It applies again if the person removes the typed text. */
   const chosen = useRef<DraftValue>(value instanceof Unreadable ? undefined : value);
   useEffect(() => {
     if (!(value instanceof Unreadable)) chosen.current = value;

@@ -13,19 +13,19 @@ export interface FieldRowProps {
   column: Column;
   value: DraftValue;
   onChange: (column: string, value: DraftValue) => void;
-  /** What is wrong with it: found here, or said by the server. */
+  /** The error of the field, from the console's own checks or from the server. */
   error?: string | undefined;
   isChanged?: boolean;
-  /** Whether it glows: somebody else has just changed it. */
+  /** Whether the field glows because somebody else has just changed it. */
   glows?: boolean;
   readOnly?: boolean;
-  /** Takes the focus at first. */
+  /** Takes the focus when the form appears. */
   autoFocus?: boolean;
-  /** Of a saved record: adds to the number in one step on the server. */
+  /** Only for a saved record. Adds to the number in one step on the server. */
   onIncrement?: ((column: Column, amount: string) => Promise<void>) | undefined;
 }
 
-/** A field of the form: its name and type, its editor, its rules, and what is wrong. */
+/** A field of the form: its name, type, editor, rules and error. */
 export const FieldRow = memo(function FieldRow({ object, column, value, onChange, error, isChanged = false, glows = false, readOnly = false, autoFocus = false, onIncrement }: FieldRowProps) {
   const id = useId();
   const rules = rulesOf(column);
@@ -37,7 +37,7 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
   const mayBeNull = !readOnly && isNullable && column.reference === undefined && column.type !== "boolean" && value !== null && (!unset || byDefault !== undefined);
   const describedBy = [below !== "" ? `${id}-rules` : "", shownError === undefined ? "" : `${id}-error`].filter(Boolean).join(" ") || undefined;
   const control = useRef<HTMLDivElement>(null);
-  // A picker of relations and a choice of true or false say it themselves.
+  // The pickers of relations and booleans set their description themselves.
   useDescription(control, column.reference === undefined && column.type !== "boolean" ? describedBy : undefined, `[id="${id}"]`);
   return (
     <div className={classes.row} data-changed={isChanged || undefined} data-glows={glows || undefined} data-column={column.name}>

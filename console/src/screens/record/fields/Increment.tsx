@@ -5,7 +5,7 @@ import { readNumber } from "../../../api/json";
 import type { Column } from "../../../api/record-shape";
 import classes from "./fields.module.css";
 
-/** Adds to a number in one step on the server, so that changes of several people add up. */
+/** Adds to a number in one step on the server, so that changes of several people at the same time add up. */
 export function Increment({ column, isNull, onIncrement }: { column: Column; isNull: boolean; onIncrement: (amount: string) => Promise<void> }) {
   const [opened, setOpened] = useState(false);
   const [amount, setAmount] = useState("1");

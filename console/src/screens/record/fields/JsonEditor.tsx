@@ -18,12 +18,12 @@ function read(text: string, before: DraftValue): DraftValue {
   }
 }
 
-/** The editor keeps the text as it was typed; the draft has what it means. */
+/** The editor keeps the text that the person typed. The draft has the parsed value. */
 export function JsonEditor({ column, value, onChange, disabled, compact = false, onKeyDown, describedBy, error }: FieldEditorProps) {
   const [text, setText] = useState(() => textOf(value));
   const [isOpen, setOpen] = useState(compact || (value !== null && value !== undefined));
   const [sent, setSent] = useState<DraftValue>(value);
-  // Changed from elsewhere: another version of the record, or the JSON of the whole record.
+  // Something else changed the value: another version of the record, or the JSON of the whole record.
   const isOther = value !== sent && !(value instanceof Unreadable) && (sent instanceof Unreadable || !sameJson(value, sent));
   if (isOther) {
     setSent(value);
@@ -62,7 +62,7 @@ export function JsonEditor({ column, value, onChange, disabled, compact = false,
   );
   if (!compact) return editor;
   return (
-    // Keys of the code editor are caught on their way down, before it takes them.
+    // The capture phase gets the keys before the code editor handles them.
     <div className={classes.jsonCell} onKeyDownCapture={onKeyDown}>
       {editor}
     </div>

@@ -1,4 +1,7 @@
-/** Progress of a job, then its report: what was done, what was refused and why, what was never tried. */
+/**
+ * Shows the progress of a job, then its report: the records that were changed, those that the server refused and why, and those that were
+ * never tried.
+ */
 import { Button, Group, Modal, Progress, Stack } from "@mantine/core";
 import { useMounted } from "@mantine/hooks";
 import { CopyButton } from "../../../components/Copy";

@@ -16,7 +16,7 @@ export interface SelectionBarProps {
   onDone: () => void;
 }
 
-/** What can be done with the selected rows. */
+/** The actions for the selected rows. */
 export function SelectionBar({ selection, total, mayUpdate, mayDelete, onDone }: SelectionBarProps) {
   const [copied, copy] = useCopy();
   const { selected, isAll } = selection;

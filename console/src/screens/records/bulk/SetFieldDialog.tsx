@@ -9,10 +9,10 @@ import { FieldEditor } from "../../record/fields/FieldEditor";
 import type { RecordColumn, RecordShape } from "../columns";
 import { readDraft } from "../editors/readDraft";
 
-/** What nobody has entered yet: an empty text, and no value of any other type. */
+/** The value before the person enters one: an empty text for a text column, and none for other types. */
 const emptyDraft = (column: RecordColumn | undefined): DraftValue => (column?.type === "text" ? "" : undefined);
 
-/** Records that are there get no default, so none is shown. */
+/** Without the default: it does not apply to existing records, so the field must not show it. */
 function edited({ label, field: { default: _default, ...field } }: RecordColumn): Column {
   return { ...field, label: `New value of ${label}` };
 }
@@ -65,7 +65,7 @@ export function SetFieldDialog({ opened, shape, count, onClose, onSet }: { opene
                   error={problem !== undefined}
                   compact
                   onChange={(next) => {
-                    // An emptied field stays; null is what the switch below says.
+                    // An empty field does not mean null. Only the switch below sets null.
                     setDraft(next ?? undefined);
                     setProblem(undefined);
                   }}

@@ -1,12 +1,14 @@
 /**
- * A change or a deletion of many records, in pieces: with progress, waiting where the server asks for it, and a report of what was
- * done and what was not. Knows no screen.
+ * Changes or deletes many records in several calls. It reports the progress, waits if the server asks for it, and returns a report of the
+ * records that were changed and of the others. It does not depend on any screen.
  */
 import { isApiError, messageOf } from "../../../api/errors";
 
-/** Records of one call. The server takes 1,000 unless it is set lower; smaller pieces show progress and stop sooner. */
+/** The number of records in one call. The server accepts 1,000 by default. Smaller calls show the progress better and stop sooner. */
 export const PIECE = 250;
-/** Records that the server may refuse one by one before the job stops: by then it is the change that is wrong. */
+/**
+ * The maximum number of records that the server may refuse one by one before the job stops. With more, the change itself is probably wrong.
+ */
 const REFUSED_MAX = 50;
 const WAITS_MAX = 6;
 const WAIT_SECONDS_MAX = 60;
@@ -18,38 +20,38 @@ export interface Refused {
 
 export interface Report {
   total: number;
-  /** Changed or deleted. */
+  /** The number of records that were changed or deleted. */
   done: number;
-  /** Asked for, but not there (any more) for this person. */
+  /** The number of records that do not exist (any more), or that this person may not see. */
   missing: number;
   refused: Refused[];
-  /** Never tried, by id. */
+  /** The ids of the records that were never tried. */
   left: string[];
-  /** Nobody knows: the answer to these never came. */
+  /** The ids of the records of a call without a response. The server may have changed them or not. */
   unknown: string[];
-  /** Why it ended before the end. */
+  /** Set if the job stopped before its end. */
   stopped?: { reason: "canceled" | "error"; message: string; status?: number; requestId?: string | undefined };
 }
 
 export interface Progress {
   tried: number;
-  /** The server asked to wait. */
+  /** Whether the job waits because the server asked for it. */
   waiting: boolean;
   report: Report;
 }
 
 export interface Job {
   ids: string[];
-  /** One call: gives the ids that it changed. */
+  /** Makes one call, and returns the ids of the records that it changed. */
   call: (ids: string[]) => Promise<string[]>;
-  /** Records of one call; fewer than the usual where each gets its own values. */
+  /** The number of records in one call. It is smaller than the default if each record gets its own values. */
   pieceSize?: number;
   signal: AbortSignal;
   onProgress: (progress: Progress) => void;
   onDone?: (ids: string[]) => void;
 }
 
-/** The place of the record at fault, where the message begins with it: "At index 3: …". */
+/** The index of the refused record, if the message begins with it: "At index 3: …". */
 function placeOf(message: string, length: number): number | undefined {
   const place = Number(/^At index (\d+)/.exec(message)?.[1] ?? Number.NaN);
   return place < length ? place : undefined;
@@ -72,7 +74,7 @@ export async function run({ ids, call, pieceSize = PIECE, signal, onProgress, on
     if (signal.aborted) return stop("canceled");
     const piece = pieces[0]!;
     try {
-      // A call that is under way is not cut off: nobody would know what it did.
+      // A call that is already sent is not aborted, because then nobody would know its result.
       const changed = await call(piece);
       pieces.shift();
       tried += piece.length;
@@ -88,15 +90,15 @@ export async function run({ ids, call, pieceSize = PIECE, signal, onProgress, on
         await pause(Math.min(error.retryAfterSeconds ?? 2 ** waits, WAIT_SECONDS_MAX) * 1_000, signal);
         continue;
       }
-      // No answer, or one from something between: the piece may have been done or not.
+      // No response, or one from a proxy. The server may have changed these records or not.
       if (error.status === 0 || error.status >= 500) {
         report.unknown = piece;
         pieces.shift();
         return stop("error", error);
       }
       if (![400, 404, 409, 413].includes(error.status) || report.refused.length >= REFUSED_MAX) return stop("error", error);
-      // A call does all or none, so the record at fault is set aside and the others are tried again: by its place where the server
-      // names one, else by halves.
+      // A call changes all of its records or none. So the refused record is set aside and the others are tried again. If the message has no
+      // index, each half is tried alone.
       pieces.shift();
       const place = piece.length === 1 ? 0 : placeOf(error.message, piece.length);
       if (place === undefined) {
@@ -124,7 +126,7 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** A report as text, to keep. */
+/** The report as text that can be saved. */
 export function printReport(report: Report, verb: string): string {
   return [
     `${verb}: ${report.done} of ${report.total}`,

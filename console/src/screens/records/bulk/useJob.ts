@@ -10,7 +10,7 @@ export interface JobState {
   report: Report | null;
 }
 
-/** Runs one job at a time, and warns before the page is closed while it does. */
+/** Runs one job at a time. While it runs, the browser asks before it closes the page. */
 export function useJob() {
   const [state, setState] = useState<JobState | null>(null);
   const controller = useRef<AbortController | null>(null);
@@ -21,9 +21,9 @@ export function useJob() {
     addEventListener("beforeunload", warn);
     return () => removeEventListener("beforeunload", warn);
   }, [running]);
-  // Leaving the screen ends the job after the call that is under way.
+  // If the person leaves the screen, the job ends after the current call.
   useEffect(() => () => controller.current?.abort(), []);
-  /** A quiet job shows only what went wrong. */
+  /** Starts a job. A quiet job shows a dialog only if a record was not changed. */
   const start = useCallback(async (title: string, verb: string, job: Omit<Job, "signal" | "onProgress">, { quiet = false }: { quiet?: boolean } = {}): Promise<Report> => {
     controller.current = new AbortController();
     if (!quiet) setState({ title, verb, progress: null, report: null });

@@ -1,4 +1,4 @@
-/** The selected rows, and what is done with them: changes and deletions in pieces, by the public bulk calls. */
+/** The selected rows and the actions on them. Changes and deletions use the public bulk calls, several records at a time. */
 import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { api, ok } from "../../../api/client";
 import { type JsonValue, parseJson, printJson } from "../../../api/json";
@@ -21,9 +21,9 @@ const JobDialog = later(() => import("./JobDialog").then((loaded) => loaded.JobD
 const SetFieldDialog = later(() => import("./SetFieldDialog").then((loaded) => loaded.SetFieldDialog));
 
 const NUMBER = new Intl.NumberFormat("en");
-/** Ids that one job holds: some 40 MB at most. */
+/** The maximum number of ids in one job. They take about 40 MB of memory. */
 const ALL_MAX = 500_000;
-/** Up to here a job shows itself only where something went wrong. */
+/** A job with at most this many records shows a dialog only if a record was not changed. */
 const QUIET_MAX = 20;
 export const GONE_SOON = "This record is deleted in a few seconds. Undo keeps it.";
 const GONE = "You deleted this record.";
@@ -33,7 +33,7 @@ export interface Change {
   values: Values;
 }
 
-/** Keeps how a change of several records is taken back. */
+/** Stores how to undo a change of several records. */
 export type Remember = (label: string, changes: { id: string; values: Values }[]) => void;
 
 export interface SelectionOptions {
@@ -44,16 +44,16 @@ export interface SelectionOptions {
   remember: RefObject<Remember>;
 }
 
-/** What goes on with the records that a job did not come to. */
+/** Continues a job with the records that it did not try. */
 type Rest = { kind: "set"; values: Values; title: string } | { kind: "each"; changes: { id: string; values: Values }[]; title: string } | { kind: "delete" };
 
 export interface Selection {
   selected: ReadonlySet<string>;
-  /** Everything that matches the view, whether it is here or not. */
+  /** Whether all records that match the view are selected, also those that are not loaded. */
   isAll: boolean;
   select: (selected: Set<string>) => void;
   selectAll: () => void;
-  /** Asks for a column and a value. */
+  /** Asks the person for a column and a value. */
   ask: () => void;
   change: (changes: Change[], verb: string) => Promise<void>;
   remove: (ids: string[]) => void;
@@ -73,7 +73,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
   const rest = useRef<Rest | null>(null);
   const filters = queryText(filterParameters(view, shape));
   const viewed = useViewAs();
-  // Another filter, other rights: what was selected may not be in view any more.
+  // With another filter or other rights, the selected records may no longer be in the view.
   useEffect(() => {
     setSelected(new Set());
     setIsAll(false);
@@ -84,7 +84,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
     setIsAll(false);
   }, []);
 
-  /** The ids of all records that match, streamed from one snapshot. */
+  /** The ids of all matching records, streamed from one snapshot. */
   const collect = useCallback(async (): Promise<string[]> => {
     const ids: string[] = [];
     const { response } = await api.GET("/api/v1/data/{object}/export", { params: { path: { object }, query: `format=ndjson&select=id&${filters}` }, parseAs: "stream" });
@@ -121,7 +121,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
     [rows],
   );
 
-  /** The same values for all of `ids`. */
+  /** Sets the same values on all records in `ids`. */
   const setMany = useCallback(
     async (ids: string[], values: Values, title: string) => {
       const before = new Map(rows.loaded().map((row) => [row.id, row]));
@@ -141,7 +141,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
       );
       rest.current = { kind: "set", values, title };
       rows.refetch();
-      // Only what was on the screen is known well enough to be given back.
+      // The page only knows the old values of records that it has loaded. So it offers undo only for these.
       if (changed.length > 0 && changed.every((id) => before.has(id))) {
         const back = changed.map((id) => ({ id, values: Object.fromEntries(Object.keys(values).map((key) => [key, before.get(id)![key] ?? null])) }));
         remember.current(`${plural(report.done)} changed.`, back);
@@ -150,7 +150,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
     [job, object, shape, put, rows, remember],
   );
 
-  /** Each record its own values. */
+  /** Sets different values on each record. */
   const setEach = useCallback(
     async (changes: { id: string; values: Values }[], title: string): Promise<string[]> => {
       const byId = new Map(changes.map(({ id, values }) => [id, values]));
@@ -216,7 +216,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
         "Deleted",
         {
           ids,
-          // Sent even where the page is closed meanwhile.
+          // `keepalive` sends the request even if the page is closed.
           call: async (piece) => {
             return (await ok(api.DELETE("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece }, keepalive: true }))).ids;
           },

@@ -1,4 +1,4 @@
-/** The editor of one cell, over it. `Enter` saves, `Tab` saves and goes on, `Esc` leaves the cell as it was. */
+/** The editor of one cell, placed over it. `Enter` saves, `Tab` saves and moves on, `Esc` discards the change. */
 import { Button } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { type JsonValue, sameJson } from "../../../api/json";
@@ -17,15 +17,15 @@ export interface CellEditorProps {
   object: string;
   column: RecordColumn;
   value: JsonValue | undefined;
-  /** What the person typed before, where the server refused it. */
+  /** The value that the person typed and the server refused. */
   draft?: DraftValue;
-  /** The server's sentence. */
+  /** The server's message. */
   problem?: string | undefined;
   onSave: (value: JsonValue, after: After) => void;
   onCancel: (after: After) => void;
 }
 
-/** Whether one choice is the whole answer, so that it can be saved at once. */
+/** Whether choosing one option completes the value, so that it can be saved at once. */
 const isChoice = ({ type, relation }: RecordColumn) => type === "boolean" || type === "enum" || relation !== undefined;
 
 export function CellEditor({ object, column, value, draft: given, problem: told, onSave, onCancel }: CellEditorProps) {
@@ -65,7 +65,7 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
     }
   };
 
-  // A press elsewhere saves, like in any table that people know.
+  // A press outside of the editor saves, as in other spreadsheets.
   const leave = useRef(() => {});
   useEffect(() => {
     leave.current = () => save(draft, "away");
@@ -78,7 +78,8 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
     return () => document.removeEventListener("pointerdown", pressed, true);
   }, []);
   useLayoutEffect(() => {
-    // The field takes the focus, all of it marked, before the first key: marked later, it would lose what was typed meanwhile.
+    // The field gets the focus, with all of its text selected, before the first key is pressed. A later selection would let the next key
+    // overwrite what the person has typed.
     const take = () => {
       const field = place.current?.querySelector<HTMLElement>("input, textarea, .cm-content");
       field?.focus({ preventScroll: true });
@@ -87,11 +88,11 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
       return true;
     };
     if (take()) return;
-    // What is not shown yet takes no focus: the popover places itself first.
+    // An element that is not visible yet cannot get the focus, and the popover computes its position first.
     const frame = requestAnimationFrame(take);
     return () => cancelAnimationFrame(frame);
   }, []);
-  // The code editor arrives later than the rest.
+  // The code editor is loaded later than the other editors.
   const isJson = column.type === "json";
   useEffect(() => {
     if (!isJson) return;

@@ -2,7 +2,10 @@ import { type DraftValue, Unreadable } from "../../record/draft";
 import type { RecordColumn } from "../columns";
 import type { Read } from "../values";
 
-/** What was entered in a column's editor, as a value to save. Spaces around an address or the like come from pasting and mean nothing. */
+/**
+ * Converts the text in a column's editor to the value to save. Spaces around an email address, URL or slug usually come from pasting, so
+ * they are removed.
+ */
 export function readDraft(draft: DraftValue, column: RecordColumn): Read {
   if (draft instanceof Unreadable) return { problem: draft.message };
   const value = (typeof draft === "string" && /^(email|url|slug)$/.test(column.type) ? draft.trim() || null : draft) ?? null;

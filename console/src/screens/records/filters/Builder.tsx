@@ -1,4 +1,4 @@
-/** Builds a filter of several conditions: and, or, not, and what is asked of related records. */
+/** Builds a filter of several conditions, with and, or, not, and conditions on related records. */
 import { Button, Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
@@ -15,14 +15,14 @@ import { useConditionDraft } from "./useConditionDraft";
 import { type TitleOf, wordsOfAll } from "./words";
 import classes from "./Editors.module.css";
 
-/** Typing waits this long before the server counts. */
+/** The pause in typing after which the server counts the matching records. */
 const TYPING_MS = 300;
 const NUMBER = new Intl.NumberFormat("en");
 
 export interface BuilderProps {
   shape: RecordShape;
   of: ShapeOf;
-  /** The parts of the filter, which are ANDed, or a text that is no condition. */
+  /** The parts of the filter, which AND joins, or a text that is not a valid condition. */
   from: Part[] | string;
   search: string;
   titleOf: TitleOf;
@@ -35,7 +35,7 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const { text, json, parts } = draft;
   const isWhole = json !== undefined;
   const built = filterOf(parts, shape, of);
-  // A text stays as it was written, unless plain conditions say the same.
+  // A condition that was written as text keeps its JSON, unless plain conditions mean the same.
   const filter: Filter = text !== null && json !== undefined && built.where !== "" ? { conditions: [], where: printJson(json) } : built;
   const words = wordsOfAll(parts, "and", { shape, of, titleOf });
 
@@ -43,10 +43,10 @@ export function Builder({ shape, of, from, search, titleOf, onApply, onClose }: 
   const [settled] = useDebouncedValue(query, TYPING_MS);
   const isCurrent = settled === query && isWhole;
   const counted = useQuery({
-    // As the totals of the list, so that live changes count it again.
+    // The same key as for the totals of the list, so that live changes start a new count.
     queryKey: ["data", shape.name, "total", settled],
     queryFn: async ({ signal }) => Number((await dataOf(api.GET("/api/v1/data/{object}/aggregate", { params: { path: { object: shape.name }, query: `fn=count&${settled}` }, signal }))).filteredCount),
-    // What was settled before may not have been complete.
+    // The filter before this one may have been incomplete.
     enabled: isCurrent,
     retry: false,
   });

@@ -1,4 +1,4 @@
-/** The editor of one condition, with the way to everything that several can say together. */
+/** The editor of one condition, with a button that opens the builder for several conditions. */
 import { Button, Divider, Group, Stack } from "@mantine/core";
 import { IconBinaryTree } from "@tabler/icons-react";
 import { useState } from "react";
@@ -15,9 +15,9 @@ export interface ConditionEditorProps {
   action: string;
   onApply: (test: Test) => void;
   onRemove?: () => void;
-  /** Goes on in the builder, with what stands here in its place; left out where the object takes plain conditions only. */
+  /** Opens the builder with this condition in its place. Left out if the object takes only plain conditions. */
   onBuild?: ((part: Part) => void) | undefined;
-  /** All parts of the filter, with this one in the place of what is edited. */
+  /** Returns all parts of the filter, with the given part in the place of the edited one. */
   among: (part: Part) => Part[];
   onClose: () => void;
 }
@@ -35,7 +35,7 @@ export function ConditionEditor({ shape, of, test, action, onApply, onRemove, on
       className={classes.quick!}
       component="form"
       onKeyDown={(event) => {
-        // The popover would close with a list that is open in it.
+        // If a list inside the popover is open, Escape must not close the popover.
         if (event.key === "Escape" && (event.target as HTMLElement).dataset.mantineStopPropagation !== "true") onClose();
       }}
       onSubmit={(event) => {

@@ -1,4 +1,4 @@
-/** The rows of a condition, or its JSON text, and the button that goes from one to the other. */
+/** The rows of a condition or its JSON text, with a button that switches between them. */
 import { Button } from "@mantine/core";
 import { IconBraces } from "@tabler/icons-react";
 import { CodeEditor } from "../../../components/CodeEditor";
@@ -11,11 +11,11 @@ import classes from "./Editors.module.css";
 export interface ConditionFieldsProps {
   draft: ConditionDraft;
   shape: RecordShape;
-  /** Of the editor of its text. */
+  /** The label of the text editor. */
   label: string;
   hint: string;
   minLines?: number;
-  /** What the server says of the condition. */
+  /** The server's message about the condition. */
   error?: string | undefined;
 }
 

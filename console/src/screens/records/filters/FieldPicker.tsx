@@ -1,4 +1,4 @@
-/** Chooses a field of a record, or one behind its relations: a relation leads on to the fields of its object. */
+/** Chooses a field of a record or of a related record. Choosing a relation shows the fields of its object. */
 import { Combobox, TextInput, useCombobox } from "@mantine/core";
 import { IconArrowRight, IconChevronLeft } from "@tabler/icons-react";
 import { useEffect, useRef, useState } from "react";
@@ -8,7 +8,7 @@ import { relationLabel } from "./words";
 import { type Part, type ShapeOf, columnOf, emptyTest, groupOf, shapeAt } from "./tree";
 import classes from "./Editors.module.css";
 
-/** Of more matches than these, people type on. */
+/** The picker shows at most this many matches. People type more to narrow them down. */
 const SHOWN_MAX = 100;
 const ARROW = " → ";
 
@@ -16,12 +16,12 @@ export interface FieldPickerProps {
   shape: RecordShape;
   of: ShapeOf;
   path: string[];
-  /** Empty where none is chosen. */
+  /** Empty if no field is chosen. */
   field: string;
   onField: (path: string[], column: RecordColumn) => void;
-  /** A relation to many records was chosen. Without it none are offered. */
+  /** Called for a relation to many records. Without it, the picker does not offer such relations. */
   onRelated?: ((path: string[]) => void) | undefined;
-  /** Whether the server takes a filter with this part here. */
+  /** Whether the server would accept a filter with this part in this place. */
   mayTake: (part: Part) => boolean;
   isInvalid?: boolean;
   autoFocus?: boolean;
@@ -31,7 +31,7 @@ export interface FieldPickerProps {
 interface Choice {
   value: string;
   label: string;
-  /** Said behind the label. */
+  /** A text after the label. */
   note?: string;
   leads?: "back" | "on";
   isKept?: boolean;
@@ -41,7 +41,7 @@ interface Choice {
 export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTake, isInvalid = false, autoFocus = false, withinPortal }: FieldPickerProps) {
   const permissions = usePermissions();
   const [typed, setTyped] = useState<string | null>(null);
-  /** Where one looks for a field: the relations that were followed. */
+  /** The relations that the person has followed in the picker. It shows the fields at their end. */
   const [at, setAt] = useState(path);
   const input = useRef<HTMLInputElement>(null);
   const box = useCombobox({
@@ -67,7 +67,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
     return [...(from?.relations.values() ?? [])].filter(({ key, target, isMany }) => {
       if (of(target) === undefined || !allows(permissions, target, "read") || (isMany && onRelated === undefined)) return false;
       const further = [...keys, key];
-      // With an operator, which is an object more than a plain value.
+      // The size is checked with an operator, which adds one level of JSON compared with a plain value.
       const test = { ...emptyTest(), field: "id", operator: "gt" as const };
       return mayTake(isMany ? { kind: "related", path: further, quantifier: "some", inner: groupOf([test]) } : { ...test, path: further });
     });
@@ -87,7 +87,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
   const choices = (): { title?: string; choices: Choice[] }[] => {
     if (!dropdownOpened) return [];
     const relations = offered(at);
-    // Relations stand before what the server keeps about every record, so that they are in sight.
+    // Relations come before the columns that the server sets on every record, so that people see them.
     const fields = fieldsAt(at, []).filter(({ label }) => matches(label));
     const kept = fields.filter(({ isKept }) => isKept);
     const on = relations
@@ -107,7 +107,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
             : () => go(further),
         };
       });
-    // Who types finds the fields of a related record without going there.
+    // While the person types, the fields of related records are found without opening the relation.
     const behind = query === "" ? [] : relations.flatMap(({ key, label, isMany }) => (isMany ? [] : fieldsAt([...at, key], [label]).filter((choice) => matches(choice.label))));
     const back: Choice[] = at.length === 0 || query !== "" ? [] : [{ value: "back", label: names(at).join(ARROW), leads: "back", choose: () => go(at.slice(0, -1)) }];
     return [{ choices: [...back, ...fields.filter(({ isKept }) => isKept !== true)] }, { title: "Relations", choices: [...on, ...behind] }, { title: "Kept by the server", choices: kept }];
@@ -116,7 +116,7 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
   const all = groups.flatMap(({ choices: each }) => each);
 
   const wanted = `${at.join(".")} ${query}`;
-  // The first match is marked, so that Enter takes it; with nothing typed, the first field and not the way back.
+  // Marks the first match, so that Enter chooses it. If nothing is typed, it marks the first field, not the way back.
   useEffect(() => {
     if (!dropdownOpened || (typed === null && at.length === 0)) return;
     const timer = setTimeout(() => {
@@ -152,11 +152,11 @@ export function FieldPicker({ shape, of, path, field, onField, onRelated, mayTak
           onFocus={(event) => event.currentTarget.select()}
           onBlur={() => box.closeDropdown()}
           onKeyDown={(event) => {
-            // With an open list, Escape closes the list and nothing around it.
+            // If the list is open, Escape closes only the list and nothing around it.
             if (event.key === "Escape" && (dropdownOpened || typed !== null)) event.stopPropagation();
             if (event.key === "Enter" && dropdownOpened) {
               event.preventDefault();
-              // Faster than the mark: the first match is taken.
+              // Enter was faster than the mark, so choose the first match.
               if (query !== "" && box.getSelectedOptionIndex() === -1) all[0]?.choose();
             }
             if (event.key === "Backspace" && typed === "" && at.length > 0) {

@@ -1,4 +1,7 @@
-/** The filter of a view as chips. Each opens its editor, or the builder where it says more than one can; `Delete` takes it away. */
+/**
+ * The filter of a view as chips. A chip opens the editor of its condition, or the builder if it is more than one condition. `Delete`
+ * removes the chip.
+ */
 import { Button } from "@mantine/core";
 import { IconAlertTriangle, IconFilter, IconX } from "@tabler/icons-react";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
@@ -19,10 +22,10 @@ export interface FilterBarProps {
   shape: RecordShape;
   of: ShapeOf;
   filter: Filter;
-  /** What is searched for beside it: the builder counts what both leave. */
+  /** The search text beside the filter. The builder counts the records that match both. */
   search: string;
   onChange: (filter: Filter) => void;
-  /** Shows the editor of a new condition, of this column where one is named. */
+  /** Opens the editor of a new condition, for this column if one is given. */
   adding: { column?: string } | null;
   onAdding: (adding: { column?: string } | null) => void;
   titleOf: TitleOf;
@@ -30,12 +33,15 @@ export interface FilterBarProps {
 
 export function FilterBar({ shape, of, filter, search, onChange, adding, onAdding, titleOf }: FilterBarProps) {
   const [open, setOpen] = useState<number | null>(null);
-  /** What the builder begins with, and the chip that has the focus afterwards; without one it is the button behind them. */
+  /**
+   * The parts with which the builder opens, and the chip that gets the focus when it closes. Without a chip, the button after the chips
+   * gets it.
+   */
   const [building, setBuilding] = useState<{ from: Part[] | string; chip?: number | undefined } | null>(null);
   const add = useRef<HTMLButtonElement>(null);
   const bar = useRef<HTMLDivElement>(null);
   const read = useMemo(() => partsOf(filter, shape, of), [filter, shape, of]);
-  // What is no condition stands apart, as text: the server says what is wrong with it.
+  // A text that is not a valid condition is shown as it is. The server says what is wrong with it.
   const isUnread = filter.where !== "" && (read === undefined || !takesWhere(shape));
   const parts = isUnread || read === undefined ? filter.conditions.map(testOf) : read;
   const put = (next: Part[]) => onChange(isUnread ? { conditions: filterOf(next, shape, of).conditions, where: filter.where } : filterOf(next, shape, of));
@@ -46,7 +52,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
     if (index < parts.length) put(parts.filter((_, each) => each !== index));
     else onChange({ ...filter, where: "" });
     setOpen(null);
-    // Focus goes to the chip that took its place, or to the button behind them.
+    // The focus moves to the chip that takes the place of the removed one, or to the button after the chips.
     focusAfter(index);
   };
   const build = (from: Part[] | string, chip?: number) => {
@@ -86,7 +92,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
           </button>
         );
         return (
-          // Conditions may be alike, so their place is their identity.
+          // Two conditions may be equal, so the index is the key.
           <div className={classes.chip} key={`${index}-${part.kind === "test" ? part.field : part.kind}`} data-broken={isBroken || undefined}>
             {part.kind === "test" ? (
               <Popover opened={open === index} onChange={(opened) => setOpen(opened ? index : null)} position="bottom-start" trapFocus returnFocus withinPortal closeOnEscape={false} preload={ConditionEditor.preload}>
@@ -177,7 +183,7 @@ export function FilterBar({ shape, of, filter, search, onChange, adding, onAddin
   );
 }
 
-/** Who goes on in the builder with a condition wants another one beside it. */
+/** A person who continues in the builder wants another condition beside the current one. */
 const goingOn = (parts: Part[], draft: Part): Part[] => (draft.kind === "test" && draft.field !== "" ? [...parts, emptyTest()] : parts);
 
 function columnTest(shape: RecordShape, column: string | undefined) {

@@ -1,4 +1,4 @@
-/** The value of a condition, in the field that suits its column and operator. */
+/** The value of a condition, in a field that suits its column and operator. */
 import { MultiSelect, SegmentedControl, Select, TagsInput, TextInput } from "@mantine/core";
 import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
@@ -15,7 +15,7 @@ export interface FilterValueProps {
   onChange: (value: Condition["value"]) => void;
   onSubmit: () => void;
   withinPortal: boolean;
-  /** Whether it takes the focus of the popover or dialog that it is in. */
+  /** Whether the field takes the focus when its popover or dialog opens. */
   takesFocus: boolean;
 }
 

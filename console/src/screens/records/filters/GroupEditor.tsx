@@ -1,4 +1,4 @@
-/** The rows of a condition: groups of tests, and what is asked of related records. */
+/** The rows of a condition: groups of tests, and conditions on related records. */
 import { ActionIcon, Button, NativeSelect } from "@mantine/core";
 import { IconPlus, IconX } from "@tabler/icons-react";
 import { printJson } from "../../../api/json";
@@ -9,7 +9,7 @@ import { type Group, type Part, QUANTIFIERS, type Quantifier, type Related, type
 import { type TitleOf, relationLabel, textOf, wordsOf } from "./words";
 import classes from "./Editors.module.css";
 
-/** How the parts of a group are joined, as one choice. */
+/** The ways to join the parts of a group, as one choice. */
 const JOINS = [
   { value: "and", label: "all of these (and)", joined: "and", isNegated: false },
   { value: "or", label: "any of these (or)", joined: "or", isNegated: false },
@@ -21,9 +21,9 @@ const QUANTIFIED: Record<Quantifier, string> = { some: "some of", none: "none of
 export interface Editing {
   of: ShapeOf;
   titleOf: TitleOf;
-  /** Whether variables are offered as values. */
+  /** Whether the editor offers variables as values. */
   takesVariables: boolean;
-  /** Whether somebody tried to apply it: from then on, what is missing is marked. */
+  /** Whether the person has tried to apply the condition. After that, missing values are marked. */
   isChecked: boolean;
   put: (at: number[], part: Part) => void;
   remove: (at: number[]) => void;
@@ -35,10 +35,10 @@ export interface Editing {
 interface GroupEditorProps {
   group: Group;
   at: number[];
-  /** The shape of the records that it asks about. */
+  /** The shape of the records that the condition is about. */
   shape: RecordShape;
   edit: Editing;
-  /** The group is what is asked of related records, which are called so. */
+  /** Set if the group is a condition on related records. `name` is the name of these records. */
   related?: { part: Related; name: string };
 }
 
@@ -51,7 +51,7 @@ export function GroupEditor({ group, at, shape, edit, related }: GroupEditorProp
     const next = { ...group, parts: [...group.parts, part] };
     return mayTake(at, whole(next)) ? () => change(next) : undefined;
   };
-  // There is room for what a row becomes: a test with an operator, which is an object more than a plain value.
+  // Checks that the largest row fits: a test with an operator, which adds one level of JSON compared with a plain value.
   const test = { ...emptyTest(), operator: "gt" as const };
   const addsTest = adds(test) && adds(emptyTest());
   const addsGroup = adds(groupOf([test, test], group.joined === "and" ? "or" : "and")) && adds(groupOf([emptyTest()], group.joined === "and" ? "or" : "and"));
@@ -86,7 +86,7 @@ export function GroupEditor({ group, at, shape, edit, related }: GroupEditorProp
         )}
       </div>
       {group.parts.map((part, index) => (
-        // Parts may be alike, so their place is their identity.
+        // Two parts may be equal, so the index is the key.
         <div className={classes.row} key={index}>
           <span className={classes.gutter} aria-hidden={index === 0 || undefined}>
             {index === 0 ? "" : group.joined}
@@ -146,7 +146,7 @@ function PartEditor({ part, at, shape, edit }: { part: Part; at: number[]; shape
   }
 }
 
-/** What the builder has no fields for. */
+/** A part that the builder cannot show. */
 function RawEditor({ text, at, edit }: { text: string; at: number[]; edit: Editing }) {
   return (
     <div className={classes.rawRow}>

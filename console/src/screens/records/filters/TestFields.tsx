@@ -20,9 +20,9 @@ export interface TestFieldsProps {
   onSubmit: () => void;
   mayTake: (part: Part) => boolean;
   autoFocus: boolean;
-  /** Where lists open: inside of a popover, which would close otherwise, or over the page. */
+  /** Whether lists open over the page. Inside a popover, they open in it, because the popover would otherwise close. */
   withinPortal: boolean;
-  /** Whether variables are offered as values. */
+  /** Whether the editor offers variables as values. */
   takesVariables?: boolean;
 }
 
@@ -31,7 +31,7 @@ export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, may
   const column = columnOf(test, shape, of);
   const holder = shapeAt(test.path, shape, of);
   const isBroken = test.field !== "" && column === undefined;
-  // After a column was chosen the value is what comes next.
+  // After the choice of a column, the value gets the focus.
   const before = useRef(test.field);
   useEffect(() => {
     if (before.current === test.field) return;
@@ -82,15 +82,17 @@ export function TestFields({ shape, of, test, onChange, onRelated, onSubmit, may
   );
 }
 
-/** The test with another operator. What it compares with stays where that makes sense. */
+/** The test with another operator. It keeps the value if it fits the new operator. */
 function withOperator({ variable, ...test }: Test, operator: Operator): Test {
   return { ...test, operator, value: converted(test.value, operator), ...(variable !== undefined && fitsOperator(variable, operator) ? { variable } : {}) };
 }
 
-/** Who takes the caller's id does not look for texts that contain it, which is what the tests of a text begin with. */
+/**
+ * A caller's id is not used to search for texts that contain it. But tests of text columns start with such an operator, so it is replaced.
+ */
 const isContaining = (operator: Operator) => operator === "ilike" || operator === "like";
 
-/** Takes a value of the caller instead of one that is typed. */
+/** A menu that sets a value of the caller instead of a typed one. */
 function VariableMenu({ test: { variable, ...test }, column, onChange }: { test: Test; column: RecordColumn; onChange: (test: Test) => void }) {
   const offered = variablesFor(column, test.operator);
   if (offered.length === 0 && variable === undefined) return null;

@@ -1,4 +1,4 @@
-/** Conditions of a view: what the URL, a saved view, a chip and a request say of them. */
+/** The conditions of a view. This file converts them for the URL, saved views, chips and requests. */
 import type { RecordColumn } from "../columns";
 import { ALIASES, OPERANDS, OPERATORS, type Operand, type Operator } from "../../../api/operators";
 import type { FieldType } from "../../../api/types";
@@ -8,13 +8,13 @@ export type { Operator };
 export interface Condition {
   field: string;
   operator: Operator;
-  /** As the API takes it: one text, a list for `in` and `nin`, nothing for the two about null. */
+  /** The value for the API: a text, a list for `in` and `nin`, or null for the two operators about null. */
   value: string | string[] | null;
 }
 
 const NAMES = Object.keys(OPERATORS) as Operator[];
 
-/** The operator that a name or one of its aliases means, in any case, as the server reads it. */
+/** The operator with this name or alias, in upper or lower case, as on the server. */
 export function operatorNamed(name: string): Operator | undefined {
   const small = name.toLowerCase();
   return NAMES.find((each) => each === small) ?? (Object.hasOwn(ALIASES, small) ? ALIASES[small] : undefined);
@@ -23,20 +23,20 @@ export function operatorNamed(name: string): Operator | undefined {
 const TEXTS: FieldType[] = ["text", "email", "url", "slug"];
 const OPTIONS: FieldType[] = ["enum", "multi_enum"];
 
-/** What nobody compares: which of two ids is greater, or whether a boolean is one of several. */
+/** Whether the comparison makes no sense to people, such as which of two ids is greater, or whether a boolean is in a list. */
 function isOdd(operand: Operand, column: RecordColumn): boolean {
   if (column.relation !== undefined) return operand === "ordered" || operand === "text";
   return column.type === "boolean" && (operand === "ordered" || operand === "list");
 }
 
-/** The likeliest operators of a column; the rest follow in the order of the API. */
+/** The most useful operators of a column. The others follow in the order of the API. */
 function likeliest(column: RecordColumn): Operator[] {
   if (column.relation === undefined && TEXTS.includes(column.type)) return ["ilike", "eq", "neq", "like", "in", "nin"];
   if (column.relation === undefined && OPTIONS.includes(column.type)) return ["eq", "neq", "in", "nin", "ilike", "like"];
   return ["eq", "neq"];
 }
 
-/** Every operator that the server takes for values of a column and that means something to people, the likeliest first. */
+/** The operators that the server accepts for a column and that make sense to people. The most useful ones come first. */
 export function operatorsOf(column: RecordColumn): Operator[] {
   const takes = (operator: Operator) => (OPERANDS[OPERATORS[operator]] as FieldType[]).includes(column.type);
   const first = likeliest(column);
@@ -47,7 +47,7 @@ export function operatorsOf(column: RecordColumn): Operator[] {
 const TIMES: FieldType[] = ["date", "time", "datetime"];
 const NUMBERS: FieldType[] = ["integer", "big_integer", "decimal", "float", "percentage", "currency", "rating"];
 
-/** An operator in words, as a chip says it. */
+/** The words for an operator in a chip. */
 export function operatorLabel(operator: Operator, column: RecordColumn): string {
   const isTime = TIMES.includes(column.type);
   const isNumber = NUMBERS.includes(column.type);
@@ -88,23 +88,23 @@ export function takesList(operator: Operator): boolean {
   return OPERATORS[operator] === "list";
 }
 
-/** The value that stays when the operator changes. */
+/** The value to keep when the operator changes. */
 export function converted(value: Condition["value"], operator: Operator): Condition["value"] {
   if (takesNothing(operator)) return null;
   if (takesList(operator)) return Array.isArray(value) ? value : value === null || value === "" ? [] : [value];
   return Array.isArray(value) ? (value[0] ?? "") : (value ?? "");
 }
 
-/** Whether a condition can be sent. */
+/** Whether a condition is complete and can be sent. */
 export function isWhole({ operator, value }: Condition, column: RecordColumn | undefined): boolean {
   if (takesNothing(operator)) return true;
   if (takesList(operator)) return Array.isArray(value) && value.length > 0;
   if (typeof value !== "string") return false;
-  // Only text can be compared with nothing.
+  // Only text columns can be compared with an empty text.
   return value !== "" || (column !== undefined && TEXTS.includes(column.type) && OPERATORS[operator] !== "text");
 }
 
-/** Of the URL: `[["status","eq","open"]]`. What is no condition is left out. */
+/** Parses the conditions in the URL: `[["status","eq","open"]]`. Entries that are not conditions are left out. */
 export function readConditions(text: string | undefined): Condition[] {
   if (text === undefined) return [];
   try {
@@ -133,17 +133,17 @@ export function printConditions(conditions: Condition[]): string | undefined {
   return conditions.length === 0 ? undefined : JSON.stringify(compactConditions(conditions));
 }
 
-/** A list as a parameter holds it: items with commas or quotes stand in quotes. */
+/** Prints a list for a query parameter. Items with commas or quotes are put in quotes. */
 export function printList(items: string[]): string {
   return items.map((item) => (/[",]/.test(item) || item === "" ? `"${item.replaceAll('"', '""')}"` : item)).join(",");
 }
 
-/** As the parameter of a request: `status[eq]=open`. */
+/** The condition as a query parameter: `status[eq]=open`. */
 export function conditionParameter({ field, operator, value }: Condition): [string, string] {
   return [`${field}[${operator}]`, value === null ? "true" : Array.isArray(value) ? printList(value) : value];
 }
 
-/** The condition on a column that an editor begins with. */
+/** The first condition that an editor shows for a column. */
 export function initial(column: RecordColumn | undefined): Condition | null {
   const operator = column === undefined ? undefined : operatorsOf(column)[0];
   return column === undefined || operator === undefined ? null : { field: column.id, operator, value: converted("", operator) };

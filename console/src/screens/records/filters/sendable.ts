@@ -1,4 +1,4 @@
-/** Whether a filter can be sent: each part is complete, and the whole is within the server's bounds. */
+/** Whether a filter can be sent: each part is complete, and the filter is within the server's limits. */
 import { type JsonObject, type JsonValue, isJsonObject } from "../../../api/json";
 import type { RecordShape } from "../columns";
 import { isWhole } from "./conditions";
@@ -16,40 +16,41 @@ export function isComplete(part: Part, shape: RecordShape | undefined, of: Shape
       return part.parts.length > 0 && part.parts.every((each) => isComplete(each, shape, of));
     case "related": {
       const target = shapeAt(part.path, shape, of);
-      // Without conditions it asks whether there are related records at all. "All" of them always meet nothing.
+      // Without conditions, the part only tests whether related records exist. "All" without conditions would always be true, so it is not
+      // allowed.
       if (part.inner.parts.length === 0) return target !== undefined && part.quantifier !== "every";
       return target !== undefined && part.inner.parts.every((each) => isComplete(each, target, of));
     }
   }
 }
 
-/** Without rows that nobody has begun, and groups that hold nothing. */
+/** Leaves out rows without a field, and groups without parts. */
 export function pruned(parts: Part[]): Part[] {
   return parts.flatMap((part): Part[] => {
     if (part.kind === "test") return part.field === "" ? [] : [part];
     if (part.kind === "raw") return [part];
     const inner = pruned(part.kind === "related" ? part.inner.parts : part.parts);
-    // An empty OR, or the complement of nothing, would be true of no record.
+    // An empty OR, or NOT of an empty condition, would match no record.
     if (part.kind === "related") return [{ ...part, inner: inner.length === 0 ? groupOf([]) : { ...part.inner, parts: inner } }];
     return inner.length === 0 ? [] : [{ ...part, parts: inner }];
   });
 }
 
-// ---- what the server takes
+// ---- the server's limits
 
 export interface Bounds {
   leaves: number;
-  /** Relation keys, wherever they stand. */
+  /** The number of relation keys in the condition. */
   steps: number;
 }
 export const OF_REQUEST: Bounds = { leaves: 100, steps: 10 };
-/** Of the condition of a grant, which is looked at with every request. */
+/** The limits for the condition of a grant. They are lower, because the server applies it to every request. */
 export const OF_GRANT: Bounds = { leaves: 30, steps: 2 };
-/** JSON objects inside each other, the outermost included. */
+/** The maximum nesting of JSON objects, with the outermost one. */
 export const LEVELS_MAX = 8;
-/** Relations inside each other. */
+/** The maximum nesting of relations. */
 export const DEPTH_MAX = 3;
-/** Conditions of one `_and` or `_or`. */
+/** The maximum number of conditions in one `_and` or `_or`. */
 export const PARTS_MAX = 100;
 
 export interface Size {
@@ -57,11 +58,11 @@ export interface Size {
   levels: number;
   steps: number;
   depth: number;
-  /** The longest `_and` or `_or`. */
+  /** The number of conditions in the longest `_and` or `_or`. */
   parts: number;
 }
 
-/** How large a condition is, counted as the server counts. */
+/** The size of a condition, counted in the same way as on the server. */
 export function sizeOf(json: JsonObject, shape: RecordShape | undefined, of: ShapeOf): Size {
   const size: Size = { leaves: 0, levels: 0, steps: 0, depth: 0, parts: 0 };
   const object = (value: JsonValue, at: RecordShape | undefined, level: number, depth: number) => {
@@ -93,7 +94,7 @@ export function sizeOf(json: JsonObject, shape: RecordShape | undefined, of: Sha
   return size;
 }
 
-/** Whether the server takes a condition of these parts, as it is printed. Rows that are not filled in yet count. */
+/** Whether the printed condition of these parts is within the server's limits. Rows that are not complete count, too. */
 export function fits(parts: Part[], shape: RecordShape, of: ShapeOf, bounds = OF_REQUEST): boolean {
   const { leaves, levels, steps, depth, parts: longest } = sizeOf(printParts(parts, shape, of), shape, of);
   return leaves <= bounds.leaves && levels <= LEVELS_MAX && steps <= bounds.steps && depth <= DEPTH_MAX && longest <= PARTS_MAX;

@@ -1,6 +1,6 @@
 /**
- * The filter of a view as a tree: tests of fields, groups of them, and what is asked of related records. It is read from the condition
- * that the address, a saved view and a request hold as JSON (the parameter `where`), and printed to one. It knows nothing of React.
+ * The filter of a view as a tree. Its nodes are tests of fields, groups, and conditions on related records. The tree is parsed from JSON
+ * and printed to JSON. The address, a saved view and a request contain this JSON (the parameter `where`). This file does not use React.
  */
 import { type JsonObject, type JsonValue, isJsonObject, isLosslessNumber, parseJson, printJson, readNumber } from "../../../api/json";
 import { isNumberType } from "../../../api/field-rules";
@@ -11,12 +11,14 @@ import { type Variable, fitsOperator, readVariable } from "./variables";
 export const QUANTIFIERS = ["some", "none", "every"] as const;
 export type Quantifier = (typeof QUANTIFIERS)[number];
 
-/** One field, of the record or behind to-one relations. An empty `field` is not chosen yet. */
+/**
+ * A test of one field, of the record itself or of a record behind to-one relations. If `field` is empty, the person has not chosen one yet.
+ */
 export interface Test extends Condition {
   kind: "test";
-  /** Keys of the relations that lead to the field's record. */
+  /** The keys of the relations that lead to the field's record. */
   path: string[];
-  /** Stands for the value. */
+  /** A variable that replaces the value. */
   variable?: Variable;
 }
 
@@ -27,16 +29,16 @@ export interface Group {
   parts: Part[];
 }
 
-/** What some, none or all records of a to-many relation meet. */
+/** A condition that some, none or all records of a to-many relation meet. */
 export interface Related {
   kind: "related";
-  /** Keys of relations: the last one leads to many records, those before it to one. */
+  /** The keys of relations. The last one is to-many, the others are to-one. */
   path: string[];
   quantifier: Quantifier;
   inner: Group;
 }
 
-/** What the builder cannot show, as it is. */
+/** A part that the builder cannot show, unchanged. */
 export interface Raw {
   kind: "raw";
   json: JsonObject;
@@ -44,7 +46,10 @@ export interface Raw {
 
 export type Part = Test | Group | Related | Raw;
 
-/** The filter as a view keeps it: plain conditions that are ANDed, and the JSON text of a condition for all that they cannot say. */
+/**
+ * The filter in the form of a view: plain conditions, which AND joins, and the JSON text of a condition for everything that they cannot
+ * express.
+ */
 export interface Filter {
   conditions: Condition[];
   where: string;
@@ -56,7 +61,7 @@ export const emptyTest = (): Test => ({ kind: "test", path: [], field: "", opera
 export const groupOf = (parts: Part[], joined: Group["joined"] = "and", isNegated = false): Group => ({ kind: "group", joined, isNegated, parts });
 export const testOf = (condition: Condition): Test => ({ kind: "test", path: [], ...condition });
 
-/** The shape that a path of relations leads to. */
+/** The shape of the object at the end of a path of relations. */
 export function shapeAt(path: string[], shape: RecordShape | undefined, of: ShapeOf): RecordShape | undefined {
   return path.reduce<RecordShape | undefined>((at, key) => {
     const relation = at?.relations.get(key);
@@ -70,7 +75,7 @@ export function columnOf({ path, field }: Pick<Test, "path" | "field">, shape: R
 
 // ---- from JSON
 
-/** The object that a condition's text holds; undefined where it holds none. */
+/** Parses the text of a condition. Undefined if it is not a JSON object. */
 export function parseWhere(text: string): JsonObject | undefined {
   try {
     const value = parseJson(text);
@@ -80,7 +85,7 @@ export function parseWhere(text: string): JsonObject | undefined {
   }
 }
 
-/** The parts of a filter, which are ANDed; undefined where its condition is not a JSON object. */
+/** The parts of a filter, which AND joins. Undefined if its condition is not a JSON object. */
 export function partsOf({ conditions, where }: Filter, shape: RecordShape, of: ShapeOf): Part[] | undefined {
   const plain = conditions.map(testOf);
   if (where === "") return plain;
@@ -89,11 +94,11 @@ export function partsOf({ conditions, where }: Filter, shape: RecordShape, of: S
 }
 
 export interface ReadOptions {
-  /** Variables are values of tests. Without it, a test with a variable is a part that is not understood. */
+  /** If true, a test can have a variable as its value. If false, a test with a variable counts as a part that the builder cannot show. */
   takesVariables?: boolean;
 }
 
-/** The parts of a condition, which are ANDed. */
+/** The parts of a condition, which AND joins. */
 export function readWhere(json: JsonObject, shape: RecordShape | undefined, of: ShapeOf, { takesVariables = false }: ReadOptions = {}): Part[] {
   return new Reader(of, takesVariables).all(json, shape, []);
 }
@@ -104,7 +109,7 @@ class Reader {
     private readonly takesVariables: boolean,
   ) {}
 
-  /** `path` are the to-one relations around this object: what is asked behind them is asked of each field by itself. */
+  /** `path` has the to-one relations around this object. Each condition behind them becomes a part of its own. */
   all(json: JsonObject, shape: RecordShape | undefined, path: string[]): Part[] {
     return Object.entries(json).flatMap(([key, value]) => this.member(key, value, shape, path) ?? [{ kind: "raw", json: nested(path, { [key]: value }) }]);
   }
@@ -132,7 +137,7 @@ class Reader {
     const column = shape?.byId.get(first);
     const relation = column === undefined ? shape?.relations.get(first) : undefined;
     if (relation === undefined) {
-      // A field that is gone is shown, so that it can be replaced; a relation that is gone is not understood.
+      // An unknown field is shown, so that the person can replace it. An unknown relation becomes a part that the builder cannot show.
       return rest === undefined ? this.field(first, value, path, column) : undefined;
     }
     const target = this.of(relation.target);
@@ -161,7 +166,8 @@ class Reader {
       const operator = operatorNamed(name);
       const test = operator === undefined ? undefined : readTest(field, operator, operand, path, this.takesVariables);
       if (test === undefined) {
-        // An operator of a field that is known stands alone in its JSON; all else may be a relation that is gone.
+        // If the field is known, only the JSON of this operator becomes a part that the builder cannot show. If it is unknown, the name may
+        // belong to a relation that no longer exists, so all of its JSON becomes such a part.
         if (column === undefined) return undefined;
         parts.push({ kind: "raw", json: nested(path, { [field]: { [name]: operand } }) });
       } else parts.push(test);
@@ -186,7 +192,7 @@ function readTest(field: string, operator: Operator, operand: JsonValue, path: s
   return text === undefined ? undefined : test(operator, text);
 }
 
-/** The text of one value. A variable, such as `$now`, has none. */
+/** The text of a single value. Undefined for a variable, such as `$now`. */
 function readScalar(value: JsonValue): string | undefined {
   if (typeof value === "string") return value.startsWith("$") ? (value.startsWith("$$") ? value.slice(1) : undefined) : value;
   return typeof value === "number" || typeof value === "boolean" || isLosslessNumber(value) ? String(value) : undefined;
@@ -194,15 +200,15 @@ function readScalar(value: JsonValue): string | undefined {
 
 // ---- to JSON
 
-/** Objects that stand for a to-one relation: alone they can be written with a dot. */
+/** Objects that are the value of a to-one relation. If they have only one member, they can be written with a dot. */
 type ToOne = WeakSet<JsonObject>;
 
 export interface PrintOptions {
-  /** As GraphQL's names allow it: without dots, and with every operator. */
+  /** Prints a condition for GraphQL, whose names have no dots: without dots, and with every operator. */
   isExplicit?: boolean;
 }
 
-/** The condition of parts that are ANDed. */
+/** Prints parts as one condition, joined with AND. */
 export function printParts(parts: Part[], shape: RecordShape | undefined, of: ShapeOf, options: PrintOptions = {}): JsonObject {
   const printer = new Printer(of, options.isExplicit === true);
   const json = printer.and(parts, shape);
@@ -251,7 +257,7 @@ class Printer {
 
   private or(parts: Part[], shape: RecordShape | undefined): JsonObject {
     if (parts.length === 1) return this.one(parts[0]!, shape);
-    // What all of them ask of one related record stands below its key, which counts once then.
+    // If all parts are about the same related record, they go below one key. The key then counts only once.
     const key = firstStep(groupOf(parts));
     if (key !== undefined) return this.below([key], this.or(parts.map(withoutStep), shapeAt([key], shape, this.of)));
     return { _or: parts.map((part) => this.one(part, shape)) };
@@ -275,7 +281,7 @@ class Printer {
     }, json);
   }
 
-  /** Both in one object, where that says the same; undefined where they ask something of the same key that cannot be joined. */
+  /** Merges both objects into one with the same meaning. Undefined if they have conditions on the same key that cannot be merged. */
   private joined(one: JsonObject, other: JsonObject): JsonObject | undefined {
     const all = { ...one };
     for (const [key, value] of Object.entries(other)) {
@@ -283,7 +289,7 @@ class Printer {
       if (key === "_and" && !Array.isArray(value)) return undefined;
       if (there === undefined) all[key] = value;
       else if (key === "_and" && Array.isArray(there) && Array.isArray(value)) all[key] = [...there, ...value];
-      // Two questions to related records may be answered by different ones.
+      // Two conditions on related records may be met by different records, so they are not merged.
       else if (key.startsWith("_") || (QUANTIFIERS as readonly string[]).includes(key)) return undefined;
       else if (isJsonObject(there) && isJsonObject(value)) {
         const inner = this.joined(there, value);
@@ -295,7 +301,7 @@ class Printer {
     return all;
   }
 
-  /** With a dot where a relation has one member only. */
+  /** Uses a dot for each to-one relation that has only one member. */
   dotted(json: JsonValue): JsonValue {
     if (Array.isArray(json)) return json.map((each) => this.dotted(each));
     if (!isJsonObject(json)) return json;
@@ -313,7 +319,7 @@ class Printer {
   }
 }
 
-/** The to-one relation that all of a part is behind. */
+/** The to-one relation that all fields of a part are behind. */
 function firstStep(part: Part): string | undefined {
   if (part.kind === "test") return part.path[0];
   if (part.kind === "related") return part.path.length > 1 ? part.path[0] : undefined;
@@ -329,7 +335,10 @@ function withoutStep(part: Part): Part {
 
 const nested = (path: string[], json: JsonObject): JsonObject => path.reduceRight((inner, key) => ({ [key]: inner }), json);
 
-/** As a view keeps it: plain conditions as long as they say all, so that such addresses and requests stay short. */
+/**
+ * The filter in the form of a view. If plain conditions can express everything, it uses only them, so that addresses and requests stay
+ * short.
+ */
 export function filterOf(parts: Part[], shape: RecordShape, of: ShapeOf): Filter {
   const plain = parts.map((part): Condition | undefined => (part.kind === "test" && part.path.length === 0 && part.variable === undefined ? { field: part.field, operator: part.operator, value: part.value } : undefined));
   if (plain.every((each) => each !== undefined)) return { conditions: plain, where: "" };

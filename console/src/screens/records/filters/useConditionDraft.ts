@@ -1,4 +1,4 @@
-/** A condition while it is edited: as rows of the builder, or as JSON text. */
+/** A condition that is being edited, as rows of the builder or as JSON text. */
 import { type RefObject, useRef, useState } from "react";
 import { type JsonObject, isJsonObject, parseJson, printJson } from "../../../api/json";
 import type { RecordShape } from "../columns";
@@ -11,7 +11,7 @@ export interface DraftOptions {
   shape: RecordShape;
   of: ShapeOf;
   titleOf: TitleOf;
-  /** The parts, which are ANDed, or a text that stays one. */
+  /** The parts, which AND joins, or a text that opens in the text editor. */
   from: Part[] | string;
   bounds?: Bounds;
   takesVariables?: boolean;
@@ -20,32 +20,32 @@ export interface DraftOptions {
 
 export interface ConditionDraft {
   root: Group;
-  /** The condition as text, while it is edited so. */
+  /** The text of the condition while it is edited as text. Otherwise null. */
   text: string | null;
   setText: (text: string) => void;
-  /** What is wrong with the text. */
+  /** The error in the text. */
   problem: string | undefined;
-  /** The parts of the rows or of the text, without rows that nobody has begun. */
+  /** The parts from the rows or the text, without rows that have no field yet. */
   parts: Part[];
-  /** The condition; undefined where a row or the text is not complete. Nothing at all is `{}`. */
+  /** The condition. Undefined if a row or the text is not complete. Without any part it is `{}`. */
   json: JsonObject | undefined;
   edit: Editing;
-  /** Marks what is missing. */
+  /** Marks missing values. */
   check: () => void;
-  /** From the text to the rows. */
+  /** Switches from the text to the rows. */
   back: () => void;
   tree: RefObject<HTMLDivElement | null>;
   toggle: RefObject<HTMLButtonElement | null>;
 }
 
-/** The parts of a filter as one group, and back: a group that is an AND is the filter itself. */
+/** Turns the parts of a filter into one group, and `partsOfRoot` turns it back. An AND group is the filter itself. */
 function rootOf(parts: Part[]): Group {
   const alone = parts.length === 1 ? parts[0]! : undefined;
   return alone?.kind === "group" ? alone : groupOf(parts.length === 0 ? [emptyTest()] : parts);
 }
 const partsOfRoot = (root: Group): Part[] => (root.joined === "and" && !root.isNegated ? root.parts : [root]);
 
-/** The root with another part at a place; without one, the part there goes. */
+/** The root with another part at this position. If `part` is null, the part there is removed. */
 function replaced(group: Group, [first, ...rest]: number[], part: Part | null): Group {
   if (first === undefined) return part?.kind === "group" ? part : group;
   const there = group.parts[first]!;
@@ -66,7 +66,8 @@ export function useConditionDraft({ shape, of, titleOf, from, bounds = OF_REQUES
   const built = pruned(partsOfRoot(root));
   const read = text === null ? null : readText(text);
   const parts = read === null ? built : "json" in read ? partsOfJson(read.json) : [];
-  // A condition that came too large is the server's to refuse, which names the place; the builder offers nothing that makes one.
+  // There is no check of the size here. The server refuses a condition that is too large and names the position. The builder offers no
+  // choice that would make one.
   const json = read === null ? (built.every((part) => isComplete(part, shape, of)) ? printParts(built, shape, of) : undefined) : "json" in read ? read.json : undefined;
   const edit: Editing = {
     of,
@@ -76,7 +77,7 @@ export function useConditionDraft({ shape, of, titleOf, from, bounds = OF_REQUES
     put: (at, part) => setRoot((now) => replaced(now, at, part)),
     remove: (at) => {
       setRoot((now) => replaced(now, at, null));
-      // The button went: the focus goes to the one that adds to the same group.
+      // The button that had the focus is gone. The button that adds to the same group gets the focus.
       requestAnimationFrame(() => tree.current?.querySelector<HTMLElement>(`[data-add="${at.slice(0, -1).join(".")}"]`)?.focus());
     },
     mayTake: (at, part) => fits(partsOfRoot(replaced(root, at, part)), shape, of, bounds),

@@ -1,4 +1,4 @@
-/** Variables of conditions: they stand for a value of the caller, or of the moment. */
+/** The variables of conditions. They stand for a value of the caller or for the time of the request. */
 import type { FieldType } from "../../../api/types";
 import type { RecordColumn } from "../columns";
 import { type Operator, takesList, takesNothing } from "./conditions";
@@ -20,7 +20,7 @@ export function readVariable(value: unknown): Variable | undefined {
   return typeof value === "string" && Object.hasOwn(MEANINGS, value) ? (value as Variable) : undefined;
 }
 
-/** Whether the operator takes the variable: one is a list, and stands for the whole list of an operator. */
+/** Whether the operator takes the variable. `$user.roles` is a list and only fits operators that take a list. */
 export const fitsOperator = (variable: Variable, operator: Operator): boolean => !takesNothing(operator) && takesList(operator) === (variable === "$user.roles");
 
 const TEXTS: FieldType[] = ["text", "email", "slug", "uuid"];
@@ -32,7 +32,7 @@ const OF_TYPE: Partial<Record<FieldType, Variable[]>> = {
 };
 const OF_TEXT: Variable[] = ["$user.id", "$user.email", "$user.roles", "$key.id"];
 
-/** Variables that make sense as the value of a column. */
+/** The variables that make sense for a column and an operator. */
 export function variablesFor(column: RecordColumn, operator: Operator): Variable[] {
   const known = OF_TYPE[column.type] ?? (TEXTS.includes(column.type) ? OF_TEXT : []);
   return known.filter((variable) => fitsOperator(variable, operator));

@@ -1,4 +1,4 @@
-/** What a filter says, in words: "status is open and (amount ≥ 10 or owner's name contains an)". */
+/** A filter in words: "status is open and (amount ≥ 10 or owner's name contains an)". */
 import { toLocal } from "../../../api/local-time";
 import { printJson } from "../../../api/json";
 import type { RecordColumn, RecordShape } from "../columns";
@@ -7,7 +7,7 @@ import { type Group, type Part, type ShapeOf, type Test, columnOf, shapeAt } fro
 
 export interface Word {
   text: string;
-  /** How it is shown; `join` are "and", "or" and "not". */
+  /** The style of the word. `join` is for "and", "or" and "not". */
   as: "field" | "operator" | "value" | "join" | "parenthesis" | "raw";
 }
 
@@ -21,12 +21,12 @@ export interface Telling {
 
 const VALUE_MAX = 60;
 
-/** What a relation is called: a reference by its name, records that refer to this one by their object. */
+/** The name of a relation for people. A reference has its own name. Records that refer to this one have the name of their object. */
 export function relationLabel(key: string, shape: RecordShape | undefined): string {
   return shape?.relations.get(key)?.label ?? key;
 }
 
-/** "owner's project's name". */
+/** A path in words: "owner's project's name". */
 export function pathLabel(path: string[], last: string, shape: RecordShape | undefined, of: ShapeOf): string {
   const names = path.map((key, index) => relationLabel(key, shapeAt(path.slice(0, index), shape, of)));
   return [...names.map((name) => `${name}'s`), last].join(" ");
@@ -52,7 +52,7 @@ export function wordsOfTest(test: Test, { shape, of, titleOf }: Telling): Word[]
   return takesNothing(test.operator) ? words : [...words, { text: saidValue(test.value, column, titleOf), as: "value" }];
 }
 
-/** The words of a part. `isAlone` leaves the parentheses around it out. */
+/** A part in words. `isAlone` leaves out the parentheses around it. */
 export function wordsOf(part: Part, telling: Telling, isAlone = false): Word[] {
   const { shape, of } = telling;
   switch (part.kind) {
@@ -87,7 +87,7 @@ export function wordsOfAll(parts: Part[], joined: Group["joined"], telling: Tell
   return parts.flatMap((part, index) => [...(index === 0 ? [] : [{ text: joined, as: "join" } as const]), ...wordsOf(part, telling, parts.length === 1)]);
 }
 
-/** Whether a space stands between two words: parentheses stand close to what they hold. */
+/** Whether there is a space between two words. There is none inside parentheses at their ends. */
 export function isSpaced(before: Word | undefined, word: Word): boolean {
   return before !== undefined && !(before.as === "parenthesis" && before.text === "(") && !(word.as === "parenthesis" && word.text === ")");
 }

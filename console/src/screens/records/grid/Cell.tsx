@@ -1,4 +1,4 @@
-/** A value in one line of the table. Hundreds are on the screen at once, so each is a few plain elements. */
+/** A value in one line of the table. Hundreds of cells are visible at once, so each consists of few plain elements. */
 import { memo } from "react";
 import { withScale } from "../../../api/field-rules";
 import { isLosslessNumber, printJson } from "../../../api/json";
@@ -9,14 +9,14 @@ import type { RecordColumn } from "../columns";
 import classes from "./Grid.module.css";
 
 const SHOWN_MAX = 240;
-/** Digits after the point of a currency field that names no scale. */
+/** The number of decimal places of a currency field without a scale. */
 const CURRENCY_SCALE = 2;
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const localExact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
 const cut = (text: string) => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text);
 
-/** Drawn again only where the value or the name of a related record changed. */
+/** Renders again only if the value or the name of the related record has changed. */
 export const CellValue = memo(function CellValue({ value, column, title }: { value: unknown; column: RecordColumn; title?: string | undefined }) {
   if (value === null || value === undefined)
     return (
@@ -56,7 +56,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
   return <span className={classes.word}>{cut(printJson(value))}</span>;
 });
 
-/** What a cell says on hover, where that is more than it shows. */
+/** The tooltip of a cell. It is empty if the cell shows everything. */
 export function hintOf(value: unknown, column: RecordColumn, title?: string): string {
   if (value === null || value === undefined) return "null";
   if (typeof value === "string" && column.type === "datetime") {

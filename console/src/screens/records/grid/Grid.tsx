@@ -1,8 +1,8 @@
 /**
- * The table of records as a grid of cells. Only what is visible is drawn, rows and columns, and a row is drawn again only where it
- * changed. The grid has the focus; arrows move the active cell, with Shift they mark a range.
+ * The table of records as a grid of cells. It renders only the visible rows and columns, and a row again only if it has changed. The grid
+ * has the focus. The arrow keys move the active cell, and with Shift they mark a range.
  *
- * It knows rows by their place and asks for them by `rowAt`; it never holds them.
+ * The grid only knows the index of rows. It gets them from `rowAt` and never stores them.
  */
 import { IconArrowDown, IconArrowUp, IconDotsVertical } from "@tabler/icons-react";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
@@ -43,7 +43,7 @@ export interface GridProps {
   label: string;
   columns: RecordColumn[];
   count: number;
-  /** For readers of the screen, where it is known. */
+  /** The total for screen readers, if it is known. */
   total: number | undefined;
   rowAt: (index: number) => RecordRow | undefined;
   marks: ReadonlyMap<string, RowMark>;
@@ -56,7 +56,7 @@ export interface GridProps {
   onSelect: (selected: Set<string>) => void;
   openId: string | undefined;
   onOpen: (row: RecordRow, index: number) => void;
-  /** A double click or F2. */
+  /** Called for a double click or F2. */
   onEdit: (at: CellAt, row: RecordRow) => void;
   onClear: (range: CellRange) => void;
   onCopy: (range: CellRange, event: ClipboardEvent) => void;
@@ -64,19 +64,19 @@ export interface GridProps {
   onColumnMenu: (column: RecordColumn, anchor: HTMLElement) => void;
   onCellMenu: (at: CellAt, row: RecordRow, point: { x: number; y: number }) => void;
   onVisible: (first: number, last: number) => void;
-  /** The editor of a cell, drawn over it. */
+  /** The editor of a cell, rendered over it. */
   editing: (CellAt & { element: ReactNode }) | null;
   isBusy: boolean;
   isStale: boolean;
   compact: boolean;
-  /** The row that stands first at the beginning. */
+  /** The index of the row that is first at the start. */
   initialRow: number;
   handle: Ref<GridHandle>;
 }
 
 const HEAD = 34;
 const GUTTER = 64;
-/** Browsers cannot scroll further than some 17 million pixels, so a larger table is shown in parts of this many rows. */
+/** Browsers can scroll at most about 17 million pixels. So a larger table is shown in parts of this many rows. */
 const PART = 300_000;
 
 export function Grid(props: GridProps) {
@@ -114,7 +114,7 @@ export function Grid(props: GridProps) {
     },
   });
   useLayoutEffect(() => columnVirtualizer.measure(), [columnVirtualizer, placed]);
-  // A filter may leave fewer rows than the part begins with.
+  // With a filter, there may be fewer rows than the start of this part.
   if (part > 0 && count > 0 && part >= count) setPart(Math.floor((count - 1) / PART) * PART);
 
   const visibleKey = columnVirtualizer.getVirtualIndexes().join();
@@ -189,7 +189,7 @@ export function Grid(props: GridProps) {
     if (at !== undefined) onLayout({ ...layout, widths: { ...layout.widths, [at.id]: clamp(at.width + by, WIDTH_MIN, WIDTH_MAX) } });
   };
   const keyDown = (event: KeyboardEvent) => {
-    // Keys of an editor, a button or a check box are their own.
+    // If the focus is in an editor, a button or a check box, the keys belong to that element.
     if (event.target !== scroller.current || event.nativeEvent.isComposing) return;
     const row = rowAt(active.row);
     const column = columnOf(active.column);
@@ -222,7 +222,7 @@ export function Grid(props: GridProps) {
     if (step !== undefined) {
       const to = moveTo(active.row + step[0], active.column + step[1], extend && event.key.length > 1);
       const next = rowAt(to.row);
-      // The inspector follows.
+      // The inspector shows the newly active row.
       if (openId !== undefined && to.row !== active.row && next !== undefined) onOpen(next, to.row);
       return done();
     }
@@ -255,7 +255,7 @@ export function Grid(props: GridProps) {
     }
   };
 
-  // Browsers differ in what a copy without a selected text is aimed at, so the page listens, while the grid has the focus.
+  // Without selected text, browsers send a copy event to different elements. So the page listens while the grid has the focus.
   const clipboard = useRef<{ copy: (event: ClipboardEvent) => void; paste: (event: ClipboardEvent) => void }>(null);
   useEffect(() => {
     clipboard.current = {
@@ -337,7 +337,7 @@ export function Grid(props: GridProps) {
     setAnchor(null);
     onCellMenu({ row: at.row, column: column.id }, row, { x: event.clientX, y: event.clientY });
   };
-  // Hints are made when they are needed: hundreds of cells are drawn and few are pointed at.
+  // A tooltip is made only when it is needed, because hundreds of cells are rendered and the pointer visits few of them.
   const mouseOver = (event: MouseEvent) => {
     const at = cellOf(event.target);
     if (at === null || at.column === -1) return;
@@ -508,7 +508,7 @@ export function Grid(props: GridProps) {
           {items.map((item, place) => {
             const index = part + item.index;
             const row = loadedRows[place];
-            // Rows may move by one between two pages, so an id can stand there twice for a moment.
+            // A row can move to the next page between two requests. Its id may then occur twice for a moment.
             const key = row === undefined || keys.has(row.id) ? `at-${index}` : row.id;
             keys.add(key);
             const isMarked = isMarking && index >= rowFrom && index <= rowTo;

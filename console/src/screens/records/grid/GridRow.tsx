@@ -1,4 +1,4 @@
-/** One row of the grid. Drawn again only where something of it changed. */
+/** One row of the grid. It renders again only if one of its props has changed. */
 import { IconArrowsDiagonal, IconChevronRight } from "@tabler/icons-react";
 import { memo } from "react";
 import { isNumeric } from "../../../components/Value";
@@ -7,16 +7,16 @@ import classes from "./Grid.module.css";
 import type { PlacedColumn } from "./geometry";
 import type { RecordRow } from "../../../api/record-paths";
 
-/** What happened to a row a moment ago. */
+/** The recent changes of a row. */
 export interface RowMark {
-  /** It left the view: why. */
+  /** The reason why the row is no longer in the view. */
   gone?: string;
   isNew?: boolean;
-  /** Columns that changed. */
+  /** The columns that have changed. */
   changed?: ReadonlySet<string>;
-  /** Grows with each change, so that a cell that changes twice glows twice. */
+  /** Increases with each change, so that a cell that changes twice glows twice. */
   beat?: number;
-  /** Changes that the server has not confirmed yet. */
+  /** The columns with changes that the server has not confirmed yet. */
   saving?: ReadonlySet<string>;
 }
 
@@ -33,9 +33,9 @@ export interface GridRowProps {
   isSelected: boolean;
   isOpen: boolean;
   isNarrow: boolean;
-  /** The column that has the focus; -1 in other rows. */
+  /** The index of the active column. -1 in other rows. */
   active: number;
-  /** The columns of the marked range; -1 in rows outside of it. */
+  /** The columns of the marked range. -1 in rows outside of it. */
   from: number;
   to: number;
 }
@@ -74,7 +74,7 @@ function Row({ index, top, height, width, gutter, row, columns, mark, titleOf, i
         const changed = mark?.changed?.has(id) === true;
         return (
           <div
-            // A cell that changes again glows again.
+            // A new key restarts the glow when a cell changes again.
             key={changed ? `${id}-${mark?.beat ?? 0}` : id}
             id={active === at ? cellId(index, at) : undefined}
             role="gridcell"

@@ -1,22 +1,22 @@
-/** Where columns stand: pinned ones first, then the others in their order. */
+/** Computes the position of columns: first the pinned ones, then the others in their order. */
 import type { RecordColumn } from "../columns";
 import { widthOf } from "../columns";
 
 export interface PlacedColumn {
   id: string;
   column: RecordColumn;
-  /** Place among the shown columns. */
+  /** The index among the shown columns. */
   index: number;
-  /** Pixels from the left edge of the row. */
+  /** In pixels, from the left edge of the row. */
   start: number;
   width: number;
   isPinned: boolean;
   isLastPinned: boolean;
 }
 
-/** Widths, order, hidden and pinned columns of a view. Absent parts are those of the object. */
+/** The widths, the order, and the hidden and pinned columns of a view. A missing member has the default of the object. */
 export interface GridLayout {
-  /** Shown columns in their order. */
+  /** The shown columns in their order. */
   columns?: string[];
   widths?: Record<string, number>;
   pinned?: string[];
@@ -25,19 +25,22 @@ export interface GridLayout {
 export const WIDTH_MIN = 60;
 export const WIDTH_MAX = 900;
 
-/** Beside an open panel a table has less room than this, and its columns are at most so wide unless somebody has set their width. */
+/**
+ * Beside an open panel, a table is narrower than this. Its columns then have at most the width `CRAMPED_MAX`, unless the person has set
+ * their width.
+ */
 const ROOM_ENOUGH = 800;
 const CRAMPED_MAX = 140;
 
 export function place(columns: RecordColumn[], layout: GridLayout, from: number, room: number, isNarrow: boolean): { placed: PlacedColumn[]; width: number } {
   const pinned = new Set(isNarrow ? [] : (layout.pinned ?? columns.slice(0, 1).map(({ id }) => id)));
   const ordered = [...columns.filter(({ id }) => pinned.has(id)), ...columns.filter(({ id }) => !pinned.has(id))];
-  // Before it is measured there is none.
+  // The width is 0 until it is measured.
   const widthMax = room > 0 && room < ROOM_ENOUGH ? CRAMPED_MAX : WIDTH_MAX;
   const widths = ordered.map((column) => layout.widths?.[column.id] ?? Math.min(widthOf(column), widthMax));
   if (isNarrow) widths.fill(Math.floor(Math.max(room - from, 120) / Math.max(ordered.length, 1)));
   const sum = widths.reduce((all, width) => all + width, from);
-  // The last column takes the room that is left, so that rows reach the edge.
+  // The last column takes the remaining width, so that rows end at the edge.
   if (!isNarrow && sum < room && widths.length > 0) widths[widths.length - 1]! += room - sum;
   let start = from;
   const placed = ordered.map((column, index) => {

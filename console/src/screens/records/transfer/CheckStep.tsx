@@ -9,7 +9,7 @@ import classes from "./transfer.module.css";
 
 const SHOWN_MAX = 50;
 
-/** Every row against the rules of the schema, without writing anything. */
+/** Checks every row against the rules of the schema, and writes nothing. */
 export function CheckStep({ file, plan, check, onBack, onStart }: { file: File; plan: Plan; check: Reader["check"]; onBack: () => void; onStart: () => void }) {
   const [checked, setChecked] = useState<Checked | null>(null);
   const [error, setError] = useState<string>();

@@ -16,7 +16,7 @@ export interface ExportDialogProps {
   onClose: () => void;
 }
 
-/** An export whose references are written by a unique field of their records. */
+/** A dialog for an export that identifies referenced records by one of their unique fields. */
 export default function ExportDialog({ object, view, references, onClose }: ExportDialogProps) {
   const [format, setFormat] = useState<ExportFormat>("csv");
   const [fields, setFields] = useState<Record<string, Column | undefined>>({});

@@ -33,7 +33,7 @@ const STEPS = [
   ["run", "Import"],
 ] as const;
 
-/** Brings the rows of a file in: choose, match the columns, check without writing, import, and see what was refused. */
+/** Imports the rows of a file in steps: choose the file, match the columns, check without writing, import, and show the refused rows. */
 export default function ImportDialog({ object, onClose }: { object: string; onClose: () => void }) {
   const shape = useRecordShape(object, { isNew: true });
   const isNarrow = useMediaQuery("(max-width: 48em)") ?? false;
@@ -65,7 +65,7 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
   const cache = useQueryClient();
   const { of } = useShapes();
   const permissions = usePermissions();
-  // Records that this person may not read cannot be found by their names.
+  // If this person may not read the records of an object, the import cannot find them by a unique field.
   const named = (object: string) => (allows(permissions, object, "read") ? of?.(object) : undefined);
   useEffect(
     () => () => {

@@ -30,7 +30,7 @@ export interface MapStepProps {
   onNext: () => void;
 }
 
-/** Which column gets what, how cells are read, and the first rows as they would be sent. */
+/** Matches the columns of the file with those of the object, and sets how cells are read. A preview shows the first rows. */
 export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, onBack, onNext }: MapStepProps) {
   const { options, mapping, settings, target } = plan;
   const targets = useMemo(() => upsertTargets(shape), [shape]);
@@ -42,7 +42,7 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
   const set = (change: Partial<ConvertSettings>) => onPlan({ ...plan, settings: { ...settings, ...change } });
   const map = (source: string, name: string | null) => {
     const next = { ...mapping };
-    // A column is filled from one place.
+    // Each column of the object gets its values from one column of the file.
     if (name !== null) for (const each of Object.keys(next)) if (next[each] === name) next[each] = null;
     next[source] = name;
     onPlan({ ...plan, mapping: next });

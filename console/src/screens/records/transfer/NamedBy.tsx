@@ -5,12 +5,15 @@ import { useCan } from "../../../api/session";
 export interface NamedByProps {
   /** A column that refers to records of another object. */
   column: Column | undefined;
-  /** The unique field that names them; undefined where ids do. */
+  /** The unique field that identifies these records. Undefined if the file has ids. */
   value: Column | undefined;
   onChange: (column: string, field: Column | undefined) => void;
 }
 
-/** What a reference in a file holds: the id of a record, or the value of a unique field of it. Nothing where only the id can be. */
+/**
+ * Chooses the content of a reference in a file: the id of a record, or the value of one of its unique fields. Shows nothing if only the id
+ * is possible.
+ */
 export function NamedBy({ column, value, onChange }: NamedByProps) {
   const target = column?.reference?.target;
   const readsTarget = useCan(target ?? "", "read");

@@ -23,7 +23,7 @@ export interface RunStepProps {
   onAgain: () => void;
 }
 
-/** The import while it runs, and its report. */
+/** Shows the running import, and then its report. */
 export function RunStep({ shape, file, names, importer, state, onClose, onAgain }: RunStepProps) {
   const { phase, created, updated, refused, bytes, error, unsure, waitSeconds } = state;
   const isOver = phase === "done" || phase === "canceled" || phase === "failed";

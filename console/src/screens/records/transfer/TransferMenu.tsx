@@ -15,22 +15,22 @@ const ImportDialog = lazy(() => import("./ImportDialog"));
 export interface TransferMenuProps {
   object: string;
   view: View;
-  /** Whether the import is open, where the address says so. */
+  /** Whether the import is open, if the address says so. */
   isImporting?: boolean | undefined;
   onImporting?: ((isImporting: boolean) => void) | undefined;
 }
 
-/** Records in and out, as files. */
+/** The menu to import and export records as files. */
 export function TransferMenu({ object, view, isImporting, onImporting }: TransferMenuProps) {
   const [own, setOwn] = useState(false);
-  // A download cannot carry the role.
+  // A download cannot send the header for the viewed role.
   const isViewing = useViewAs() !== null;
   const mayCreate = useCanRecords(object, "create");
   const mayRead = useCan(object, "read");
   const [isNaming, setNaming] = useState(false);
   const { of } = useShapes();
   const permissions = usePermissions();
-  // Those whose records have something other than the id to be known by.
+  // References whose target has another unique field than the id, so that an export can name its records.
   const selected = view.find(([name]) => name === "select")?.[1].split(",");
   const references = (of?.(object)?.columns ?? []).filter(({ name, reference }) => selected?.includes(name) !== false && reference !== undefined && allows(permissions, reference.target, "read") && namingColumns(of?.(reference.target)?.columns ?? []).length > 0);
   const save = (format: ExportFormat) => void exportView(object, view, format).catch((error: unknown) => failed("The records were not exported", error));

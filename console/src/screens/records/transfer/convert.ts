@@ -1,4 +1,4 @@
-/** A cell of a file as a value of a column. What a cell means where it can mean several things is a setting. */
+/** Converts a cell of a file to a value of a column. If a cell can mean several things, a setting decides. */
 import { isTextType, isNumberType } from "../../../api/field-rules";
 import { isLosslessNumber, parseJson, printJson, readNumber, type JsonValue } from "../../../api/json";
 import { fromLocal } from "../../../api/local-time";
@@ -7,34 +7,38 @@ import { wireValue } from "../../../api/records";
 import { isUuid } from "../../../api/uuid";
 
 export interface ConvertSettings {
-  /** What a cell without anything becomes: nothing is sent (the default applies; an update changes nothing), null, or an empty text. */
+  /**
+   * The meaning of an empty cell. `leave` sends nothing (the default applies, and an update changes nothing), `null` sends null, `text`
+   * sends an empty text.
+   */
   empty: "leave" | "null" | "text";
-  /** Takes back the apostrophe that an export puts before what a spreadsheet would take for a formula. */
+  /** Whether to remove the apostrophe that an export puts before texts that a spreadsheet would read as a formula. */
   unguard: boolean;
   decimal: "." | ",";
-  /** What `03/04/2026` means. */
+  /** Whether `03/04/2026` begins with the day or the month. */
   dates: "dmy" | "mdy";
-  /** The zone of times without an offset. */
+  /** The time zone of times without an offset. */
   zone: "utc" | "local";
 }
 
 export const DEFAULT_SETTINGS: ConvertSettings = { empty: "leave", unguard: true, decimal: ".", dates: "dmy", zone: "utc" };
 
-/** `undefined`: the column is left out. */
+/** If `value` is `undefined`, the column is left out. */
 export type Converted = { value: JsonValue | undefined } | { problem: string };
 
 const FORMULA = /^'+[=+\-@\t\r\n＝＋－＠]/;
 
 /**
- * What a cell of a reference column is read as: a value of the field that names records, or an id. An export leaves the id where a record has no name. Where a
- * name can look like an id, the import finds out.
+ * The column whose type a reference's cell has: the unique field that identifies the target's records, or the reference itself for an id.
+ * An export writes the id if a record has no value in that field. If such a value can look like an id, the import finds out which one it
+ * is.
  */
 export function readAs(column: Column, named: Column | undefined, cell: JsonValue | undefined): Column {
   if (named === undefined) return column;
   return isUuid(cell) && !isTextType(named.type) && named.type !== "uuid" ? column : named;
 }
 
-/** What stands in the cell, as the body of a request takes it. */
+/** Converts a cell to a value for a request body. */
 export function convertCell(column: Column, cell: JsonValue | undefined, settings: ConvertSettings): Converted {
   if (cell === undefined) return { value: undefined };
   if (cell === null) return emptied(column, settings);
@@ -69,7 +73,7 @@ function emptied(column: Column, { empty }: ConvertSettings): Converted {
   return { value: empty === "text" && column.type === "text" ? "" : null };
 }
 
-/** A value of JSON keeps its type. */
+/** Converts a value of a JSON file. It keeps its type. */
 function typed(column: Column, value: JsonValue): Converted {
   if (column.type === "json") return { value: wireValue(column, value) };
   if (isTextType(column.type) || column.type === "uuid") {
@@ -102,7 +106,7 @@ function boolean(text: string): Converted {
 
 const pad = (text: string | undefined) => (text ?? "").padStart(2, "0");
 
-/** `31.1.2026`, `31/01/2026`, `1/31/2026` as `2026-01-31`; what is a date already stays. */
+/** Converts `31.1.2026`, `31/01/2026` and `1/31/2026` to `2026-01-31`. A text in that format stays unchanged. */
 function isoDate(text: string, { dates }: ConvertSettings): string | undefined {
   if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return text;
   const parts = /^(\d{1,2})([./-])(\d{1,2})\2(\d{4})$/.exec(text);
@@ -140,7 +144,7 @@ function json(column: Column, text: string): Converted {
   }
 }
 
-/** The option as the schema writes it, whatever the case in the file. */
+/** The option with the upper and lower case of the schema. */
 function optionOf(column: Column, text: string): string {
   const options = column.options ?? [];
   return options.includes(text) ? text : (options.find((option) => option.toLowerCase() === text.toLowerCase()) ?? text);
@@ -160,7 +164,7 @@ function several(column: Column, text: string): Converted {
   return { value: parts.map((part) => optionOf(column, String(part))) };
 }
 
-/** What the cells of a source seem to be, in a word. */
+/** A word for the likely type of a column's cells. */
 export function guessType(cells: (JsonValue | undefined)[]): string {
   const given = cells.filter((cell) => cell !== null && cell !== undefined && cell !== "");
   if (given.length === 0) return "empty";

@@ -1,7 +1,7 @@
-/** What is used of csv-parse's build for browsers; its own types bring those of Node along. */
+/** The types of the parts of csv-parse's browser build that we use. Its own types would also include those of Node. */
 declare module "csv-parse/browser/esm" {
   export interface Context {
-    /** Whether the cell stood in quotes. */
+    /** Whether the cell was in quotes. */
     quoting: boolean;
   }
   export interface Options {

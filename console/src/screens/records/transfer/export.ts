@@ -3,12 +3,12 @@ import type { Column } from "../../../api/record-shape";
 import { recordPath } from "../../../api/records";
 
 export type ExportFormat = "csv" | "ndjson";
-/** The list's parameters as the table shows it: filters, `search`, `sort`, `select`; without paging. */
+/** The parameters of the list in the table, without paging: filters, `search`, `sort`, `select`. */
 export type View = readonly (readonly [string, string])[];
 
 const PAGING = new Set(["page", "pageSize", "limit", "offset", "expand", "count"]);
 
-/** The parameters of the export of a view. `named` are reference columns, and the unique fields that are written instead of ids. */
+/** The parameters of a view's export. `named` has reference columns, each with the unique field that is written instead of the id. */
 function exportQuery(view: View, format: ExportFormat, named: { column: Column; field: Column }[]): URLSearchParams {
   const query = new URLSearchParams([["format", format]]);
   for (const [name, value] of view) if (!PAGING.has(name)) query.append(name, value);
@@ -17,7 +17,10 @@ function exportQuery(view: View, format: ExportFormat, named: { column: Column; 
   return query;
 }
 
-/** Downloads all rows of a view. Asks first whether the server would give them, so that a refusal is an error here and not kept as a file. */
+/**
+ * Downloads all rows of a view. A HEAD request first checks that the server allows it. Otherwise the browser would save an error response
+ * as a file.
+ */
 export async function exportView(object: string, view: View, format: ExportFormat, named: { column: Column; field: Column }[] = []): Promise<void> {
   const query = exportQuery(view, format, named);
   await api.HEAD("/api/v1/data/{object}/export", { params: { path: { object }, query: query.toString() } });

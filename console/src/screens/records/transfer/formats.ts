@@ -1,4 +1,4 @@
-/** What files can be, for the page and for its reader: the parser itself stays with the reader. */
+/** The formats of files, for the page and for the worker that reads the file. Only the worker loads the parser. */
 import type { JsonValue } from "../../../api/json";
 
 export type SourceFormat = "csv" | "json";
@@ -8,7 +8,7 @@ export type Encoding = (typeof ENCODINGS)[number];
 export interface SourceOptions {
   format: SourceFormat;
   encoding: Encoding;
-  /** Of CSV. */
+  /** Only for CSV. */
   delimiter: string;
   /** Whether the first row of a CSV has the names. */
   hasHeader: boolean;
@@ -16,11 +16,11 @@ export interface SourceOptions {
 
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 
-/** A row by the names of the source: a text or null of CSV, any value of JSON; `undefined` where the row is too short. */
+/** A row, keyed by the names of the source. CSV has texts or null, JSON has any value. A cell is `undefined` if the row is too short. */
 export interface SourceRow {
-  /** 1 for the first row of data. */
+  /** The number of the row. The first row of data is 1. */
   number: number;
   cells: Record<string, JsonValue | undefined>;
-  /** Set where the row could not be read at all. */
+  /** Set if the row could not be parsed. */
   broken?: string;
 }

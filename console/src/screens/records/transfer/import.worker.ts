@@ -1,6 +1,6 @@
 /**
- * Reads the file beside the page, so that the page stays free: looks at it, checks every row against the schema, and hands out rows
- * as JSON that only has to be sent.
+ * Reads the file in a worker, so that the page is not blocked. It shows the first rows, checks every row against the schema, and returns
+ * rows as JSON that is ready to be sent.
  */
 import { checkValue } from "../../../api/field-rules";
 import type { Issue } from "../../../api/errors";
@@ -17,19 +17,19 @@ export interface Plan {
   mapping: Mapping;
   settings: ConvertSettings;
   columns: Column[];
-  /** The columns that an upsert goes by; null inserts. */
+  /** The columns that identify a record for an upsert. Null inserts all rows. */
   target: string[] | null;
-  /** By reference column: the unique field of the target by whose values its records are named. Else cells hold ids. */
+  /** For a reference column: the unique field of the target whose values the file has. Other reference columns have ids. */
   lookups: Record<string, Column>;
 }
 
 export interface ReadyRow {
   number: number;
-  /** The record, as the body of a request. */
+  /** The record as JSON for a request body. */
   json: string;
-  /** What an upsert goes by. */
+  /** The values that identify the record for an upsert. */
   key: string;
-  /** By reference column: what names its record, as the text of a filter. `json` does not have these columns yet. */
+  /** For a reference column: the value that identifies the record, as the text of a filter. `json` does not contain these columns yet. */
   names: Record<string, string>;
 }
 
@@ -49,7 +49,7 @@ export interface Sight {
 export interface Checked {
   rows: number;
   refused: number;
-  /** By what is wrong, most frequent first. */
+  /** The problems by kind, the most frequent one first. */
   problems: { field: string | null; reason: string; count: number; first: number }[];
 }
 
@@ -57,7 +57,7 @@ export interface Piece {
   rows: ReadyRow[];
   /** Rows that are refused before they are sent. */
   refused: RefusedRow[];
-  /** Cells of the rows, for the report on those that the server refuses. */
+  /** The cells of the rows, for the report if the server refuses a row. */
   cells: SourceRow["cells"][];
   isEnd: boolean;
   bytes: number;
@@ -90,7 +90,7 @@ async function look(file: File, given?: SourceOptions): Promise<Sight> {
   return { options, names: [...names], rows };
 }
 
-/** A row as a record, or what is wrong with it. */
+/** Converts a row to a record, or reports what is wrong with it. */
 function prepared(row: SourceRow, plan: Plan, columns: Map<string, Column>): { ready: ReadyRow } | { refused: RefusedRow } {
   const refused = (field: string | null, reason: string) => ({ refused: { number: row.number, field, reason, cells: row.cells } });
   if (row.broken !== undefined) return refused(null, row.broken);
@@ -119,7 +119,8 @@ function prepared(row: SourceRow, plan: Plan, columns: Map<string, Column>): { r
     body[target] = isNamed ? null : value;
   }
   for (const column of plan.columns) {
-    // An upsert that meets a record changes what is given; whether that is enough only the server knows.
+    // An upsert of an existing record only changes the given columns. Only the server knows whether the record exists, so required columns
+    // are not checked here.
     if (plan.target === null && column.required === true && !(column.name in body) && !(column.name in names) && (column.default === undefined || column.default === null) && !problems.some(({ path }) => path === column.name))
       problems.push({ path: column.name, message: "This is required." });
   }
@@ -146,7 +147,7 @@ async function check(id: number, file: File, plan: Plan): Promise<Checked> {
     if (!("refused" in outcome)) continue;
     refused += 1;
     const { field, reason, number } = outcome.refused;
-    // What stands in the cell is no part of what is wrong.
+    // Removes the value of the cell from the reason, so that equal problems are counted together.
     const kind = reason.replace(/^`[^`]*`/, "A value").replace(/there are \d+/, "there are others");
     const key = `${field}\u0000${kind}`;
     const known = problems.get(key);
@@ -201,7 +202,7 @@ async function answer(message: ToWorker): Promise<unknown> {
   }
 }
 
-/** Numbers with all their digits do not survive the copy between threads as objects, so they go as texts. */
+/** A number with all its digits is an object, which cannot be copied between threads. So it is sent as text. */
 const portable = (value: JsonValue | undefined): JsonValue | undefined =>
   typeof value === "object" && value !== null ? printJson(value) : value;
 const portableCells = (cells: SourceRow["cells"]) => Object.fromEntries(Object.entries(cells).map(([name, value]) => [name, portable(value)]));

@@ -1,7 +1,7 @@
 /**
- * Sends the rows. Inserts go in pieces that the server takes whole or not at all; it names the row that it refuses, which is set aside
- * while the others go on, in smaller pieces as long as many are refused. Upserts go one by one, several at a time, those of one
- * record in the order of the file.
+ * Sends the rows. Inserts are sent in bulk calls, which the server accepts or refuses completely. The server names the row that it refuses.
+ * That row is set aside and the others are sent again. While many rows are refused, the calls get smaller. Upserts are sent one by one,
+ * several at a time. Rows of the same record keep the order of the file.
  */
 import { api, dataOf, requestRaw } from "../../../api/client";
 import { type ApiError, type Issue, isApiError } from "../../../api/errors";
@@ -14,9 +14,9 @@ import { whyRefused } from "./refused";
 
 const PIECE_ROWS_MAX = 500;
 const PIECE_CHARACTERS_MAX = 2_000_000;
-/** Upserts under way at once. */
+/** The maximum number of upserts that run at the same time. */
 const LANES = 6;
-/** Refused rows that are kept for the report; the others are counted. */
+/** The maximum number of refused rows in the report. Further ones are only counted. */
 export const REFUSED_KEPT_MAX = 100_000;
 const PAUSE_MS_MAX = 60_000;
 
@@ -26,11 +26,11 @@ export interface ImportState {
   updated: number;
   refused: number;
   bytes: number;
-  /** Seconds to wait, as the server asked. */
+  /** The seconds that the server asked to wait. */
   waitSeconds?: number;
-  /** Why it stands still. */
+  /** The error that stopped or paused the import. */
   error?: unknown;
-  /** Rows that were on their way when the server stopped answering: they may be there or not. */
+  /** Rows that were being sent when the server stopped responding. They may have been imported or not. */
   unsure?: { from: number; to: number };
 }
 
@@ -40,7 +40,7 @@ type Choice = "again" | "skip" | "stop";
 type Found = { id: string } | { problem: string };
 const foundKey = (column: string, text: string) => `${column}\u0000${text}`;
 
-/** Every reason that the server gives. */
+/** Joins all reasons that the server gives. */
 function reasonOf(error: ApiError): Pick<RefusedRow, "field" | "reason"> {
   const plain = (message: string) => message.replace(/^At index \d+: /, "");
   if (error.issues.length < 2) return { field: error.field ?? null, reason: plain(error.message) };
@@ -51,7 +51,7 @@ function reasonOf(error: ApiError): Pick<RefusedRow, "field" | "reason"> {
 export class Importer {
   state: ImportState = { phase: "running", created: 0, updated: 0, refused: 0, bytes: 0 };
   readonly refused: RefusedRow[] = [];
-  /** What was looked up so far, by column and text. */
+  /** The results of earlier lookups, by column and text. */
   readonly #found = new Map<string, Found>();
   #isCanceled = false;
   #size = PIECE_ROWS_MAX;
@@ -71,7 +71,7 @@ export class Importer {
     this.#choose?.("stop");
   }
 
-  /** After a pause: sends the rows again that may be lost, or leaves them out. */
+  /** Continues after a pause. It sends the uncertain rows again, or skips them. */
   resume(choice: "again" | "skip"): void {
     this.#choose?.(choice);
   }
@@ -107,7 +107,9 @@ export class Importer {
     this.state = { ...this.state, refused: this.state.refused + 1 };
   }
 
-  /** Rows with the ids of the records that they name. Those that name none, or one that may not be seen, are refused. */
+  /**
+   * Replaces names in the rows with the ids of the records. A row is refused if its record does not exist or this person may not see it.
+   */
   async #resolved(rows: Row[]): Promise<Row[]> {
     for (const [column, { name: field }] of Object.entries(this.plan.lookups)) {
       const target = this.plan.columns.find(({ name }) => name === column)?.reference?.target;
@@ -138,17 +140,20 @@ export class Importer {
       const inner = row.json.slice(1, -1);
       return [{ ...row, json: `{${[...(inner === "" ? [] : [inner]), ...members].join(",")}}` }];
     });
-    // What was not there may be there later: rows of this file may refer to earlier ones.
+    // A missing record may exist later, because rows of this file may refer to earlier rows.
     for (const [key, found] of this.#found) if ("problem" in found) this.#found.delete(key);
     return resolved;
   }
 
-  /** The record whose unique field has a value, or whose id it is. Waits where the server asks for it; any other refusal is the row's. */
+  /**
+   * Finds the record whose unique field has this value, or whose id it is. Waits if the server asks for it. After another 4xx response, the
+   * row is refused.
+   */
   async #lookUp(target: string, field: string, text: string): Promise<Found> {
     for (;;) {
       try {
         const [record] = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: target }, query: { [`${field}[eq]`]: text, select: "id", limit: 1, count: "none" } }, signal: this.#abort.signal }));
-        // An export leaves the id where a record has no name.
+        // An export writes the id if a record has no value in the field.
         if (record === undefined && isUuid(text)) return { id: text };
         return record === undefined ? { problem: `There is no \`${target}\` whose \`${field}\` is \`${text.slice(0, 60)}\`.` } : { id: record.id };
       } catch (error) {
@@ -182,7 +187,7 @@ export class Importer {
         const row = piece[at]!;
         this.#refuse({ number: row.number, ...reasonOf(outcome), cells: row.cells });
         left = left.toSpliced(at, 1);
-        // Where the refused ones stand close, small pieces are sent again at less cost.
+        // If refused rows are close to each other, smaller calls repeat less.
         this.#size = Math.max(1, Math.min(this.#size >> 1, Math.max(8, at)));
         this.#tell({});
       } else this.#size = Math.max(1, piece.length >> 1);
@@ -208,7 +213,10 @@ export class Importer {
     this.#tell({});
   }
 
-  /** The answer, or the refusal of a row. Waits where the server asks for it; stands still where it does not answer. */
+  /**
+   * Returns the response, or the error if the rows themselves are refused. Waits if the server asks for it. If the server does not answer,
+   * the import pauses.
+   */
   async #send(method: string, path: string, body: string, rows: Row[]): Promise<Response | ApiError | "skip" | "stop"> {
     for (;;) {
       try {
@@ -226,7 +234,7 @@ export class Importer {
           this.#tell({ phase: "running" });
           continue;
         }
-        // Refused for what the rows are; everything else is no fault of theirs.
+        // With these codes, the rows themselves are wrong. All other errors have another cause.
         if (error.status === 400 || error.status === 409 || error.status === 413 || error.status === 422) return error;
         if (error.status === 403 && this.plan.target !== null && rows.length === 1 && error.code === "forbidden" && this.state.created + this.state.updated > 0) return error;
         if (error.status === 401 || error.status === 403 || error.status === 404) throw error;
@@ -236,7 +244,7 @@ export class Importer {
     }
   }
 
-  /** Stands still until the person chooses. Lanes that fail together wait for one choice. */
+  /** Pauses until the person decides. Lanes that fail at the same time wait for the same decision. */
   async #stand(error: ApiError, rows: Row[]): Promise<Choice> {
     const first = rows[0]!.number;
     const last = rows.at(-1)!.number;

@@ -1,22 +1,22 @@
-/** Which column of the object gets which column of the file. */
+/** Matches the columns of the file with those of the object. */
 import { type Column, namingColumns, type RecordShape, SYSTEM_COLUMNS } from "../../../api/record-shape";
 
-/** By names of the source; null leaves one out. */
+/** The column for each name of the source. Null leaves it out. */
 export type Mapping = Record<string, string | null>;
 
 const plain = (name: string) => name.normalize("NFKD").toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
 
 type ShapeOf = (object: string) => RecordShape | undefined;
 
-/** The unique field that a column of an export with names has: `company.name` for `company_id`. */
+/** The unique field in the name of an exported column: `company.name` for `company_id`. */
 function namedField(source: string, { reference }: Column, of: ShapeOf): Column | undefined {
   if (reference === undefined || !source.startsWith(`${reference.relation}.`)) return undefined;
   return namingColumns(of(reference.target)?.columns ?? []).find(({ name }) => source === `${reference.relation}.${name}`);
 }
 
-/** Names that mean the same are matched: `Due on`, `dueOn` and `due_on`; `Project`, `project.name` and `project_id`. */
+/** Matches names that mean the same: `Due on`, `dueOn` and `due_on`, or `Project`, `project.name` and `project_id`. */
 export function guessMapping(names: string[], shape: RecordShape, withId: boolean, of: ShapeOf): Mapping {
-  // A column of its own name keeps it, wherever it stands in the file.
+  // A column of the file that has exactly the name of a column of the object gets it, wherever it is in the file.
   const exact = new Set(shape.columns.flatMap(({ name }) => (names.includes(name) ? [name] : [])));
   const taken = new Set<string>();
   const mapping: Mapping = {};
@@ -39,7 +39,7 @@ export function guessMapping(names: string[], shape: RecordShape, withId: boolea
   return mapping;
 }
 
-/** By reference column: the unique field that its records are named by, where the file says so. */
+/** For each reference column: the unique field that identifies its records, if the file's header names one. */
 export function guessLookups(mapping: Mapping, shape: RecordShape, of: ShapeOf): Record<string, Column> {
   const lookups: Record<string, Column> = {};
   for (const [source, name] of Object.entries(mapping)) {
@@ -50,7 +50,7 @@ export function guessLookups(mapping: Mapping, shape: RecordShape, of: ShapeOf):
   return lookups;
 }
 
-/** What an upsert may go by: unique columns, groups that are unique together, the id. */
+/** The keys that an upsert can use: unique columns, groups that are unique together, and the id. */
 export function upsertTargets(shape: RecordShape): string[][] {
   return [...shape.columns.filter(({ isUnique }) => isUnique === true).map(({ name }) => [name]), ...shape.uniqueTogether, ["id"]];
 }

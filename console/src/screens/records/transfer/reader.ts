@@ -1,4 +1,4 @@
-/** The page's side of the worker that reads the file. */
+/** The page's interface to the worker that reads the file. */
 import type { Checked, FromWorker, Piece, Plan, Sight, ToWorker } from "./import.worker";
 import type { SourceOptions } from "./formats";
 

@@ -1,9 +1,12 @@
-/** The refused rows as a CSV: the columns of the file, then which row it was and why. It can be mended and imported again. */
+/**
+ * The refused rows as a CSV file: the columns of the original file, the row number, and the reason. People can correct it and import it
+ * again.
+ */
 import type { Issue } from "../../../api/errors";
 import { printJson, type JsonValue } from "../../../api/json";
 import type { RefusedRow } from "./import.worker";
 
-/** The one field, or none where it is several, and every reason. */
+/** All reasons as one text. The field is null if there are several issues. */
 export function whyRefused(issues: readonly Issue[]): [field: string | null, reason: string] {
   const [first, ...more] = issues;
   if (first !== undefined && more.length === 0) return [first.path === "" ? null : first.path, first.message];
@@ -15,7 +18,7 @@ const FORMULA_BEGINS = /^'*[=+\-@\t\r\n＝＋－＠]/;
 function cellOf(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return "";
   const raw = typeof value === "string" ? value : printJson(value);
-  // A number is no formula, whatever its sign; texts are guarded as the export guards them.
+  // A number is not a formula, even with a sign. Texts get the same apostrophe as in an export.
   const text = FORMULA_BEGINS.test(raw) && !/^[+-]?\d+([.,]\d+)?$/.test(raw) && !raw.startsWith("'") ? `'${raw}` : raw;
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
@@ -27,7 +30,7 @@ export function refusedCsv(names: string[], rows: RefusedRow[]): Blob {
   return new Blob(parts, { type: "text/csv;charset=utf-8" });
 }
 
-/** Gives the browser a file to keep. */
+/** Lets the browser save a file. */
 export function download(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = document.createElement("a");

@@ -1,6 +1,6 @@
 /**
- * Rows from a file, read piece by piece, so that a large one never is in memory whole. CSV keeps apart a cell without anything and an
- * empty text in quotes, as the export writes them; JSON keeps all digits.
+ * Reads rows from a file in small parts, so that a large file is never completely in memory. CSV distinguishes an empty cell from an empty
+ * text in quotes, as in exports. JSON keeps all digits.
  */
 import { type Parser, parse } from "csv-parse/browser/esm";
 import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../../api/json";
@@ -10,10 +10,10 @@ export interface Progress {
   bytes: number;
 }
 
-/** Longest text of one JSON value that is waited for. */
+/** The maximum length of one JSON value. */
 const VALUE_CHARACTERS_MAX = 32 * 1024 * 1024;
 
-/** Text of the file in pieces; `progress` counts the bytes. */
+/** Reads the text of the file in parts. `progress` counts the bytes. */
 async function* texts(file: Blob, encoding: Encoding, progress: Progress): AsyncGenerator<string> {
   const decoder = new TextDecoder(encoding);
   const reader = file.stream().getReader();
@@ -30,7 +30,7 @@ async function* texts(file: Blob, encoding: Encoding, progress: Progress): Async
   }
 }
 
-/** Names of a header: unique, none empty. */
+/** The names in a header. They are made unique, and empty names are replaced. */
 export function headerNames(first: unknown[]): string[] {
   const seen = new Map<string, number>();
   return first.map((cell, index) => {
@@ -86,7 +86,7 @@ async function* csvRows(file: Blob, options: SourceOptions, progress: Progress):
     if (failure !== null) throw failure;
     yield* taken();
   }
-  // The parser's build for browsers cannot end before it has had a text.
+  // The parser's browser build cannot end before it has received any text.
   if (isEmpty) return;
   parser.end();
   await ended;
@@ -94,7 +94,7 @@ async function* csvRows(file: Blob, options: SourceOptions, progress: Progress):
   yield* taken();
 }
 
-/** The texts of the objects in a JSON array, or of values that follow each other. */
+/** The texts of the objects in a JSON array, or of JSON values that follow each other. */
 async function* jsonTexts(file: Blob, encoding: Encoding, progress: Progress): AsyncGenerator<string> {
   let mode: "unknown" | "lines" | "nested" = "unknown";
   let rest = "";
@@ -130,7 +130,7 @@ async function* jsonTexts(file: Blob, encoding: Encoding, progress: Progress): A
         }
       }
     }
-    // What has been looked at and belongs to nothing needs no memory.
+    // Text that was read and is outside of a value is dropped.
     if (start === -1) {
       rest = "";
       at = 0;
@@ -189,7 +189,7 @@ export function rowsOf(file: Blob, options: SourceOptions, progress: Progress = 
   return options.format === "csv" ? csvRows(file, options, progress) : jsonRows(file, options, progress);
 }
 
-/** What a file seems to be, by its name and its first bytes. */
+/** Guesses the format from the file's name and first bytes. */
 export async function guessOptions(file: File): Promise<SourceOptions> {
   const bytes = new Uint8Array(await file.slice(0, 64 * 1024).arrayBuffer());
   const encoding = guessEncoding(bytes);
@@ -204,7 +204,7 @@ function guessEncoding(bytes: Uint8Array): Encoding {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
   try {
-    // A character may be cut at the end of what was read.
+    // The last character may be incomplete in the bytes that were read.
     new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true });
     return "utf-8";
   } catch {
@@ -212,7 +212,7 @@ function guessEncoding(bytes: Uint8Array): Encoding {
   }
 }
 
-/** The delimiter that divides the first lines most often and most evenly, outside of quotes. */
+/** The delimiter that occurs most often and most evenly in the first lines, outside of quotes. */
 function guessDelimiter(head: string): string {
   const lines = head.slice(0, 16_000).replaceAll(/"[^"]*"/g, "").split(/\r?\n/).filter((line) => line.trim() !== "").slice(0, 10);
   let best: { delimiter: string; score: number } = { delimiter: ",", score: 0 };

@@ -1,4 +1,6 @@
-/** Which columns are shown, in which order, and which stay while the others scroll. All of it by keyboard, too. */
+/**
+ * Chooses the shown columns, their order, and the ones that stay in place while the others scroll. Everything also works with the keyboard.
+ */
 import { ActionIcon, Button, Checkbox, Group, Stack, TextInput } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconPin } from "@tabler/icons-react";
 import { useState } from "react";
@@ -8,7 +10,7 @@ import classes from "./Views.module.css";
 
 export interface ColumnsListProps {
   all: RecordColumn[];
-  /** Shown, in their order. */
+  /** The shown columns, in their order. */
   shown: RecordColumn[];
   layout: GridLayout;
   onLayout: (layout: GridLayout) => void;

@@ -6,7 +6,7 @@ import type { ColumnsListProps } from "./ColumnsList";
 
 const ColumnsList = later(() => import("./ColumnsList").then((loaded) => loaded.ColumnsList));
 
-/** The button that shows the columns of the view, and how many of them there are. */
+/** The button that opens the list of columns. It shows how many of them are shown. */
 export function ColumnsPanel(props: ColumnsListProps) {
   const { all, shown } = props;
   return (

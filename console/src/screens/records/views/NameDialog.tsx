@@ -1,4 +1,4 @@
-/** The name of a view, when it is saved or renamed. */
+/** Asks for the name of a view to save or rename it. */
 import { Button, Group, Modal, Stack, Switch, TextInput } from "@mantine/core";
 import { useMounted } from "@mantine/hooks";
 import { useEffect, useState } from "react";

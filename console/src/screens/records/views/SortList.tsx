@@ -1,4 +1,4 @@
-/** The columns of the order, each with its direction. */
+/** The columns by which the rows are sorted, each with its direction. */
 import { ActionIcon, Group, SegmentedControl, Select, Stack } from "@mantine/core";
 import { IconArrowUp, IconX } from "@tabler/icons-react";
 import { type RecordColumn, isSortable } from "../columns";

@@ -1,4 +1,4 @@
-/** The order of the rows, by several columns. */
+/** The button that opens the order of the rows. */
 import { Button } from "@mantine/core";
 import { IconArrowsSort } from "@tabler/icons-react";
 import { Popover } from "../../../components/floating";

@@ -1,4 +1,4 @@
-/** Saved views: choose, save, rename, delete, open with. */
+/** The menu of saved views: choose, save, rename, delete, and set the default. */
 import { ActionIcon, Button, Group } from "@mantine/core";
 import { IconBookmark, IconCheck, IconChevronDown, IconDots, IconPencil, IconTrash } from "@tabler/icons-react";
 import { useState } from "react";
@@ -11,7 +11,7 @@ import classes from "./Views.module.css";
 
 export interface ViewMenuProps {
   saved: SavedViews;
-  /** As the screen shows it now. */
+  /** The view that the screen shows now. */
   view: SavedView;
   base: SavedView | null;
   isChanged: boolean;

@@ -5,7 +5,7 @@ import { type SavedViews, printViews, readViews } from "./view";
 
 const NONE: JsonObject = {};
 
-/** The saved views of an object, and how to keep them: `keep` shows them at once, and takes them back where the server refuses. */
+/** The saved views of an object. `keep` shows changed views at once, and restores the old ones if the server refuses the change. */
 export function useViews(object: string) {
   const [stored, keepStored, state] = usePreference<JsonObject>(`records.${object}`, NONE);
   const saved = useMemo(() => readViews(stored), [stored]);

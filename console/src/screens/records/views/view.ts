@@ -1,4 +1,4 @@
-/** A saved view: what a person wants to see of an object, kept on the server with their preferences. */
+/** A saved view: the part of an object that a person wants to see. It is stored on the server with the person's preferences. */
 import { type JsonObject, type JsonValue, isJsonObject } from "../../../api/json";
 import { type Condition, compactConditions, conditionsOf, printConditions, readConditions } from "../filters/conditions";
 import type { GridLayout } from "../grid/geometry";
@@ -10,7 +10,7 @@ export type Density = "compact" | "comfortable";
 export interface SavedView {
   name: string;
   conditions: Condition[];
-  /** The JSON text of a condition, for what the conditions cannot say; otherwise empty. */
+  /** The JSON text of a condition that plain conditions cannot express. Otherwise empty. */
   where: string;
   search: string;
   sort: SortKey[];
@@ -19,16 +19,16 @@ export interface SavedView {
   layout: GridLayout;
 }
 
-/** Of one object. */
+/** The saved views of one object. */
 export interface SavedViews {
   views: SavedView[];
-  /** The name of the view that the object opens with. */
+  /** The name of the view that opens by default. */
   preset: string | null;
-  /** The table without a view: only its look is kept. */
+  /** The table without a view. Only its appearance is stored. */
   plain: { layout: GridLayout; size: number; density: Density };
 }
 
-/** How the address names the table without a view. */
+/** The name in the address for the table without a view. */
 export const PLAIN = "-";
 export const SIZES = [25, 50, 100];
 const SIZE = 50;
@@ -46,7 +46,7 @@ function layoutOf(raw: JsonValue | undefined): GridLayout {
   return { ...(columns === undefined ? {} : { columns }), ...(widths === undefined ? {} : { widths }), ...(pinned === undefined ? {} : { pinned }) };
 }
 
-/** What the preferences hold, whoever wrote it. */
+/** Reads the views from the preferences, which any program may have written. */
 export function readViews(raw: JsonValue): SavedViews {
   const stored: JsonObject = isJsonObject(raw) ? raw : {};
   const views = (Array.isArray(stored.views) ? stored.views : []).filter(isJsonObject).flatMap((each): SavedView[] => {
@@ -58,7 +58,7 @@ export function readViews(raw: JsonValue): SavedViews {
   return { views, preset: typeof stored.preset === "string" ? stored.preset : null, plain: { layout: layoutOf(plain.layout), size: size(plain.size), density: density(plain.density) } };
 }
 
-/** As the preferences keep it: short, because all of a person's views share 64 KiB. */
+/** The views in the form of the preferences. It is short, because all of a person's views share 64 KiB. */
 export function printViews({ views, preset, plain }: SavedViews): JsonObject {
   const look = (each: { layout: GridLayout; size: number; density: Density }): JsonObject => ({
     ...(Object.keys(each.layout).length === 0 ? {} : { layout: { ...each.layout } as JsonObject }),
@@ -79,7 +79,7 @@ export function printViews({ views, preset, plain }: SavedViews): JsonObject {
   };
 }
 
-/** What the address asks for, over the view that it names. */
+/** The view in the address: the saved view that it names, with the changes in the other parameters. */
 export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedView; base: SavedView | null; isMissing: boolean } {
   const name = search.view ?? saved.preset ?? PLAIN;
   const base = saved.views.find((each) => each.name === name) ?? null;
@@ -90,7 +90,7 @@ export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedV
     isMissing: base === null && search.view !== undefined && search.view !== PLAIN,
     view: {
       ...from,
-      // The two are one filter: an address that has either has all of it.
+      // `filter` and `where` together are one filter. If the address has one of them, it replaces both.
       ...(search.filter === undefined && search.where === undefined ? {} : { conditions: readConditions(search.filter), where: search.where ?? "" }),
       search: search.q === undefined ? from.search : search.q === PLAIN && from.search !== "" ? "" : search.q,
       sort: search.sort === undefined ? from.sort : readSort(search.sort),
@@ -101,7 +101,7 @@ export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedV
   };
 }
 
-/** The part of the address that makes `view` out of `base`. What is as the view has it is left out. */
+/** The search parameters that turn `base` into `view`. Values that are the same as in `base` are left out. */
 export function searchOf(view: SavedView, base: SavedView | null, plain: SavedViews["plain"]): Pick<RecordsSearch, "filter" | "where" | "q" | "sort" | "size" | "columns" | "density"> {
   const from: SavedView = base ?? { name: PLAIN, conditions: [], where: "", search: "", sort: [], ...plain };
   const differs = <Value>(one: Value, other: Value, given: string | undefined, none: string) => (JSON.stringify(one) === JSON.stringify(other) ? undefined : (given ?? none));

@@ -1,4 +1,4 @@
-/** The grants of a role that have conditions or lists of fields: each with what they say. */
+/** Lists the grants of a role that have conditions or lists of fields, and describes each in words. */
 import { ActionIcon, Button } from "@mantine/core";
 import { IconPencil, IconPlus, IconTrash } from "@tabler/icons-react";
 import { useRef, useState } from "react";
@@ -13,14 +13,14 @@ const GrantEditor = later(() => import("./GrantEditor").then((loaded) => loaded.
 
 export interface ConditionsProps {
   grants: Grant[];
-  /** Absent for those who may not change the role. */
+  /** Absent if this person may not change the role. */
   onChange: ((grants: Grant[]) => void) | undefined;
-  /** What the server refused when the role was saved. */
+  /** The part of a grant that the server refused when the role was saved. */
   refusal: Refusal | undefined;
 }
 
 export function Conditions({ grants, onChange, refusal }: ConditionsProps) {
-  /** The place of the grant that is edited; -1 for a new one. */
+  /** The index of the edited grant. -1 for a new one. */
   const [edited, setEdited] = useState<number | null>(null);
   const names = useNames(grants);
   const add = useRef<HTMLButtonElement>(null);
@@ -41,7 +41,7 @@ export function Conditions({ grants, onChange, refusal }: ConditionsProps) {
       {shown.length > 0 && (
         <ul className={classes.list} aria-label="Grants with conditions or fields">
           {shown.map(({ grant, index }) => (
-            // Grants may be alike, so their place is their identity.
+            // Two grants may be equal, so the index is the key.
             <li key={index}>
               <GrantInWords
                 grant={grant}
@@ -58,7 +58,7 @@ export function Conditions({ grants, onChange, refusal }: ConditionsProps) {
                         data-tip="Remove"
                         onClick={() => {
                           onChange(grants.toSpliced(index, 1));
-                          // The button goes with its grant.
+                          // The button disappears with its grant, so the focus moves.
                           add.current?.focus();
                         }}
                       >

@@ -1,4 +1,7 @@
-/** Edits a grant with conditions or fields: which rows it reaches, what its writes leave, and which fields it has. The role is saved as a whole, not from here. */
+/**
+ * Edits a grant with conditions or fields: the rows to which it applies, the check of its writes, and its fields. Only saving the role
+ * sends the grant.
+ */
 import { Button, Checkbox, Modal, Select, Switch } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { isJsonObject, printJson } from "../../../api/json";
@@ -23,11 +26,14 @@ import classes from "./Conditions.module.css";
 
 const HINT = "Fields, operators and relations, `_and`, `_or` and `_not`. A text that begins with `$` is a variable, such as `$user.id`; written `$$` it is a text.";
 
-/** What a grant with conditions or fields may give. Accounts are only read as records; other actions are given whole, in the table. */
+/**
+ * The actions that a grant with conditions or fields can have. As records, users can only be read. Other rights on accounts have no
+ * conditions and are set in the table, but actions that this grant already has are kept.
+ */
 const actionsOn = (resource: string, grant: Grant | undefined): readonly Action[] => (resource === USERS ? ACTIONS.filter((action) => action === "read" || (grant?.resource === USERS && grant.actions.includes(action))) : ACTIONS);
 
 export interface GrantEditorProps {
-  /** Absent for a new one. */
+  /** Absent for a new grant. */
   grant: Grant | undefined;
   of: ShapeOf;
   known: RecordShapeOf | undefined;
@@ -56,7 +62,7 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
             value={resource}
             onChange={(name) => {
               setResource(name);
-              // What was chosen for another object may not be offered for this one.
+              // The other object may not have all of the chosen actions.
               if (name !== null) setActions(actions.filter((action) => actionsOn(name, grant).includes(action)));
             }}
             searchable
@@ -84,7 +90,7 @@ export function GrantEditor({ grant, of, known, titleOf, refusal, onApply, onClo
           <p className="dim">Choose an object to see its fields.</p>
         ) : (
           <Clauses
-            // Fields of one object mean nothing on another.
+            // Fields of one object have no meaning for another, so the key resets the editor.
             key={resource}
             grant={resource === grant?.resource ? grant : undefined}
             resource={resource}
@@ -112,7 +118,7 @@ interface ClausesProps {
   titleOf: TitleOf;
   refusal: Refusal | undefined;
   isNew: boolean;
-  /** What else has to be chosen. */
+  /** The choice that is still missing. */
   missing: string | undefined;
   onApply: (limits: Pick<Grant, "where" | "check" | "fields">) => void;
 }
@@ -120,7 +126,7 @@ interface ClausesProps {
 function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew, missing, onApply }: ClausesProps) {
   const found = of(resource);
   const shape = found ?? unknownShape(resource);
-  // What is broken, or of an object that is not known here, has no rows in the builder.
+  // The builder has no rows for a broken grant, or for an object that this person may not see. They are edited as text.
   const isText = found === undefined || grant?.broken === true;
   const from = (clause: Grant["where"]): Part[] | string => (isText ? printJson(clause ?? {}, 2) : partsOfClause(clause, shape, of));
   const options = { shape, of, titleOf, bounds: OF_GRANT, takesVariables: true, onSubmit: () => apply() };
@@ -131,7 +137,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
   const rows = useMemo(() => rowsOf(known?.(resource), grant?.fields), [known, resource, grant]);
   const sides = sidesOf(actions);
   const [wasTried, setTried] = useState(false);
-  // A condition on rows that says nothing is none. As a check it allows writes to leave anything.
+  // An empty condition on rows is left out. An empty check is kept, because it allows any result of a write.
   const given = { where: isEmpty(where.json) ? undefined : where.json, check: isChecked ? check.json : undefined, fields: printGrid(grid, rows, sides) };
   const isWhole = where.json !== undefined && (!isChecked || check.json !== undefined);
   const problem = missing ?? (!isWhole ? "Complete what is marked, or remove it." : given.where === undefined && given.check === undefined && given.fields === undefined ? "Add a condition, or choose fields. A grant without either is set in the table." : undefined);
@@ -141,7 +147,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
     check.check();
     if (problem === undefined) onApply(given);
   };
-  // The server's sentence is about the condition as it came.
+  // The server's message is only shown while the condition is as it was sent.
   const printed = (draft: ConditionDraft) => printJson(draft.json ?? printParts(draft.parts, shape, of));
   const now = { where: printed(where), check: printed(check), fields: printJson(given.fields ?? {}) };
   const [came] = useState(now);
@@ -190,7 +196,7 @@ function Clauses({ grant, resource, actions, of, known, titleOf, refusal, isNew,
 
 const isEmpty = (json: unknown) => isJsonObject(json) && Object.keys(json).length === 0;
 
-/** Of an object that this person may not know of. */
+/** The shape of an object that this person may not see. */
 function unknownShape(name: string): RecordShape {
   return { name, label: name, columns: [], byId: new Map(), relations: new Map(), signature: "" };
 }

@@ -13,15 +13,15 @@ import classes from "./Conditions.module.css";
 export interface GrantInWordsProps {
   grant: Grant;
   names: Names;
-  /** What the server refused in this grant. */
+  /** The part of this grant that the server refused. */
   refusal?: Refusal | undefined;
-  /** Buttons beside its name. */
+  /** Buttons beside the name of the resource. */
   actions?: ReactNode;
 }
 
 const ownRows = (resource: string): Word => ({ text: rowWords(resource)?.own ?? WITHOUT_ROWS, as: "field" });
 
-/** A grant: its resource and actions, and which rows and fields it reaches, as sentences. */
+/** A grant in words: its resource and actions, and the rows and fields to which it applies. */
 export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsProps) {
   return (
     <>
@@ -36,7 +36,7 @@ export function GrantInWords({ grant, names, refusal, actions }: GrantInWordsPro
   );
 }
 
-/** Which rows and fields a grant reaches, as sentences. */
+/** The rows and fields to which a grant applies, as sentences. */
 export function GrantFacts({ grant, names, refusal }: Omit<GrantInWordsProps, "actions">) {
   const { resource, where, check, rowPolicy, broken } = grant;
   const refused = (clause: Refusal["clause"]) =>
@@ -85,7 +85,7 @@ export function GrantFacts({ grant, names, refusal }: Omit<GrantInWordsProps, "a
   );
 }
 
-/** What a condition says. One that is broken stands there as the server keeps it: there are no names for what is gone. */
+/** A condition in words. A broken condition is shown as JSON, because its object or fields no longer exist. */
 export function Said({ clause, resource, own, names: { of, titleOf }, isBroken, nothing }: { clause: Grant["where"]; resource: string; own: Word[]; names: Names; isBroken: boolean; nothing: string }) {
   if ((clause ?? null) === null) return own.length > 0 ? <Sentence words={own} /> : <span className="dim">{nothing}</span>;
   const shape = of?.(resource);

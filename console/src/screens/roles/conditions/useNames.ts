@@ -1,4 +1,4 @@
-/** What conditions of grants are about: the shapes of the objects, and what the records are called that they name. */
+/** The names that grants in words need: the shapes of the objects, and the titles of records in conditions. */
 import { useMemo } from "react";
 import { isJsonObject } from "../../../api/json";
 import { type RecordShapeOf, useShapes } from "../../../api/record-shape";
@@ -10,14 +10,14 @@ import type { TitleOf } from "../../records/filters/words";
 import { useTitles } from "../../records/useTitles";
 
 export interface Names {
-  /** With all fields. Undefined until the schema is there. */
+  /** The shapes for tables, with all fields. Undefined until the schema is loaded. */
   of: ShapeOf | undefined;
-  /** The same as the schema has it. */
+  /** The same shapes in the form of the schema. */
   known: RecordShapeOf | undefined;
   titleOf: TitleOf;
 }
 
-/** The parts of a condition of a grant, which are ANDed. */
+/** The parts of a grant's condition, which AND joins. */
 export const partsOfClause = (clause: Grant["where"], shape: RecordShape | undefined, of: ShapeOf): Part[] => (isJsonObject(clause) ? readWhere(clause, shape, of, { takesVariables: true }) : []);
 
 export function useNames(grants: Grant[]): Names {
@@ -43,7 +43,7 @@ export function useNames(grants: Grant[]): Names {
 
 const nothing = () => undefined;
 
-/** The records that a condition names by their ids. */
+/** The records whose ids a condition contains. */
 function referencesIn(parts: Part[], shape: RecordShape | undefined, of: ShapeOf): { column: RecordColumn; id: string }[] {
   return parts.flatMap((part) => {
     if (part.kind === "group") return referencesIn(part.parts, shape, of);

@@ -1,4 +1,4 @@
-/** Why somebody with the role sees a record, or may change it: the grants that decide, and what they come to. */
+/** Explains why a user with the role can see or change a record: the grants that decide, and the resulting condition. */
 import { Select } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useId, useMemo } from "react";
@@ -24,7 +24,7 @@ export interface ExplainProps {
   role: string;
   choice: ExplainChoice;
   onChoose: (choice: ExplainChoice) => void;
-  /** The role has changes that are not saved. */
+  /** Whether the role has unsaved changes. */
   isChanged: boolean;
   readsUsers: boolean;
 }
@@ -49,7 +49,7 @@ export function Explain({ role, choice, onChoose, isChanged, readsUsers }: Expla
           nothingFoundMessage="No such object"
           data={names}
           value={object ?? null}
-          // A record of one object is no record of another.
+          // The id belongs to the previous object, so it is cleared.
           onChange={(name) => onChoose({ ...choice, object: name ?? undefined, record: undefined })}
         />
         <Select label="Action" allowDeselect={false} data={EXPLAINED} value={action} onChange={(name) => onChoose({ ...choice, action: name === "read" || name === null ? undefined : name })} />
@@ -102,10 +102,10 @@ function Answer({ role, body, readsUsers }: { role: string; body: ExplainBody; r
 }
 
 function Reasons({ body: { object, action, userId }, explanation: { grants, condition }, userName }: { body: ExplainBody; explanation: Explanation; userName: string | undefined }) {
-  // The names of what the condition mentions are found in the same way as those of the grants.
+  // The names in the condition are found in the same way as those in the grants.
   const clauses = useMemo<Grant[]>(() => [...grants, { resource: object, actions: [action], where: condition }], [grants, object, action, condition]);
   const names = useNames(clauses);
-  // The id of the user stands in the condition. Their name says more.
+  // The condition has the user's id. Their name is easier to read.
   const filled: Names = { ...names, titleOf: (column, id) => (id === userId ? userName : undefined) ?? names.titleOf(column, id) };
   if (grants.length === 0) return <p>No grant of this role or of public allows this.</p>;
   return (
@@ -116,7 +116,7 @@ function Reasons({ body: { object, action, userId }, explanation: { grants, cond
         </div>
         <ul className={conditions.list} aria-labelledby="explain-grants">
           {grants.map((grant, index) => (
-            // Grants may be alike, so their place is their identity.
+            // Two grants may be equal, so the index is the key.
             <li key={index}>
               <GrantInWords grant={grant} names={names} />
             </li>
@@ -144,7 +144,7 @@ function Reasons({ body: { object, action, userId }, explanation: { grants, cond
   );
 }
 
-/** The condition that no record meets. */
+/** Whether no record can meet the condition. */
 function isNever(condition: JsonObject): boolean {
   const [only, ...more] = Object.entries(condition);
   return only !== undefined && more.length === 0 && only[0] === "_or" && Array.isArray(only[1]) && only[1].length === 0;

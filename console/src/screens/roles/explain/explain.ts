@@ -1,13 +1,13 @@
-/** The question why a role allows something on the records of an object, and the server's answer. */
+/** The request that explains why a role allows something on the records of an object. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../../api/client";
 import { every } from "../../../api/poll";
 import type { ExplainBody } from "../../../api/types";
 
-/** The actions on records. */
+/** The actions that can be explained. */
 export const EXPLAINED = ["read", "create", "update", "delete"] as const;
 
-/** What the person has chosen, as the address has it. */
+/** The person's choices, which are in the address. */
 export interface ExplainChoice {
   user: string | undefined;
   object: string | undefined;
@@ -15,7 +15,7 @@ export interface ExplainChoice {
   record: string | undefined;
 }
 
-/** The request; undefined until an object is chosen. */
+/** The body of the request. Undefined until an object is chosen. */
 export function explainBody({ user, object, action = "read", record }: ExplainChoice): ExplainBody | undefined {
   return object === undefined ? undefined : { ...(user === undefined ? {} : { userId: user }), object, action, ...(record === undefined ? {} : { id: record }) };
 }
@@ -24,6 +24,6 @@ export const explainQuery = (role: string, body: ExplainBody) =>
   queryOptions({
     queryKey: ["roles", role, "explain", body],
     queryFn: ({ signal }) => dataOf(api.POST("/api/v1/roles/{id}/explain", { params: { path: { id: role } }, body, signal })),
-    // The answer depends on records of other objects too, so no event says that it has changed.
+    // The result also depends on records of other objects, so no event reports all of its changes.
     refetchInterval: every(15_000),
   });

@@ -9,7 +9,7 @@ import { type Choice, type GridState, type Row, choose, fieldsInWords, isTicked,
 import conditions from "../conditions/Conditions.module.css";
 import classes from "./Fields.module.css";
 
-/** From here on a field is found by its name. */
+/** With more fields than this, the table has a search. */
 const ROWS_TO_SEARCH = 16;
 
 const HEADS: Record<Side, string> = { read: "Read", write: "Write" };
@@ -20,15 +20,15 @@ const CHOICES: { value: Choice; label: string }[] = [
 ];
 
 export interface FieldGridProps {
-  /** Names the table: "Fields of task". */
+  /** The name of the table, such as "Fields of task". */
   label: string;
   state: GridState;
   onChange: (state: GridState) => void;
   rows: Row[];
-  /** Those that the actions of the grant have. */
+  /** The lists that the grant's actions need. */
   sides: readonly Side[];
   actions: readonly Action[];
-  /** What the server refuses. */
+  /** The server's error. */
   error: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export function FieldGrid({ label, state, onChange, rows, sides, actions, error 
       <div className={conditions.clauseHead}>
         <h3>Fields</h3>
         {rows.length > ROWS_TO_SEARCH && <TextInput size="xs" w={200} leftSection={<IconSearch size={13} />} aria-label="Find a field" placeholder={`Find one of ${rows.length} fields`} value={term} onChange={({ currentTarget }) => setTerm(currentTarget.value)} onKeyDown={(event) => {
-            // The form is not sent from here.
+            // Enter must not submit the form from here.
             if (event.key === "Enter") event.preventDefault();
           }} />}
       </div>
@@ -107,7 +107,7 @@ export function FieldGrid({ label, state, onChange, rows, sides, actions, error 
   );
 }
 
-/** Ticks all of these fields, or none. */
+/** A checkbox that ticks all of these fields or none. */
 function EveryField({ label, state, names, onTick }: { label: string; state: GridState[Side]; names: string[]; onTick: (names: string[], ticked: boolean) => void }) {
   const count = names.filter((name) => isTicked(state, name)).length;
   return <Checkbox size="xs" aria-label={label} disabled={names.length === 0} checked={names.length > 0 && count === names.length} indeterminate={count > 0 && count < names.length} onChange={() => onTick(names, count < names.length)} />;

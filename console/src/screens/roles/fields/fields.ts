@@ -1,12 +1,12 @@
-/** The fields of a grant: as the grid edits them, from and to JSON, and in words. */
+/** The fields of a grant: the state of the grid, its conversion from and to JSON, and sentences. */
 import { type FieldLists, type Side, limits, sidesOf } from "../../../api/field-lists";
 import { type RecordShape, SYSTEM_COLUMNS } from "../../../api/record-shape";
 import type { Action, FieldList, GrantFields } from "../../../api/types";
 import { recordOf } from "../../../api/users-object";
 
-/** "All fields", "only these", "all except these". */
+/** The choices "All fields", "Only these" and "All except these". */
 export type Choice = "all" | "only" | "except";
-/** `listed` are the names of the list that is sent. With "all" there are none. */
+/** `listed` has the names in the list that is sent. For "all" it is empty. */
 export interface SideState {
   choice: Choice;
   listed: ReadonlySet<string>;
@@ -15,16 +15,19 @@ export type GridState = Record<Side, SideState>;
 
 export interface Row {
   name: string;
-  /** What it is, beside its name: a type, or where it leads. */
+  /** A text beside the name: the type, or the target. */
   kind: string;
-  /** Of these sides, a checkbox is shown. The server keeps the others. */
+  /** The lists for which the row has a checkbox. The server decides about the others. */
   sides: readonly Side[];
 }
 
 const BOTH: readonly Side[] = ["read", "write"];
 const KEPT = "kept by the server";
 
-/** Every name that a list of the object can have. Names of the grant that the object does not have stay, so that they can be taken out. */
+/**
+ * All names that a list of the object can contain. Names in the grant that the object does not have are included, so that they can be
+ * removed.
+ */
 export function rowsOf(shape: RecordShape | undefined, fields: GrantFields | null | undefined): Row[] {
   const own = (shape?.columns ?? []).map(({ name, type, reference }): Row => ({ name, kind: reference === undefined ? type : recordOf(reference.target), sides: BOTH }));
   const links = (shape?.links ?? []).map(({ key, target }): Row => ({ name: key, kind: `links to ${target}`, sides: BOTH }));
@@ -45,7 +48,9 @@ export function readGrid(fields: GrantFields | null | undefined): GridState {
   return { read: of(given?.read), write: of(given?.write) };
 }
 
-/** What is sent: the sides that the actions have, each only if it leaves out a field. Names are in the order of the rows. */
+/**
+ * The lists to send. A list is left out if the actions do not need it or if it includes all fields. The names have the order of the rows.
+ */
 export function printGrid(state: GridState, rows: Row[], sides: readonly Side[]): FieldLists | undefined {
   const of = (side: Side): FieldLists => {
     const { choice, listed } = state[side];
@@ -57,13 +62,13 @@ export function printGrid(state: GridState, rows: Row[], sides: readonly Side[])
 
 export const isTicked = ({ choice, listed }: SideState, name: string): boolean => choice === "all" || listed.has(name) === (choice === "only");
 
-/** Another choice leaves the ticks as they are, but "all" ticks every field. */
+/** The state after another choice. The ticks stay as they are, except that "all" ticks every field. */
 export function choose(state: SideState, choice: Choice, side: Side, rows: Row[]): SideState {
   if (choice === "all") return { choice, listed: new Set() };
   return { choice, listed: new Set(namesFor(side, rows).filter((name) => isTicked(state, name) === (choice === "only"))) };
 }
 
-/** With these fields ticked or not. Of all fields, those that are not ticked any more are the exceptions. */
+/** The state after these fields are ticked or cleared. If the choice was "all", the cleared fields become the exceptions. */
 export function tick(state: SideState, names: readonly string[], ticked: boolean): SideState {
   if (state.choice === "all" && ticked) return state;
   const choice = state.choice === "all" ? "except" : state.choice;
@@ -75,7 +80,7 @@ export function tick(state: SideState, names: readonly string[], ticked: boolean
   return { choice, listed };
 }
 
-/** What becomes of fields that the object does not have yet, in a sentence; undefined where all fields are given. */
+/** Says whether the grant will include fields that are added to the object later. Undefined if it includes all fields. */
 export function ofNewFields(state: GridState, sides: readonly Side[]): string | undefined {
   if (sides.every((side) => state[side].choice === "all")) return undefined;
   const has = (side: Side) => state[side].choice !== "only";
@@ -84,7 +89,7 @@ export function ofNewFields(state: GridState, sides: readonly Side[]): string | 
   return `Fields that are added to the object later are ${words}.`;
 }
 
-/** Names that a sentence lists before it counts the others. */
+/** The maximum number of names in a sentence. Further ones are only counted. */
 const NAMES_MAX = 20;
 
 function named(names: readonly string[]): string {
@@ -98,11 +103,14 @@ function saidSide(side: Side, list: FieldList | undefined): string {
   if (list === undefined) return `${verb} all fields`;
   if (!Array.isArray(list)) return `${verb} all fields except ${named(list.except)}`;
   if (side === "write") return list.length === 0 ? "writes no fields" : `writes ${named(list)}`;
-  // The id is readable in any case.
+  // The id is always readable.
   return list.length === 0 ? "reads only `id`" : `reads ${named(list)}`;
 }
 
-/** "Reads `title`, `state`; writes all fields except `salary`." Undefined where the lists leave out nothing that the actions need. */
+/**
+ * The lists in words: "Reads `title`, `state`; writes all fields except `salary`." Undefined if the lists include all fields that the
+ * actions need.
+ */
 export function fieldsInWords(fields: GrantFields | null | undefined, actions: readonly Action[]): string | undefined {
   const given = limits(fields);
   const sides = sidesOf(actions);
