@@ -10,9 +10,10 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::ListObjects => "Introspection shows the objects that you may use.",
         Hint::FewerRecords => "Select fewer fields, or ask for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
-        // GraphQL's GET requests take this header, as REST's do.
+        // GraphQL's GET requests accept this header, as those of REST do.
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
-        // GraphQL does not manage blocks, users or the schema, lists no past events, and requires no state of a record.
+        // GraphQL does not manage blocks, users or the schema. It does not list past events, and its writes cannot require a
+        // state of a record.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }

@@ -14,7 +14,8 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         }
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
-        // No tool manages blocks, users or the schema, lists events, views the service as a role, or requires a state of a record.
+        // No tool manages blocks, users or the schema, lists events, or views the service as a role. No tool's write can require
+        // a state of a record.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }

@@ -1,4 +1,4 @@
-//! Hints of errors for block authors: what the host's functions take, and what the person who installed the block can do.
+//! Hints of errors for block authors. They are about the functions of the host, and about the person who installed the block.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
         Hint::SetSecret { block } => return Some(format!("POST /api/v1/blocks/{block}/secrets sets it.").into()),
         Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
-        // A block presents no credential, and its manifest names its objects. It manages no blocks, no users and no schema. It reads
-        // only the events that it is given.
+        // A block does not present a credential, and its manifest names its objects. It does not manage blocks, users or the
+        // schema. It reads only the events that it gets.
         Hint::Authenticate
         | Hint::ListObjects
         | Hint::ListBlocks

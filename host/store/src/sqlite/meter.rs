@@ -47,11 +47,11 @@ enum Limit {
     },
 }
 
-/// Whether a statement of a scan may sort in a file.
+/// Whether a statement of a scan sorts in a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     No,
-    /// It may. The value is the time of the last check of the disk.
+    /// It does. The value is the time of the last check of the disk.
     Yes(Instant),
     /// The disk has no room for a larger sort.
     Full,
