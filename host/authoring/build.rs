@@ -8,7 +8,8 @@ const LEFT_OUT: [&str; 9] =
     ["target", "node_modules", "__pycache__", ".blockbase", ".venv", "dist", "tests", "Cargo.lock", ".gitignore"];
 
 fn main() {
-    // The variable is read at run time. A script that was compiled in another checkout would list that checkout's files.
+    // The variable is read at run time. With `env!`, a script that was compiled in another checkout would list that checkout's
+    // files.
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let root = root.canonicalize().expect("the checkout");
     let mut files = Vec::new();

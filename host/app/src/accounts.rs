@@ -42,7 +42,7 @@ use crate::caller::client::Client;
 use crate::caller::{Caller, Credentials};
 
 impl App {
-    /// A session that begins now, and its token.
+    /// Makes a session that begins now, and its token.
     fn new_session(&self, user_id: &str, remember: bool, client: &Client) -> Result<(NewSession, SessionToken), Error> {
         let token = SessionToken::random().map_err(Error::internal)?;
         let now = self.clock.now();
@@ -74,7 +74,7 @@ impl App {
             .await
     }
 
-    /// The hash of a user's password; a guest has none.
+    /// The hash of a user's password. A guest has none.
     async fn password_hash(&self, user_id: &str) -> Result<Option<String>, Error> {
         let user_id = user_id.to_owned();
         self.store
@@ -84,13 +84,14 @@ impl App {
             .await
     }
 
-    /// Who presents `credentials`, as the JSON of `/api/v1/me`; `None` if they do not hold, which is an answer and no error.
+    /// The user who presents `credentials`, as the JSON of `/api/v1/me`. `None` if the credentials are not valid, which is not an
+    /// error here.
     pub async fn me(&self, credentials: &Credentials) -> Result<Option<Arc<str>>, Error> {
         let found = self.identify(credentials).await?;
         Ok(found.map(|identity| Arc::clone(identity.verdict.get_or_init(|| text_of(&MeAnswer::from(&*identity)).into()))))
     }
 
-    /// `{ session, user }` of the session that the credentials show, if they show one.
+    /// Returns `{ session, user }` for the session that the credentials show. `None` if they show no session.
     pub async fn current_session(&self, credentials: &Credentials) -> Result<Option<CurrentSession>, Error> {
         let Some(identity) = self.identify(credentials).await? else { return Ok(None) };
         let (Presented::Bearer(Some(token)) | Presented::Cookie(token)) = self.presented(credentials) else { return Ok(None) };

@@ -245,7 +245,7 @@ impl App {
                     connection.raise_version("subscriptions").await?;
                     match connection.update_block(&key, &digest, enabled, config).await? {
                         true => Ok(()),
-                        // The configuration was checked against the schema of another version.
+                        // Meanwhile another version was installed, so the configuration was checked against the wrong schema.
                         false => Err(Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Try again.")),
                     }
                 })
@@ -255,7 +255,7 @@ impl App {
         self.shown_block(caller, name).await
     }
 
-    /// Adopts a block as it is at that moment. This is also consent to everything that its manifest asks for.
+    /// Adopts a block as it is now. This is also consent to everything that its manifest asks for.
     ///
     /// # Errors
     /// `not_found`. `forbidden` if the block has rights that the caller lacks.

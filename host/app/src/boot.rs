@@ -30,7 +30,8 @@ use crate::state::sign_in_tries::TryLimits;
 use crate::state::{App, RightsSettled, Settings};
 use crate::state::{activity, instance};
 
-/// Most log lines of blocks that wait to be stored. Beyond this number, new lines are only written to the process log.
+/// The maximum number of log lines of blocks that may wait to be stored. Beyond this number, new lines are only written to the
+/// process log.
 const LOG_LINES_QUEUE_MAX: usize = 10_000;
 
 /// All kinds of things that act later with the rights of their makers.
@@ -40,8 +41,7 @@ impl App {
     /// Loads the catalogue. The receiver gets the log lines of blocks. The caller has to store them with
     /// [`App::store_block_logs`].
     ///
-    /// # Errors
-    /// The database does not answer, or its catalogue cannot be read.
+    /// # Errors If the database does not answer, or if its catalogue cannot be read.
     pub async fn new(
         store: Store,
         settings: Settings,
@@ -104,7 +104,8 @@ impl App {
         app.refresh().await?;
         match app.ensure_search_indexes().await {
             Err(error) if app.is_shared() => {
-                // Without the index, searches are correct but slow. Another instance may be creating it, or the table is in use.
+                // Without the index, searches are correct but slow. Perhaps another instance is creating it, or the table is in
+                // use.
                 tracing::warn!(error.cause = %error, "a search index could not be created; the next start tries again");
             }
             made => made?,

@@ -42,7 +42,7 @@ pub struct Credentials {
     pub is_operator: bool,
 }
 
-/// The values of variables in conditions if this user calls, with or without a key. `now` is set later.
+/// The values of variables in conditions if this user is the caller, with or without a key. `now` is set later.
 pub(crate) fn variables_of(user: &UserRow, roles: Vec<String>, key_id: Option<String>) -> Variables {
     Variables {
         user_id: Some(user.id.clone()),
@@ -200,13 +200,13 @@ impl Caller {
         Ok(self.on(decision, ground, known, action))
     }
 
-    /// The fields that the caller may read. The result lists only objects of which they may not read every field.
+    /// The fields that the caller may read. The result lists an object only if the caller may not read all of its fields.
     pub(crate) fn known_objects(&self, ground: &Ground<'_>) -> Arc<KnownObjects> {
         self.known_by(ground, Action::Read)
     }
 
-    /// The fields that the caller may name in a new record or in a change. The result lists only objects of which they may not
-    /// name every field.
+    /// The fields that the caller may name in a new record or in a change. The result lists an object only if the caller may not
+    /// name all of its fields.
     pub(crate) fn writable_objects(&self, ground: &Ground<'_>, action: Action) -> Arc<KnownObjects> {
         self.known_by(ground, action)
     }
@@ -377,8 +377,8 @@ impl Caller {
         }
     }
 
-    /// The object and the access to it. For a read, the object has only the fields that the caller knows. Without the permission,
-    /// the error is the same for a missing object, except for callers who may read `objects`.
+    /// The object and the access to it. For a read, the object has only the fields that the caller knows. A caller without the
+    /// permission gets the same error as for a missing object, except for callers who may read `objects`.
     pub(crate) fn object(&self, ground: &Ground<'_>, name: &str, action: Action) -> Result<(Arc<Object>, Access)> {
         let (object, decision) = self.admit_to(ground.registry, name, action)?;
         let access = self.on(decision, ground, &object, action);

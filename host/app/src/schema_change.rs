@@ -67,7 +67,7 @@ pub enum Change<T> {
 enum Outcome {
     Created,
     Updated,
-    /// The object was deleted. With `cascade`, things that depend on it were deleted or broke.
+    /// The object was deleted. With `cascade`, the things that depended on it were deleted, or no longer work.
     Deleted {
         cascade: bool,
     },
@@ -75,13 +75,13 @@ enum Outcome {
 
 /// The result of an edit: its entry in the history, the object of its event, and the answer for the caller.
 struct Edited<T> {
-    /// JSON text.
+    /// The entry of the history, as JSON text.
     entry: String,
     object: String,
     outcome: Outcome,
     /// The number of new field numbers that the object used.
     fields_added: i64,
-    /// The object or the column whose dependents the change may affect.
+    /// The object or the column that the change removes or alters. Things that depend on it may be affected.
     about: Option<(String, Option<String>)>,
     answer: T,
 }
@@ -99,7 +99,7 @@ trait Edit<T>: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + C
 impl<T, F> Edit<T> for F where F: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + Sync + 'static {}
 
 impl Draft<'_> {
-    /// Adds an object without a table.
+    /// Adds an object to the catalogue, but creates no table.
     async fn enter_object(&mut self, definition: ObjectDefinition, keys: Vec<u32>) -> Result<()> {
         let id = match self.mode {
             Mode::Apply => {
@@ -108,7 +108,7 @@ impl Draft<'_> {
                 let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
                 self.connection.insert_object(&definition.name, text, keys_text, next_key).await?
             }
-            // A plan uses a number that is free. Names of constraints contain the number, but a plan creates no constraints.
+            // A plan uses any free number. The names of constraints contain this number, but a plan creates no constraints.
             Mode::Plan => self.catalogue.objects.iter().map(|object| object.id).max().unwrap_or(0) + 1,
         };
         self.catalogue.objects.push(StoredObject { id, revision: 1, definition, keys });
@@ -145,7 +145,7 @@ impl Draft<'_> {
     }
 }
 
-/// The result of an edit that changed only the catalogue, and the catalogue from before. The whole new catalogue has been
+/// The result of an edit that changed only the catalogue, and the catalogue from before. The complete new catalogue has been
 /// checked.
 struct Drafted<T> {
     before: Registry,
@@ -227,11 +227,11 @@ impl SchemaChange<'_> {
 /// The requested part of the history.
 #[derive(Clone, Debug, Default)]
 pub struct HistoryRequest {
-    /// Only changes of this object.
+    /// Show only changes of this object.
     pub object: Option<String>,
-    /// Only versions below this one.
+    /// Show only versions below this one.
     pub before: Option<i64>,
-    /// The largest number of entries.
+    /// The maximum number of entries.
     pub limit: Option<i64>,
 }
 
@@ -250,7 +250,7 @@ pub struct SchemaDocument {
 #[schemars(rename = "SvcMigration", deny_unknown_fields)]
 pub struct SchemaHistoryAnswer {
     version: i64,
-    // The change stays text, so that its numbers keep their digits.
+    // The change stays text, so that its numbers keep all their digits.
     #[schemars(with = "SchemaChange<'static>")]
     change: Box<RawValue>,
     applied_by: Option<String>,
@@ -309,7 +309,7 @@ impl App {
     ) -> Result<Change<ObjectDefinition>> {
         caller.require(Resource::Objects, Action::Create)?;
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
-        // The definition itself is checked first, so that its errors are reported without waiting for the writer.
+        // The definition itself is checked first, so that a caller need not wait for the writer to get its errors.
         let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
         blockbase_schema::Object::new(alone, [], |_| None)?;
         let objects = vec![definition.name.clone()];
@@ -359,11 +359,11 @@ impl App {
         .await
     }
 
-    /// Drops an object with its records and its own relationships. With `cascade`, it also drops the relationships of other objects that
-    /// need it, and the groups of `uniqueTogether` and `indexes` with their keys.
+    /// Drops an object with its records and its own relationships. With `cascade`, it also drops the relationships of other
+    /// objects that need the object, and the groups of `uniqueTogether` and `indexes` with their keys.
     ///
-    /// # Errors
-    /// `object_in_use` if a relationship of another object needs it, or a condition of a role's grant on another object.
+    /// # Errors `object_in_use` if a relationship of another object, or a condition of a role's grant on another object, needs
+    /// it.
     pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool, mode: Mode) -> Result<Change<()>> {
         caller.require(Resource::Objects, Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
@@ -428,7 +428,7 @@ impl App {
         // Changes and readers lock tables in different orders, so one of them may have to start again.
         let answer = self.until_uncontended(|| self.try_change_schema(caller, edit.clone())).await;
         if let Err(error) = self.refresh_registry().await {
-            // The change is committed. The next comparison with the database will serve it.
+            // The change is committed. After the next comparison with the database, this instance will serve it.
             tracing::warn!(error.cause = %error, "a change of the schema is committed, but not served yet");
         }
         answer.map(Change::Applied)
@@ -557,7 +557,7 @@ fn stored<'a>(catalogue: &'a mut Catalogue, name: &str) -> Result<&'a mut Stored
 
 /// The error for a body that does not have the form of the document that a schema operation needs.
 pub(crate) fn not_a_definition(what: &str, misfit: &json_text::Misfit) -> Error {
-    // Invalid JSON is an invalid request. Valid JSON that is not a definition is an invalid schema.
+    // Text that is not JSON is an invalid request. JSON that is not a definition is an invalid schema.
     match misfit.error.is_data() {
         true => Error::new(Code::InvalidSchema, format!("The body is not {what}: {misfit}.")),
         false => misfit.malformed(),

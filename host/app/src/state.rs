@@ -76,15 +76,16 @@ pub struct Settings {
     /// The address of the page where people set a password. Links to it are made only from this setting, never from data of a
     /// request.
     pub set_password_url: String,
-    /// Writes the links of mail: the surface knows its addresses. They are made of the public URL alone.
+    /// Makes the links of mails. This is a function of the surface, because only the surface knows its addresses. They are made
+    /// from the public URL only.
     pub mail_link: MailLink,
-    /// The texts of mail; `None` if the server sends no mail.
+    /// The texts of mail. `None` if the server sends no mail.
     pub mail: Option<Arc<MailTexts>>,
     /// The passwords that nobody may choose because they were in a breach, if the operator has a list.
     pub breached_passwords: Option<Arc<BreachedPasswords>>,
-    /// Mails that one network may ask for within an hour.
+    /// The maximum number of mails that one network may request within an hour.
     pub mails_of_network_max: i64,
-    /// Whether an address has to be proved before its user can sign in.
+    /// Whether users have to confirm their address before they can sign in.
     pub require_email_verification: bool,
     /// Whether users may delete their own accounts.
     pub delete_user: bool,
@@ -93,25 +94,25 @@ pub struct Settings {
     pub retry_base_ms: i64,
     /// The network addresses that the server may call.
     pub addresses: AddressPolicy,
-    /// Age in days at which settled events are deleted. 0 keeps all events.
+    /// The age in days at which settled events are deleted. 0 keeps all events.
     pub events_retention_days: u32,
-    /// Size of the outbox in bytes above which the oldest settled events are deleted. 0 means no limit.
+    /// The size of the outbox in bytes above which the oldest settled events are deleted. 0 means no limit.
     pub events_bytes_max: i64,
-    /// Most records of one bulk call.
+    /// The maximum number of records in one bulk call.
     pub bulk_records_max: usize,
-    /// Largest value of a text field in bytes, if the field has no `max` of its own.
+    /// The maximum size of a text field's value in bytes, if the field has no `max` of its own.
     pub text_bytes_max: usize,
-    /// Largest body of a request. The `max` of a field cannot allow more.
+    /// The maximum size of a request's body in bytes. The `max` of a field cannot allow more.
     pub body_bytes_max: usize,
-    /// Most bytes in the response of a request for a list.
+    /// The maximum number of bytes in the response to a request for a list.
     pub answer_bytes_max: usize,
-    /// Most open streams of one owner.
+    /// The maximum number of open streams of one owner.
     pub streams_of_one_max: usize,
-    /// Time limit of an action call if its manifest sets none.
+    /// The time limit of an action call if its manifest sets none.
     pub action_timeout_ms: u64,
-    /// Directory for exported rows that clients have not received yet.
+    /// The directory for exported rows that clients have not received yet.
     pub spool_directory: PathBuf,
-    /// All settings, as they are shown.
+    /// All settings, in the form in which they are shown.
     pub listed: Arc<[ListedSetting]>,
 }
 
@@ -189,7 +190,7 @@ pub struct App {
     pub(crate) log_loss_told_at: AtomicI64,
 }
 
-/// Longest time for an answer of the database. If it takes longer, the server is not ready.
+/// The longest time that the server waits for an answer of the database. If the answer takes longer, the server is not ready.
 const READY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl App {

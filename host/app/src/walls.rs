@@ -1,9 +1,9 @@
-//! Tests the walls inside this crate: a folder imports only from lower folders.
+//! Tests the layers inside this crate: a folder may import only from folders of lower layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The folders, the lowest first.
+/// The folders, from the lowest layer to the highest.
 const FOLDERS: [&str; 13] = [
     "base",
     "caller",
@@ -20,7 +20,7 @@ const FOLDERS: [&str; 13] = [
     "boot",
 ];
 
-/// The files of this crate by their path without its ending, each without comments and tests.
+/// The files of this crate, by their path without its ending. The texts have no comments and no tests.
 struct Sources(BTreeMap<String, String>);
 
 impl Sources {
@@ -71,7 +71,7 @@ impl Sources {
         found
     }
 
-    /// A path in a file as a path from the crate's root; `None` if it leads out of the crate.
+    /// Converts a path in a file to a path from the crate's root. `None` if it leads out of the crate.
     fn path_in_crate(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
         let here: Vec<String> = if file == "lib" { Vec::new() } else { file.split('/').map(str::to_owned).collect() };
         let base = match path.first()?.as_str() {
@@ -162,7 +162,7 @@ fn statements(code: &str, reexporting: bool) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The paths of a tree like `a::{b, c::{d, e as f}}` at the beginning of a text, each with the name that it gets.
+/// The paths of a tree like `a::{b, c::{d, e as f}}` at the beginning of a text, each with the name under which it is imported.
 fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
     fn read(mut tree: &str, before: &[String], found: &mut Vec<(Vec<String>, String)>) -> usize {
         let whole = tree.len();
@@ -201,13 +201,13 @@ fn leaves(tree: &str) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// The text between `impl App {` and its end, of all such blocks.
+/// The text of all blocks `impl App { … }`.
 fn methods_of_app(code: &str) -> String {
     let blocks = code.split("\nimpl App {\n").skip(1);
     blocks.map(|block| block.split("\n}").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The place of a file's folder in the order.
+/// The position of a file's folder in the order.
 fn place(file: &str) -> usize {
     let folder = file.split('/').next().unwrap_or_default();
     FOLDERS.iter().position(|known| *known == folder).unwrap_or_else(|| panic!("`{folder}` is not in FOLDERS"))

@@ -16,13 +16,14 @@ pub struct CookieSigner {
 /// The lifetime of a cookie in seconds: seven days.
 const MAX_AGE_SECONDS: u64 = 604_800;
 
-/// Begins what a cookie of a sign-up signs. No token of a session has this form, so neither cookie can stand for the other.
+/// The beginning of the signed text in a cookie of a sign-up. No token of a session has this form, so neither cookie can be used
+/// as the other.
 const SIGN_UP: &str = "signed-up:";
-/// Accounts that a cookie of sign-ups names.
+/// The maximum number of accounts that a cookie of sign-ups names.
 const SIGN_UPS_MAX: usize = 5;
 
 fn encode_component(text: &str) -> String {
-    // `encodeURIComponent` for base64 and base62. It escapes only these three of their characters.
+    // `encodeURIComponent` for base64 and base62. Of their characters, it only has to escape these three.
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
@@ -35,8 +36,7 @@ fn decode_component(text: &str) -> String {
 }
 
 impl CookieSigner {
-    /// # Errors
-    /// The secret cannot be a key.
+    /// # Errors If the secret cannot be used as a key.
     pub fn new(secret: &[u8], is_https: bool) -> Result<CookieSigner, String> {
         let key = Hmac::new_from_slice(secret).map_err(|error| error.to_string())?;
         let name = if is_https { "__Secure-svc.session_token" } else { "svc.session_token" };
@@ -74,14 +74,14 @@ impl CookieSigner {
         format!("{}={value}; {age}Path=/; HttpOnly; SameSite=Lax{secure}", self.name)
     }
 
-    /// The first token in a `Cookie` header with a valid signature. A browser may send several cookies with the same name, so a
-    /// cookie that an attacker planted does not hide the valid one.
+    /// The first token with a valid signature in a `Cookie` header. A browser may send several cookies with the same name, so an
+    /// attacker's cookie with this name does not hide the valid one.
     pub fn token_of_cookies(&self, header: &str) -> Option<String> {
         let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
         pairs.filter(|(name, _)| *name == self.name).find_map(|(_, value)| self.verified(&decode_component(value)))
     }
 
-    /// Whether a `Cookie` header has a cookie of this name, whatever its value.
+    /// Whether a `Cookie` header has a cookie with this name. Its value does not matter.
     pub fn names_session(&self, header: &str) -> bool {
         header.split(';').filter_map(|pair| pair.trim().split_once('=')).any(|(name, _)| name == self.name)
     }
@@ -94,8 +94,8 @@ impl CookieSigner {
         }
     }
 
-    /// The `Set-Cookie` value by which a browser shows later that it made an account whose address is not proved yet, or that its user knows
-    /// the password. `header` is the request's `Cookie` header: the newest accounts in it stay.
+    /// The `Set-Cookie` value with which a browser can later show that it made an account whose address is not confirmed yet, or
+    /// that its user knows the password. `header` is the request's `Cookie` header. The newest accounts in it are kept.
     pub fn set_sign_up(&self, header: &str, user_id: &str) -> String {
         let mut accounts = self.sign_ups_of_cookies(header);
         accounts.retain(|known| known != user_id);
@@ -123,7 +123,7 @@ impl CookieSigner {
         let (token, signature) = signed.split_once('.')?;
         let mut mac = self.key.clone();
         mac.update(token.as_bytes());
-        // This compares in constant time.
+        // This comparison takes constant time.
         mac.verify_slice(&STANDARD.decode(signature).ok()?).ok().map(|()| token.to_owned())
     }
 }
@@ -155,12 +155,12 @@ mod tests {
         let (sign_up, session) = (pair(&signer.set_sign_up("", "u1")), pair(&signer.set_cookie("token", true)));
         assert_eq!(signer.sign_ups_of_cookies(&format!("{session}; {sign_up}")), ["u1"]);
         assert_eq!(signer.token_of_cookies(&sign_up), None);
-        // A second sign-up does not hide the first. The oldest go.
+        // A second sign-up does not remove the first one. The oldest ones are removed.
         let both = pair(&signer.set_sign_up(&sign_up, "u2"));
         assert_eq!(signer.sign_ups_of_cookies(&both), ["u1", "u2"]);
         let many = (3..9).fold(both, |header, number| pair(&signer.set_sign_up(&header, &format!("u{number}"))));
         assert_eq!(signer.sign_ups_of_cookies(&many), ["u4", "u5", "u6", "u7", "u8"]);
-        // Neither value counts under the other's name.
+        // Neither of the two values is accepted under the name of the other cookie.
         let (_, of_sign_up) = sign_up.split_once('=').expect("a value");
         let (name, of_session) = session.split_once('=').expect("a value");
         assert!(signer.sign_ups_of_cookies(&format!("{}={of_session}", signer.sign_up_name())).is_empty());

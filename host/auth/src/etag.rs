@@ -6,17 +6,18 @@ use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Bytes of the MAC in an ETag. Encoded, these are 22 characters, or 24 with the quotes.
+/// The number of bytes of the MAC in an ETag. Encoded, these are 22 characters, or 24 with the quotes.
 const TAG_BYTES: usize = 16;
 
-/// Makes ETags with a key from the master secret. All instances make the same ETags, also after a restart.
+/// Makes ETags with a key from the master secret. All instances make the same ETags. They stay the same after a restart.
 #[derive(Clone)]
 pub struct EtagKey(Hmac<Sha256>);
 
 /// The version of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordVersion {
-    /// The object's number and its revision. The revision counts because a change of the object changes the form of its records.
+    /// The object's number and its revision. The revision is included because a change of the object changes the form of its
+    /// records.
     pub object: (i64, i64),
     /// The record's id.
     pub id: [u8; 16],
@@ -25,8 +26,7 @@ pub struct RecordVersion {
 }
 
 impl EtagKey {
-    /// # Errors
-    /// No key can be derived from the secret.
+    /// # Errors If no key can be derived from the secret.
     pub fn new(master_secret: &[u8]) -> Result<EtagKey, String> {
         let derive = Hkdf::<Sha256>::new(Some(b"blockbase record etags"), master_secret);
         let mut key = [0; 32];

@@ -1,7 +1,7 @@
 //! Passwords, tokens and cookies, and the principals that they identify.
 //!
-//! This crate does no I/O, and must not know of tables, routes or blocks. It defines how secrets are made, hashed and compared,
-//! and the types for callers whom the store has identified.
+//! This crate does no I/O, and must not know of tables, routes or blocks. It makes, hashes and compares secrets, and has the
+//! types for callers whom the store has identified.
 #![forbid(unsafe_code)]
 
 mod cookie;

@@ -9,11 +9,11 @@ use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
-/// Fewest characters of a password.
+/// The minimum number of characters of a password.
 pub const PASSWORD_CHARS_MIN: usize = 8;
-/// Most characters of a password.
+/// The maximum number of characters of a password.
 pub const PASSWORD_CHARS_MAX: usize = 128;
-/// Memory of one hash, in KiB: 19 MiB, as OWASP recommends for argon2id with two passes.
+/// The memory for one hash, in KiB. 19 MiB are the recommendation of OWASP for argon2id with two passes.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
@@ -27,12 +27,12 @@ pub enum PasswordProblem {
     IsEmail,
     /// The password is very common, so an attacker would try it early.
     IsCommon,
-    /// The password was in a breach, by the operator's list.
+    /// According to the operator's list, the password was in a breach.
     IsBreached,
 }
 
-/// The 3,000 most common passwords of at least eight characters, in lower case. They are the top of the list that Django ships (BSD
-/// license). Royce Williams made it from the list of Have I Been Pwned.
+/// The 3,000 most common passwords of at least eight characters, in lower case. They are the beginning of the list that Django
+/// contains (BSD license). Royce Williams made it from the list of Have I Been Pwned.
 static COMMON: LazyLock<HashSet<&'static str>> = LazyLock::new(|| include_str!("common_passwords.txt").lines().collect());
 
 /// Checks a new password against the rules.
@@ -46,13 +46,13 @@ pub fn check_password(password: &str, email: &str) -> Result<(), PasswordProblem
     }
 }
 
-/// Most hashes that wait for their turn.
+/// The maximum number of hashes that wait for their turn.
 const WAITING_MAX: usize = 512;
 
 /// The reason why a password was not hashed or verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashError {
-    /// Too many other hashes wait.
+    /// Too many other hashes are waiting.
     Busy,
     Failed(String),
 }
@@ -78,8 +78,7 @@ fn hash_now(password: &str) -> Result<String, String> {
 }
 
 impl PasswordHasher {
-    /// # Errors
-    /// The system has no randomness.
+    /// # Errors If the system cannot provide randomness.
     pub fn new() -> Result<PasswordHasher, String> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Ok(PasswordHasher {
@@ -95,7 +94,7 @@ impl PasswordHasher {
             Arc::clone(&self.permits).acquire_owned().await.map_err(|error| HashError::Failed(error.to_string()))?
         };
         let work = move || {
-            // The work keeps the permit, so that it still counts until its end if the caller disconnects.
+            // The work keeps the permit. So if the caller disconnects, the work counts until its end.
             let _permit = permit;
             work()
         };

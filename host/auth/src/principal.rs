@@ -1,4 +1,4 @@
-//! The caller of a request, as identified by the credential.
+//! The caller of a request, identified by the credential.
 
 use serde::{Serialize, Serializer};
 
@@ -24,7 +24,7 @@ impl Serialize for Via {
     }
 }
 
-/// `{ userId, apiKeyId, via }`, as in events.
+/// `{ userId, apiKeyId, via }`, as events contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Actor {
@@ -34,7 +34,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The id for `created_by` and `updated_by`: that of the user, or that of the key if there is no user.
+    /// The id for `created_by` and `updated_by`: the id of the user. If there is no user, the id of the key.
     pub fn id(&self) -> Option<&str> {
         self.user_id.as_deref().or(self.api_key_id.as_deref())
     }

@@ -20,7 +20,7 @@ pub struct Sealed {
 /// The reason why a stored secret cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsealed {
-    /// It was encrypted under another master secret.
+    /// The secret was encrypted under another master secret.
     OtherKey,
     /// The stored value was changed, or it was sealed for another purpose.
     Broken,
@@ -34,8 +34,7 @@ pub struct SecretBox {
 }
 
 impl SecretBox {
-    /// # Errors
-    /// No key can be derived from the secret.
+    /// # Errors If no key can be derived from the secret.
     pub fn new(master_secret: &[u8]) -> Result<SecretBox, String> {
         let derive = Hkdf::<Sha256>::new(Some(b"blockbase secrets at rest"), master_secret);
         let (mut key, mut key_id) = ([0; 32], [0; KEY_ID_BYTES]);
@@ -50,18 +49,17 @@ impl SecretBox {
         &self.key_id
     }
 
-    /// Encrypts `secret`. `purpose` says what the secret is for, and is needed to read it.
+    /// Encrypts `secret`. `purpose` says what the secret is used for, and is needed to decrypt it.
     ///
-    /// # Errors
-    /// The machine has no randomness.
+    /// # Errors If the system cannot provide randomness.
     pub fn seal(&self, purpose: &str, secret: &str) -> Result<Sealed, String> {
         Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(self.encrypted(purpose, secret.as_bytes())?) })
     }
 
-    /// As [`SecretBox::seal`], for a large value. Returns the key's id, the nonce, and the ciphertext with its tag as bytes.
+    /// Does the same as [`SecretBox::seal`] for a large value. Returns the key's id, the nonce, and the ciphertext with its tag
+    /// as bytes.
     ///
-    /// # Errors
-    /// The machine has no randomness.
+    /// # Errors If the system cannot provide randomness.
     pub fn seal_bytes(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
         Ok([self.key_id.as_bytes(), &self.encrypted(purpose, secret)?].concat())
     }
@@ -93,8 +91,7 @@ impl SecretBox {
         self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Unsealed::Broken)
     }
 
-    /// # Errors
-    /// The value was encrypted under another key or for another purpose, or it was changed.
+    /// # Errors If the value was encrypted under another key or for another purpose, or if it was changed.
     pub fn open(&self, purpose: &str, sealed: &Sealed) -> Result<String, Unsealed> {
         if sealed.key_id != self.key_id {
             return Err(Unsealed::OtherKey);

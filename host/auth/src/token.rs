@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_BYTES: usize = 32;
-/// Base62 digits of 256 bits.
+/// The number of base62 digits for 256 bits.
 const TOKEN_CHARS: usize = 43;
 
 /// The prefix of API keys. No session token begins with it.
@@ -23,8 +23,7 @@ pub(crate) fn random() -> Result<String, String> {
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// # Errors
-    /// The system has no randomness.
+    /// # Errors If the system cannot provide randomness.
     pub fn random() -> Result<ApiKey, String> {
         random().map(|digits| ApiKey(format!("{API_KEY_PREFIX}{digits}")))
     }
@@ -33,7 +32,7 @@ impl ApiKey {
         &self.0
     }
 
-    /// The beginning of the key, which lists show, so that users can tell keys apart.
+    /// The beginning of the key, which lists show, so that users can distinguish keys.
     pub fn prefix(&self) -> &str {
         self.0.get(..KEY_PREFIX_CHARS).unwrap_or(API_KEY_PREFIX)
     }
@@ -49,8 +48,7 @@ impl ApiKey {
 pub struct SessionToken(String);
 
 impl SessionToken {
-    /// # Errors
-    /// The system has no randomness.
+    /// # Errors If the system cannot provide randomness.
     pub fn random() -> Result<SessionToken, String> {
         random().map(SessionToken)
     }
@@ -70,8 +68,7 @@ impl SessionToken {
 pub struct LinkToken(String);
 
 impl LinkToken {
-    /// # Errors
-    /// The system has no randomness.
+    /// # Errors If the system cannot provide randomness.
     pub fn random() -> Result<LinkToken, String> {
         random().map(LinkToken)
     }

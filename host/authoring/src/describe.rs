@@ -1,4 +1,4 @@
-//! Adds what a component reports about itself to its manifest at the build, so that an author does not write it twice.
+//! During a build, adds the component's own description to its manifest, so that an author does not write it twice.
 
 use blockbase_blocks::description_of;
 use serde_json::{Map, Value};
@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 /// The manifest of `block.json` with the component's additions. These are the handlers that its code declares, and the host interfaces
 /// that it imports, in `requires.plugins`.
 ///
-/// # Errors
-/// A sentence for the author: the component does not run, or its description has an unknown form.
+/// # Errors A sentence for the author, if the component does not run or its description has an unknown form.
 pub fn described(component: &[u8], mut manifest: Value) -> Result<Value, String> {
     let description = description_of(component)?;
     for plugin in description.plugins {
@@ -38,9 +37,9 @@ fn require(manifest: &mut Value, interface: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds the handlers from the code. The values of block.json win, and keys that it leaves out come from the code.
+/// Adds the handlers from the code. The values of block.json take precedence. Keys that it leaves out come from the code.
 fn merge(manifest: &mut Value, said: Map<String, Value>) -> Result<(), String> {
-    // If nobody names a consumer group, its name is made of the block and the handler.
+    // If no consumer group is named, its name is made from the names of the block and the handler.
     let block = manifest["name"].as_str().unwrap_or_default().to_owned();
     for (kind, name) in [("actions", "name"), ("hooks", "name"), ("subscriptions", "handler")] {
         let entries = said.get(kind).and_then(Value::as_array).into_iter().flatten();

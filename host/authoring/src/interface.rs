@@ -11,8 +11,7 @@ pub struct Interface {
 
 /// Reads a component's interface.
 ///
-/// # Errors
-/// The file is not whole.
+/// # Errors If the file is truncated.
 pub fn interface_of(component: &[u8]) -> Result<Interface, BinaryReaderError> {
     let mut interface = Interface::default();
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! The tools behind `blockbase block`: new blocks, builds in each language, manifests filled from code, packed files.
+//! The tools behind `blockbase block`: new blocks, builds in each language, manifests with additions from the code, packed files.
 //!
 //! Only the command line uses them. The crate `blocks` has the rules of manifests and packed files, and runs what was built. It does not
 //! know this crate. This crate must not know a running service or the engine.

@@ -8,9 +8,9 @@ use wit_parser::Resolve;
 
 use crate::scaffold;
 
-/// The interface that a core module gets if it has no component type.
+/// The interface for a core module that has no component type.
 const WIT: &str = include_str!("../../../wit/blockbase-block-0.1.0/block.wit");
-/// The functions that the SDKs export beside it.
+/// The functions that the SDKs export in addition to it.
 const SDK_WIT: &str = include_str!("../../../wit/blockbase-sdk-0.1.0/sdk.wit");
 
 /// The reason why a file cannot be packed, for the person who runs `block pack`.
@@ -25,18 +25,18 @@ impl std::fmt::Display for PackError {
 
 impl std::error::Error for PackError {}
 
-/// Makes a packed file from a manifest and a component. A core module is made a component first.
+/// Makes a packed file from a manifest and a component. A core module is first turned into a component.
 ///
-/// A core module without a component type gets the block interface's. A module of WASI preview 1 gets the adapter.
+/// A core module without a component type gets the component type of the block interface. A module of WASI preview 1 gets the
+/// adapter.
 ///
-/// # Errors
-/// A sentence that says what is wrong with the file or the manifest.
+/// # Errors A sentence about the fault of the file or the manifest.
 pub fn pack(wasm: &[u8], manifest: &str) -> Result<Vec<u8>, PackError> {
     let checked = parse_manifest(manifest).map_err(|error| PackError(error.message))?;
     let component = componentize(wasm)?;
     check_component(&component).map_err(|error| PackError(error.message))?;
     let mut packed = without_sections(&component)?;
-    // The names that registries turn into OCI annotations.
+    // The metadata that registries turn into OCI annotations.
     let metadata = [
         ("version", Some(checked.version.as_str())),
         ("description", Some(checked.description.as_str()).filter(|text| !text.is_empty())),
@@ -52,7 +52,7 @@ pub fn pack(wasm: &[u8], manifest: &str) -> Result<Vec<u8>, PackError> {
             append(&mut packed, name, value.as_bytes());
         }
     }
-    // Compact JSON, in the author's order.
+    // The manifest as compact JSON, in the author's order.
     let compact = serde_json::to_vec(&checked).map_err(|error| PackError(error.to_string()))?;
     append(&mut packed, MANIFEST_SECTION, &compact);
     Ok(packed)
@@ -62,7 +62,7 @@ fn append(component: &mut Vec<u8>, name: &str, data: &[u8]) {
     CustomSection { name: name.into(), data: data.into() }.append_to_component(component);
 }
 
-/// Sections that packing replaces.
+/// The sections that packing replaces.
 const OWN_SECTIONS: [&str; 7] = [MANIFEST_SECTION, "component-name", "version", "description", "authors", "licenses", "source"];
 
 /// The component without the outermost sections that packing writes. So packing a component twice gives the same file as packing it
@@ -103,10 +103,9 @@ fn without_sections(component: &[u8]) -> Result<Vec<u8>, PackError> {
     Ok(out)
 }
 
-/// The component of a core module. A component is returned unchanged.
+/// Turns a core module into a component. A component is returned unchanged.
 ///
-/// # Errors
-/// A sentence that says what is wrong with the module.
+/// # Errors A sentence about the fault of the module.
 pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
     if !(module.starts_with(b"\0asm") && Parser::is_core_wasm(module)) {
         return Ok(module.to_vec());
@@ -134,11 +133,10 @@ pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
         .map_err(explain)
 }
 
-/// Adds a component type to the core module of an SDK whose linker cannot add it. The type is of a block that may import every interface
-/// of the host. Imports that the module does not use are not in the component.
+/// Adds a component type to the core module of an SDK whose linker cannot add it. It is the type of a block that may import every
+/// interface of the host. The component does not contain imports that the module does not use.
 ///
-/// # Errors
-/// A sentence that says what is wrong with the module.
+/// # Errors A sentence about the fault of the module.
 pub(crate) fn with_sdk_world(module: &[u8]) -> Result<Vec<u8>, PackError> {
     let explain = |error: anyhow::Error| PackError(format!("The core module cannot be given its component type: {error:#}."));
     let mut resolve = Resolve::default();

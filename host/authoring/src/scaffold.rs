@@ -1,5 +1,5 @@
-//! The files that the binary includes for authors: the SDKs, their templates and the interface. All of them have the binary's version,
-//! so a block always fits the server that it is built with.
+//! The files that the binary includes for authors: the SDKs, their templates and the interface. All of them have the binary's
+//! version, so a block always fits the server whose binary built it.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::toolchain::Language;
 /// `(path, bytes)` of every file below `sdk/` and `wit/`, with `/` between the parts.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// Files of a folder, with their paths below it.
+/// The files of a folder, with their paths within it.
 fn folder(prefix: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     FILES.iter().filter_map(move |(path, bytes)| Some((path.strip_prefix(prefix)?.strip_prefix('/')?, *bytes)))
 }
 
-/// Writes a file unless it already has this content, so that build tools see only real changes.
+/// Writes a file unless it already has this content, so that build tools only notice real changes.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
     if std::fs::read(file).is_ok_and(|known| known == bytes) {
         return Ok(());
@@ -30,7 +30,7 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
 pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[String]) -> Result<(), String> {
     for (path, bytes) in folder(&format!("sdk/{}", language.folder())).filter(|(path, _)| !path.starts_with("template/")) {
         match path.strip_prefix("wit-deps/") {
-            // Packages that the SDK imports besides the block interface.
+            // These are the packages that the SDK imports in addition to the block interface.
             Some(path) => write(&wit.join("deps").join(path), bytes)?,
             None => write(&sdk.join(path), bytes)?,
         }
@@ -42,7 +42,7 @@ pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[Str
             write(&wit.join("deps").join(package).join(path), bytes)?;
         }
     }
-    // The author writes nothing in this folder.
+    // The author edits nothing in this folder, so it needs no version control.
     write(&sdk.with_file_name(".gitignore"), b"*\n")
 }
 
@@ -75,15 +75,14 @@ fn world(imports: impl IntoIterator<Item = String>) -> String {
 
 /// Makes a new block from the template of a language.
 ///
-/// # Errors
-/// No block can have this name, or the folder is not empty.
+/// # Errors If no block can have this name, or if the folder is not empty.
 pub fn new_block(language: Language, name: &str, directory: &Path) -> Result<(), String> {
     parse_manifest(&serde_json::json!({ "name": name, "version": "0.1.0" }).to_string()).map_err(|error| error.message)?;
     if std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(format!("{} is not empty.", directory.display()));
     }
     for (path, bytes) in folder(&format!("sdk/{}/template", language.folder())) {
-        // Some names would make tools act on the template inside the SDK's own folder. They end in `.template`.
+        // With some file names, tools would treat the template in the SDK's folder as a project. These names end in `.template`.
         let path = path.strip_suffix(".template").unwrap_or(path);
         let text = String::from_utf8_lossy(bytes).replace("{{name}}", name).replace("{{snake}}", &name.replace('-', "_"));
         write(&directory.join(path), text.as_bytes())?;

@@ -38,7 +38,7 @@ impl Language {
         }
     }
 
-    /// The file that shows the language of a block's folder.
+    /// The file by which the language of a block's folder is recognized.
     fn mark(self) -> &'static str {
         match self {
             Language::Rust => "Cargo.toml",
@@ -62,34 +62,33 @@ impl Language {
 pub(crate) struct Project {
     /// The absolute path of the folder with `block.json` and the sources.
     directory: PathBuf,
-    /// `.blockbase` in it, for the output of builds. None of it belongs into version control.
+    /// `.blockbase` in it, for the output of builds. It does not belong in version control.
     work: PathBuf,
     /// The SDK of the language, unpacked.
     sdk: PathBuf,
-    /// A folder of WIT. Its world `blockbase:guest/block` imports the interfaces of `requires.plugins`, and exports everything that a
-    /// block may.
+    /// A folder of WIT. Its world `blockbase:guest/block` imports the interfaces of `requires.plugins`, and exports everything
+    /// that a block can export.
     wit: PathBuf,
 }
 
-/// The choices that an author has for a build.
+/// The options of a build.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuildOptions {
     /// Run the install scripts of npm packages.
     pub allow_scripts: bool,
 }
 
-/// The file that a build made. It is not packed yet.
+/// The file that a build has made. It is not packed yet.
 #[derive(Debug)]
 pub struct BuiltBlock {
-    /// A component, or a core module that carries its component type.
+    /// A component, or a core module that contains its component type.
     pub wasm: PathBuf,
     pub toolchain: String,
 }
 
 /// Builds the block in `directory` for release. The output of the tools goes to standard error.
 ///
-/// # Errors
-/// The language is unknown, a tool is missing, or the sources do not compile.
+/// # Errors If the language is unknown, a tool is missing, or the sources do not compile.
 pub fn build(directory: &Path, manifest: &Value, options: BuildOptions) -> Result<BuiltBlock, String> {
     let language = Language::of(directory)?;
     let directory = std::path::absolute(directory).map_err(|error| error.to_string())?;
@@ -110,7 +109,7 @@ fn plugins(manifest: &Value) -> Vec<String> {
     plugins.into_iter().flatten().filter_map(|plugin| plugin.as_str().map(str::to_owned)).collect()
 }
 
-/// Program names of the linker for WebAssembly.
+/// The program names of the linker for WebAssembly.
 const LINKERS: [&str; 6] = ["wasm-ld", "wasm-ld-21", "wasm-ld-20", "wasm-ld-19", "wasm-ld-18", "wasm-ld-17"];
 
 /// Writes a copy of a linked core module that has the component type of a block.
@@ -128,7 +127,7 @@ fn output(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs a tool. Its standard output goes to standard error, because people read it there.
+/// Runs a tool. Its standard output goes to standard error, because it is for people.
 fn run(command: &mut Command, what: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command

@@ -1,4 +1,4 @@
-//! The engine: the features that guests may use, the bounds of guests, the compilation and cache of their code, and the threads that run
+//! The engine: the features that guests may use, their limits, the compilation and cache of their code, and the threads that run
 //! them.
 
 pub(crate) mod cache;
@@ -15,21 +15,21 @@ use std::time::Duration;
 use limits::TABLE_ELEMENTS_MAX;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
-/// WebAssembly stack of a call.
+/// The WebAssembly stack of a call, in bytes.
 const WASM_STACK_BYTES: usize = 512 * 1024;
-/// Stack of the fiber that a call runs on. The guest's stack and the host functions share it.
+/// The stack of the fiber that a call runs on, in bytes. The guest's stack and the host functions share it.
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
-/// Calls that run at a time on one server. Further calls wait for a slot.
+/// The maximum number of calls that run at a time on one server. Further calls wait for a slot.
 pub(crate) const CALLS_MAX: u32 = 128;
-/// Core instances and tables of one component. Languages with an adapter have a handful of each.
+/// The maximum number of core instances, and of tables, in one component. Languages that use an adapter have only a few of each.
 const PARTS_A_COMPONENT: u32 = 32;
-/// Memories of one component, in one module or in several.
+/// The maximum number of memories in one component, in one module or in several.
 const MEMORIES_A_COMPONENT: u32 = 4;
-/// Bytes of memory and of stack that stay resident in a free slot, so that the next call finds them warm.
+/// The number of bytes of memory and of stack that stay resident in a free slot, so that the next call finds them ready.
 const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
-/// Interval at which running guests yield, and end if they are canceled or past a bound.
+/// The interval at which running guests yield, and end if they are canceled or have exceeded a limit.
 const EPOCH_TICK: Duration = Duration::from_millis(2);
-/// Ticks without a running call after which the ticker rests.
+/// The number of ticks without a running call after which the ticker rests.
 const IDLE_TICKS: u32 = 50;
 
 fn config() -> Config {
@@ -81,8 +81,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// # Errors
-    /// The thread cannot be made.
+    /// # Errors If the thread cannot be started.
     #[expect(clippy::disallowed_methods, reason = "the ticker has a thread of its own")]
     pub(crate) fn start(engine: &Engine) -> std::io::Result<Ticker> {
         let engine = engine.weak();
@@ -101,7 +100,7 @@ impl Ticker {
                 }
                 idle = 0;
                 resting.store(true, Ordering::SeqCst);
-                // The ticker was not yet at rest when such a call began, so the call did not wake it.
+                // If the ticker was not yet at rest when such a call began, that call did not wake it.
                 if runs.load(Ordering::SeqCst) == 0 {
                     std::thread::park();
                 }

@@ -1,4 +1,5 @@
-//! What a block may ask of its host: a file for each interface, and the state of a call that the interfaces share.
+//! The functions that a block may call on its host. There is one file for each interface, and the state of a call, which all
+//! interfaces use.
 
 pub(crate) mod bindings;
 pub(crate) mod call;
@@ -25,14 +26,14 @@ pub const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "http"];
 
 impl types::Host for call::CallState {}
 
-/// Logs the error's cause, which neither a guest nor its caller gets.
+/// Logs the cause of an error. Neither a guest nor its caller gets it.
 pub(crate) fn log_cause(error: &Error) {
     if let Some(cause) = &error.cause {
         tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "what a block asked for failed");
     }
 }
 
-/// A domain error as the guest sees it, without the server's internals. Its details are `{ field, issues }`.
+/// A domain error in the form for guests, without the server's internals. Its details are `{ field, issues }`.
 fn guest_error(error: Error) -> types::Error {
     log_cause(&error);
     let details = match (&error.field, error.issues.is_empty()) {

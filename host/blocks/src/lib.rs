@@ -1,11 +1,12 @@
 //! The sandbox of blocks: manifest checks, packed files, compilation, and calls.
 //!
-//! A call runs in an instance of its own. The instance is made from a compiled and linked component, and dropped afterwards. Everything
-//! that a guest asks of its host goes to operations of `app`. This crate must not know HTTP routes, tables, or how blocks are written
-//! and built.
+//! A call runs in a separate instance. The instance is made from a compiled and linked component, and dropped afterwards. For
+//! everything that a guest requests, the host calls operations of `app`. This crate must not know HTTP routes, tables, or how
+//! blocks are written and built.
 //!
-//! Its folders, the lowest first: `package` (what a file may hold), `engine` (what bounds guests and runs them), `host` (what
-//! guests may ask for), `runtime` (blocks made ready, and their calls). A folder imports from lower ones only.
+//! Its folders, from the lowest layer to the highest: `package` (the contents of a file), `engine` (limits guests and runs them),
+//! `host` (the functions that guests may call), `runtime` (prepares blocks and calls them). A folder may only import from lower
+//! layers.
 #![deny(unsafe_code)]
 
 mod engine;

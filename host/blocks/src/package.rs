@@ -10,13 +10,12 @@ use wasmparser::{Parser, Payload};
 
 use manifest::{invalid, parse_manifest};
 
-/// The custom section that holds the manifest.
+/// The custom section that contains the manifest.
 pub const MANIFEST_SECTION: &str = "blockbase:manifest";
 
-/// Returns the manifest of a packed file, after checking that the file is a whole and valid component.
+/// Returns the manifest of a packed file, after checking that the file is a complete and valid component.
 ///
-/// # Errors
-/// `invalid_block`: the file is text, truncated, not a component, precompiled, or has no valid manifest.
+/// # Errors `invalid_block` if the file is text, truncated, not a component, precompiled, or has no valid manifest.
 pub fn manifest_of(file: &[u8]) -> Result<Manifest> {
     check_component(file)?;
     let sections =
@@ -31,10 +30,9 @@ pub fn manifest_of(file: &[u8]) -> Result<Manifest> {
     }
 }
 
-/// Checks that a file is a whole and valid component.
+/// Checks that a file is a complete and valid component.
 ///
-/// # Errors
-/// `invalid_block`: the file is text, truncated, not a component, or precompiled.
+/// # Errors `invalid_block` if the file is text, truncated, not a component, or precompiled.
 pub fn check_component(file: &[u8]) -> Result<()> {
     if wasmtime::Engine::detect_precompiled(file).is_some() {
         return Err(invalid("The file is precompiled machine code. Send the component; the server compiles it itself."));
@@ -51,7 +49,7 @@ pub fn check_component(file: &[u8]) -> Result<()> {
         .map_err(|error| invalid(format!("The file is not a valid component: {}.", error.message())))
 }
 
-/// The features that the engine accepts: the standard ones, without threads and 64-bit memories.
+/// The features that the engine accepts. These are the standard features, without threads and 64-bit memories.
 fn engine_features() -> wasmparser::WasmFeatures {
     use wasmparser::WasmFeatures;
     let mut features = WasmFeatures::default();

@@ -1,4 +1,4 @@
-//! The runtime: prepares packed files, and runs each call in an instance of its own.
+//! The runtime: prepares packed files, and runs each call in a separate instance.
 
 mod calls;
 mod checks;
@@ -40,13 +40,13 @@ use checks::{check_handlers, check_imports, checked_config, validation_failed};
 /// The settings that the runtime needs.
 #[derive(Clone)]
 pub struct RuntimeSettings {
-    /// Where compiled blocks are kept.
+    /// The directory for compiled blocks.
     pub cache_directory: PathBuf,
     /// The master secret, which signs compiled blocks.
     pub secret: Vec<u8>,
-    /// Linear memory that one call may have, all its memories together.
+    /// The maximum linear memory of one call, in all its memories together.
     pub memory_bytes_max: usize,
-    /// Linear memory that all running calls may have together.
+    /// The maximum linear memory of all running calls together.
     pub all_memory_bytes_max: usize,
     /// The client that sends the requests of blocks.
     pub client: Client,
@@ -72,16 +72,17 @@ struct Inner {
     call_slots: CallSlots,
     executors: Arc<Executors>,
     ticker: Ticker,
-    /// Ready components by digest.
+    /// The ready components, by digest.
     loaded: RwLock<HashMap<String, Arc<Loaded>>>,
-    /// Loads in progress, by digest. A cold block is compiled only once, and to the end, even if a caller stops waiting for it.
+    /// Loads in progress, by digest. If a block is not loaded yet, it is compiled only once, and the compilation finishes even if
+    /// a caller stops waiting for it.
     loading: Mutex<HashMap<String, Loading>>,
-    /// The number of installs in progress, by digest. Compiled code must not be dropped while an install of it runs.
+    /// The number of installs in progress, by digest. Compiled code must not be dropped while an install of the same code runs.
     preparing: Arc<Mutex<HashMap<String, usize>>>,
     validators: RwLock<HashMap<(String, String), Arc<BoundedSchema>>>,
 }
 
-/// A load that any number of calls wait for.
+/// A load for which any number of calls can wait.
 type Loading = Shared<BoxFuture<'static, std::result::Result<Arc<Loaded>, Arc<Error>>>>;
 
 /// A component that is compiled, linked and inspected.
@@ -94,8 +95,7 @@ struct Loaded {
 }
 
 impl Runtime {
-    /// # Errors
-    /// A sentence for the operator: the machine cannot run the engine, or the cache cannot be made.
+    /// # Errors A sentence for the operator, if the machine cannot run the engine or the cache cannot be made.
     pub fn new(settings: RuntimeSettings, app: Weak<App>) -> std::result::Result<Runtime, String> {
         let explain = |error: wasmtime::Error| format!("The block runtime cannot start: {error:#}");
         let engine = engine::running(settings.memory_bytes_max).map_err(explain)?;
@@ -125,7 +125,7 @@ impl Runtime {
     }
 }
 
-/// Everything that a component may import.
+/// Everything that a component can import.
 pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
@@ -140,14 +140,14 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     Ok(linker)
 }
 
-/// Validates a packed file, and returns its manifest and its digest. It runs off the runtime's threads.
+/// Validates a packed file, and returns its manifest and its digest. It does not run on the runtime's threads.
 async fn looked_at(file: Bytes) -> Result<(Manifest, String)> {
     let look = move || Ok((manifest_of(&file)?, format!("sha256:{}", hex::encode(Sha256::digest(&file)))));
     tokio::task::spawn_blocking(look).await.map_err(Error::internal)?
 }
 
 impl Inner {
-    /// The service, for as long as a call or a load takes.
+    /// The service, for the duration of a call or a load.
     fn app(&self) -> Result<Arc<App>> {
         self.app.upgrade().ok_or_else(|| Error::internal("the service is not there any more"))
     }
@@ -156,14 +156,16 @@ impl Inner {
         self.loaded.read().get(digest).cloned()
     }
 
-    /// The block's component, from memory or from the cache on disk. Otherwise it is compiled again from the block's file.
+    /// The block's component, from memory or from the cache on disk. If it is in neither of them, it is compiled again from the
+    /// block's file.
     async fn load(self: &Arc<Self>, block: &Arc<InstalledBlock>) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.loaded(&block.digest) {
             return Ok(loaded);
         }
         let loading = self.begin_loading(block);
         loading.await.map_err(|error| match error.code {
-            // At an upload this is the file's fault. Here it is the server's fault, because the server accepted the file before.
+            // During an upload, this is the fault of the file. Here it is a fault of the server, because the server has accepted
+            // the file before.
             Code::InvalidBlock => Error { code: Code::ActionFailed, ..error.shared() },
             _ => error.shared(),
         })
@@ -196,7 +198,7 @@ impl Inner {
             None => {
                 let file = Bytes::from(self.app()?.block_file(block).await?);
                 let (_, actual) = looked_at(file.clone()).await?;
-                // Another file may have been installed under this name and version in the meantime.
+                // Another file may have been installed with this name and version in the meantime.
                 if actual != *digest {
                     let message = "The block was replaced while the call waited. Try again.";
                     return Err(Error::new(Code::Unavailable, message));
@@ -263,7 +265,7 @@ impl Inner {
     }
 }
 
-/// An install of a digest, from its compilation until it is stored or given up.
+/// An install of a digest, from its compilation until it is stored or canceled.
 struct Preparing {
     all: Arc<Mutex<HashMap<String, usize>>>,
     digest: String,

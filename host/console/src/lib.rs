@@ -26,10 +26,10 @@ const TEMPLATE: &str = include_str!("../assets/index.html");
 /// The text in the template that the nonce replaces.
 const PLACEHOLDER: &str = "{nonce}";
 const MANIFEST: &str = include_str!("../assets/manifest.json");
-/// Gzipped files by their names.
+/// The gzipped files. Each has its name.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Random bytes of a nonce.
+/// The number of random bytes in a nonce.
 const NONCE_BYTES: usize = 16;
 /// The crate `http` has no constant for this header.
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
@@ -48,10 +48,10 @@ struct Manifest<'a> {
 struct Entry<'a> {
     name: &'a str,
     content_type: Cow<'a, str>,
-    /// Bytes of the unpacked file.
+    /// The number of bytes of the unpacked file.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the file"))]
     size: u64,
-    /// SHA-256 of the unpacked file, in hexadecimal.
+    /// The SHA-256 of the unpacked file, in hexadecimal.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the file"))]
     sha256: &'a str,
 }
@@ -64,7 +64,7 @@ fn entries() -> Result<Vec<Entry<'static>>, String> {
 
 /// The console.
 pub struct Console {
-    /// The parts of the page around the nonces.
+    /// The parts of the page between the nonces.
     template: Vec<&'static str>,
     files: Files,
 }
@@ -88,8 +88,8 @@ impl Console {
         Ok(Console { template: TEMPLATE.split(PLACEHOLDER).collect(), files: Files::new(KeptBy::Everybody, files) })
     }
 
-    /// Answers a GET of `/admin` and of paths below it. The path of a file gets the file. Every other path gets the page, where
-    /// the console evaluates the path. `None` for a missing file.
+    /// Answers a GET of `/admin` and of paths below it. For the path of a file, it returns the file. For every other path, it
+    /// returns the page, and the console evaluates the path. `None` for a missing file.
     pub fn answer(&self, path: &str, request: &HeaderMap) -> Option<Answer> {
         match path.strip_prefix(ASSETS_PATH) {
             Some(name) => self.files.answer(name, request),
@@ -97,11 +97,11 @@ impl Console {
         }
     }
 
-    /// The page with a fresh nonce, which no other response has.
+    /// The page with a new nonce, which no other response has.
     fn page(&self) -> Answer {
         let mut random = [0; NONCE_BYTES];
         if getrandom::fill(&mut random).is_err() {
-            // The system has no randomness.
+            // If the system cannot provide randomness, the page cannot be made.
             let mut response = Response::<()>::default().map(|()| Default::default());
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
             return response;
@@ -156,7 +156,7 @@ mod tests {
     fn the_page_has_its_nonce_and_loads_files_that_there_are() {
         let page = Console::new().expect("files of one build").template.join("the-nonce");
         assert!(page.contains("the-nonce") && !page.contains(PLACEHOLDER));
-        // The policy's effect on the page: no inline script, and no style without the nonce.
+        // With this policy, the page can have no inline script, and no style without the nonce.
         for script in page.split("<script").skip(1) {
             assert!(script.split('>').next().is_some_and(|tag| tag.contains(" src=\"/admin/assets/")), "{script}");
         }

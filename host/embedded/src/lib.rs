@@ -21,8 +21,8 @@ use sha2::{Digest, Sha256};
 /// A response whose body is complete.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// The policy of a worker, which does not get the policy of its page. It may call this server, and load its scripts from there. Other
-/// files need no policy, because a browser applies the policy of the page that loads them.
+/// The policy of a worker, which does not get the policy of its page. The worker may call this server, and load its scripts from
+/// there. Other files need no policy, because a browser applies the policy of the page that loads them.
 const WORKER_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'";
 /// The number of characters of a hash in an ETag.
 const TAG_CHARS: usize = 32;
@@ -32,7 +32,7 @@ const TAG_CHARS: usize = 32;
 pub enum KeptBy {
     /// Only the browser, because the response may contain a session cookie.
     Browser,
-    /// Shared caches too.
+    /// Shared caches and browsers.
     Everybody,
 }
 
@@ -48,9 +48,9 @@ impl KeptBy {
 /// One file.
 pub struct File {
     content_type: HeaderValue,
-    /// Gzipped.
+    /// The gzipped content.
     packed: &'static [u8],
-    /// The first request that needs the unpacked file unpacks it. The tags are also made at the first request.
+    /// The unpacked content. The first request that needs it unpacks the file. The tags are also made at the first request.
     unpacked: OnceLock<Bytes>,
     tags: OnceLock<Tags>,
 }
@@ -62,8 +62,7 @@ struct Tags {
 }
 
 impl File {
-    /// # Errors
-    /// The content type is not a valid header value.
+    /// # Errors If the content type is not a valid header value.
     pub fn new(content_type: &str, packed: &'static [u8]) -> Result<File, String> {
         let content_type = HeaderValue::from_str(content_type).map_err(|_| format!("{content_type:?} is not a content type"))?;
         Ok(File { content_type, packed, unpacked: OnceLock::new(), tags: OnceLock::new() })
@@ -104,7 +103,7 @@ impl Files {
         self.by_name.keys().copied()
     }
 
-    /// The file with exactly this name, or 304 if the client has it already. `None` if there is no such file.
+    /// The file with exactly this name, or 304 if the client already has it. `None` if there is no such file.
     pub fn answer(&self, name: &str, request: &HeaderMap) -> Option<Answer> {
         let file = self.by_name.get(name)?;
         let packed = accepts_gzip(request);

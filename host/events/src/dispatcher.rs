@@ -1,4 +1,4 @@
-//! The dispatcher: finds the consumer groups that have waiting deliveries, and starts a task for each.
+//! The dispatcher: finds the consumer groups that have waiting deliveries, and starts a task for each group.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::group;
 use crate::throttle::Throttle;
 use crate::wakeups::{Wakeup, Wakeups};
 
-/// Retries of a group that become due within this time share one lookup.
+/// If several retries of a group become due within this time, they share one lookup.
 const WAKE_STEP: Duration = Duration::from_millis(20);
-/// After this many unanswered calls in a row, an endpoint counts as unavailable.
+/// After this many calls in a row without a response, an endpoint counts as unavailable.
 const UNANSWERED_MAX: u32 = 3;
-/// Most calls of block handlers for events that run at the same time, in all blocks together. The bound leaves places for
-/// actions.
+/// The maximum number of calls of block handlers for events that run at the same time, in all blocks together. The limit leaves
+/// slots for actions.
 const INSTANCE_BLOCK_CALLS_MAX: usize = 32;
 
 /// Serves consumer groups in parallel, so that a slow group does not delay the others.
@@ -43,7 +43,7 @@ pub(crate) struct Dispatcher {
 /// A group that is being served.
 #[derive(Default)]
 pub(crate) struct Running {
-    /// Set if there may be deliveries that the group's task does not know of.
+    /// Set if there may be deliveries that the group's task does not know.
     has_more: AtomicBool,
     more: Notify,
 }
@@ -95,7 +95,7 @@ impl Dispatcher {
         })
     }
 
-    /// Looks for work at the start, after each wakeup, and at each poll. Never ends.
+    /// Looks for work at the start, after each wakeup, and at each poll. It never ends.
     pub(crate) async fn run(self: Arc<Self>, wakeups: Wakeups) {
         let mut poll = interval(self.settings.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -156,8 +156,8 @@ impl Dispatcher {
         });
     }
 
-    /// Whether the group's receiver left its last calls unanswered, or was never called. It then gets only one request at a time.
-    /// So a hundred hanging receivers get a hundred requests at once, not sixteen times as many.
+    /// Whether the group's receiver did not respond to its last calls, or was never called. If so, it gets only one request at a
+    /// time. So a hundred receivers that do not respond get a hundred requests at once, not sixteen times as many.
     pub(crate) fn is_away(&self, consumer: &str) -> bool {
         self.unanswered.lock().get(consumer).is_none_or(|unanswered| *unanswered >= UNANSWERED_MAX)
     }
@@ -171,7 +171,7 @@ impl Dispatcher {
         }
     }
 
-    /// Ends the task of a group, unless more deliveries have come.
+    /// Ends the task of a group, unless more deliveries have arrived.
     pub(crate) fn is_over(&self, consumer: &str, running: &Running) -> bool {
         let mut groups = self.groups.lock();
         if running.has_more.load(Ordering::Acquire) && !self.is_draining() {

@@ -15,7 +15,7 @@ const POLL: Duration = Duration::from_millis(20);
 const BREATH: Duration = Duration::from_millis(5);
 /// The interval after a failure, so that a failing database does not get constant queries.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Most marks that are kept while one transaction stays open.
+/// The maximum number of marks that are kept while one transaction stays open.
 const MARKS_MAX: usize = 1024;
 /// How long a mark may wait before the log warns about it. The next constant is the interval between two warnings.
 const STALLED: Duration = Duration::from_secs(10);
@@ -23,11 +23,11 @@ const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// The number up to which the outbox is settled.
 ///
-/// A mark names a number and a transaction that began after the number was given. So every transaction that drew this number, or
-/// an earlier one, began before the mark's transaction. Once the oldest open transaction is later than the mark's, all of them
+/// A mark names a number and a transaction that began after the number was given. So every transaction that got this number, or
+/// an earlier one, began before the mark's transaction. When the oldest open transaction is later than the mark's, all of them
 /// have ended, and no event with one of these numbers can still appear. So all instances see the events in the order of their
-/// numbers. The events of one record are numbered in the order of their commits, because a number is drawn under the record's
-/// lock.
+/// numbers. The events of one record have numbers in the order of their commits, because a transaction gets its number while it
+/// holds the record's lock.
 #[derive(Default)]
 struct Settled {
     marks: VecDeque<(FeedMark, Instant)>,
@@ -63,7 +63,7 @@ impl Settled {
     }
 }
 
-/// Follows the outbox and gives committed events to the feed of this instance. Never ends.
+/// Follows the outbox and gives committed events to the feed of this instance. It never ends.
 pub(crate) async fn follow(app: Arc<App>) {
     let mut settled = Settled::default();
     let (mut after, mut warned) = (None, Instant::now());

@@ -19,34 +19,36 @@ use scan_start::ScanStart;
 
 use crate::dispatcher::{Dispatcher, Running};
 
-/// Most deliveries of a webhook that run at the same time. It is only one while the endpoint does not respond.
+/// The maximum number of deliveries of a webhook that run at the same time. It is one while the endpoint does not respond.
 const WEBHOOK_CALLS_MAX: usize = 16;
-/// Mails that are sent at a time, and the time limit of one.
+/// The maximum number of mails that are sent at a time, and the time limit for one mail.
 const MAILS_MAX: usize = 4;
 const MAIL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Most deliveries of a consumer group with a block's handler that run at the same time.
+/// The maximum number of deliveries of a consumer group with a block's handler that run at the same time.
 const GROUP_BLOCK_CALLS_MAX: usize = 8;
 /// The number of deliveries that are claimed for each delivery that can run at the same time.
 const CLAIMED_AHEAD: usize = 4;
-/// Most reports that can wait. Each claimed delivery of a group sends one report, so every report has room.
+/// The maximum number of reports that can wait. Each claimed delivery of a group sends one report, so there is room for every
+/// report.
 const REPORTS_MAX: usize =
     CLAIMED_AHEAD * if WEBHOOK_CALLS_MAX > GROUP_BLOCK_CALLS_MAX { WEBHOOK_CALLS_MAX } else { GROUP_BLOCK_CALLS_MAX };
-/// Most deliveries that a built-in handler gets in one batch.
+/// The maximum number of deliveries that a built-in handler gets in one batch.
 const BATCH_MAX: usize = 200;
-/// Time limit of a batch of a built-in handler. It only sets the length of the lease. A batch is one transaction that locks its
-/// deliveries, so a slow batch loses nothing. Deliveries of a process that died wait until the lease ends.
+/// The time limit of a batch of a built-in handler. It only determines the length of the lease. A batch is one transaction that
+/// locks its deliveries, so a slow batch does not lose them. Deliveries of a process that died wait until the lease ends.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time by which a lease is longer than two attempts.
+/// The difference between the length of a lease and the time of two attempts.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// Pause if another instance is claiming deliveries of the group. The next constant is the pause after a failure of the database.
+/// The pause if another instance is claiming deliveries of the group. The next constant is the pause after a failure of the
+/// database.
 const CONTENDED_PAUSE: Duration = Duration::from_millis(5);
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// The bounds for the deliveries of a target.
+/// The limits for the deliveries of a target.
 struct Manner {
-    /// Most attempts that run at the same time.
+    /// The maximum number of attempts that run at the same time.
     slots: usize,
-    /// Most deliveries in one claim.
+    /// The maximum number of deliveries in one claim.
     claimed: usize,
     timeout: Duration,
 }
@@ -85,7 +87,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
     let (dispatcher, consumer) = (&group.dispatcher, group.consumer.as_str());
     let (mut in_flight, mut slots) = (0_usize, 0_usize);
     let mut gathered = Vec::new();
-    // Whether a claim may find deliveries, and whether the last claim left some behind.
+    // Whether a claim may find deliveries, and whether the last claim left some of them.
     let (mut may_find, mut left_over) = (true, false);
     loop {
         may_find |= running.take_more();
@@ -129,7 +131,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
 fn resize(slots: &Semaphore, now: usize, wanted: usize) -> usize {
     match wanted.checked_sub(now) {
         Some(more) => slots.add_permits(more),
-        // Permits in use cannot be taken away now. The next call takes them.
+        // Permits in use cannot be removed now. The next call removes them.
         None => return now - slots.forget_permits(now - wanted),
     }
     wanted
@@ -141,7 +143,7 @@ struct Found {
     in_flight: usize,
     /// Whether the group should claim again at once.
     again: bool,
-    /// Whether some deliveries become free when the current ones end.
+    /// Whether some deliveries can be claimed when the current ones end.
     left_over: bool,
 }
 
@@ -178,7 +180,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     group.has_backlog.store(has_more && lease.claimed.deliveries.len() == limit, Ordering::Relaxed);
     let (token, deliveries) = (Arc::<str>::from(lease.token), lease.claimed.deliveries);
     if deliveries.is_empty() {
-        // This claim may have looked at only a part of the outbox. The next one looks at everything.
+        // This claim may have looked at only a part of the outbox. The next claim looks at all of it.
         group.scan_start.forget();
         return Found { again: after > 0, left_over: has_more, ..Found::default() };
     }
@@ -212,7 +214,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     Found { again: has_more || after > 0, ..Found::default() }
 }
 
-/// Groups deliveries into chains. Deliveries of one record run one after the other, and different chains in parallel.
+/// Groups deliveries into chains. Deliveries of one record run one after the other. Different chains run in parallel.
 fn chains(deliveries: Vec<ClaimedDelivery>) -> Vec<Vec<ClaimedDelivery>> {
     let mut chains: Vec<Vec<ClaimedDelivery>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -242,14 +244,14 @@ async fn settle(group: &Group, reports: Vec<Report>) {
         let (count, pauses) = (ended.len(), retry_pauses(group, &ended));
         match throttle.run(app, group.is_backlog(), app.settle_deliveries(&group.consumer, &token, ended)).await {
             Ok(lost) => {
-                // The pauses begin now, as in the ledger.
+                // The pauses begin now, as they do in the ledger.
                 plan_retries(group, pauses);
                 if lost > 0 {
                     warn_of_lost(group, lost);
                 }
             }
             Err(error) => {
-                // The leases expire, and the events are delivered again.
+                // The leases will expire, and the events will be delivered again.
                 tracing::warn!(event.consumer = group.consumer, event.deliveries = count, error.cause = %error, "the outcome of deliveries could not be stored");
                 tokio::time::sleep(FAILURE_PAUSE).await;
             }
@@ -302,7 +304,7 @@ async fn persist(
                 warn_of_lost(group, lost as u64);
             }
         }
-        // One event makes the whole batch fail, but it is unknown which one. So each event is tried by itself.
+        // One event makes the complete batch fail, but it is not known which one. So each event is tried by itself.
         Err(error) if error.code == Code::Internal && deliveries.len() > 1 => {
             for delivery in deliveries {
                 Box::pin(persist(group, subscription, config, check, token, std::slice::from_ref(delivery))).await;
@@ -310,7 +312,7 @@ async fn persist(
         }
         Err(error) => {
             tracing::warn!(event.consumer = group.consumer, error.cause = %error, "events could not be persisted");
-            // The database failed, not the handler, so no attempt counts.
+            // If the database failed, and not the handler, no attempt counts.
             let attempt = match error.code == Code::Internal && error.retry.is_none() {
                 true => Attempt::Failed(error.message),
                 false => Attempt::Released,
@@ -332,7 +334,7 @@ async fn persist(
     }
 }
 
-/// Counts the outcomes of a batch. A batch is one transaction, so each event counts with an equal share of the time.
+/// Counts the outcomes of a batch. A batch is one transaction, so an equal share of its time counts for each event.
 fn count_persisted(group: &Group, subscription: &Subscription, deliveries: &[ClaimedDelivery], ended: &[Ended], took: Duration) {
     let share = took / u32::try_from(deliveries.len().max(1)).unwrap_or(u32::MAX);
     let topics: HashMap<i64, &str> =

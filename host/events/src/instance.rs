@@ -1,7 +1,7 @@
 //! Serves subscriptions whose events go to every instance. Each instance serves them from its own feed.
 //!
-//! Their deliveries are not in the ledger, because an instance that has ended cannot get them later. A failed delivery is retried
-//! as often as any other while the instance runs.
+//! Their deliveries are not in the ledger, because an instance that has ended cannot get them later. While the instance runs, a
+//! failed delivery is retried as often as any other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use tokio::task::JoinHandle;
 use crate::dispatcher::Dispatcher;
 use crate::group::{Failed, deliver_to_block, log_event, may_deliver};
 
-/// Most events of one subscription that wait for another attempt.
+/// The maximum number of events of one subscription that wait for another attempt.
 const RETRIES_MAX: usize = 1000;
 
-/// Keeps a task running for each such subscription. Never ends.
+/// Keeps a task running for each such subscription. It never ends.
 pub(crate) async fn serve(dispatcher: Arc<Dispatcher>) {
     let app = Arc::clone(&dispatcher.app);
     let mut changes = app.watch_subscriptions();

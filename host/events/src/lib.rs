@@ -1,8 +1,8 @@
 //! The background work: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, writing the log lines of blocks, and
 //! folding counts.
 //!
-//! It calls operations of `app` and must not know of surfaces. Polling is sufficient for all of this work. Hints only make it
-//! react earlier.
+//! This crate calls operations of `app` and must not know of surfaces. Polling alone is sufficient for all of this work. Hints
+//! only make it react earlier.
 #![forbid(unsafe_code)]
 
 mod dispatcher;
@@ -33,13 +33,13 @@ pub use wakeups::Wakeups;
 pub struct Settings {
     /// How often the dispatcher looks for work without a hint.
     pub poll: Duration,
-    /// Time limit of one call of a webhook.
+    /// The time limit of one call of a webhook.
     pub webhook_timeout: Duration,
-    /// Time limit of one call of a block's handler.
+    /// The time limit of one call of a block's handler.
     pub handler_timeout: Duration,
     /// The client that makes the calls.
     pub client: Client,
-    /// Sends mail; `None` if the server sends none.
+    /// Sends mail. `None` if the server sends no mail.
     pub mailer: Option<Arc<Mailer>>,
 }
 
@@ -62,17 +62,17 @@ const SESSIONS: Duration = Duration::from_secs(3600);
 const SWEEP: Duration = Duration::from_secs(600);
 /// How often old events are deleted if the outbox exceeds its maximum size.
 const OUTBOX: Duration = Duration::from_secs(5);
-/// How often this instance looks, with one short statement, for upgrades of guests that were interrupted when a process ended.
+/// How often this instance looks, with one short statement, for upgrades of guests that were interrupted by the end of a process.
 const CARRY_OVERS: Duration = Duration::from_secs(60);
 /// How often this instance reports to the others that it is alive, with one short statement.
 const ALIVE: Duration = Duration::from_secs(10);
-/// The longest time that a stopping instance takes to report its end to the others.
+/// The longest time that a stopping instance may take to report its end to the others.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How often the length of the queues is measured for telemetry.
 const QUEUES: Duration = Duration::from_secs(5);
 /// How long log lines of blocks are collected before they are stored.
 const LOG_GATHER: Duration = Duration::from_millis(100);
-/// Most log lines that are stored at once.
+/// The maximum number of log lines that are stored at once.
 const LOG_LINES_MAX: usize = 500;
 
 /// The background work of a running server.
@@ -91,7 +91,7 @@ impl Background {
         }
     }
 
-    /// Starts no further deliveries, and waits for those in progress here.
+    /// Starts no further deliveries, and waits for those in progress on this instance.
     pub async fn drain(&self) {
         if let Some(dispatcher) = &self.dispatcher {
             dispatcher.drain().await;
@@ -117,8 +117,8 @@ pub fn start(
 ) -> Background {
     let mut pollers = Vec::new();
     tokio::spawn(store_logs(Arc::clone(app), log_lines));
-    // The data that this instance keeps in memory becomes old if another instance changes the database, and also if the client of
-    // a request here disconnects between the commit and the refresh.
+    // The data that this instance keeps in memory becomes outdated if another instance changes the database. It also does so if
+    // the client of a request here disconnects between the commit and the refresh.
     pollers.push(tokio::spawn(every(
         REFRESH,
         Arc::clone(app),

@@ -1,4 +1,4 @@
-//! Sending the server's own mail.
+//! Sends the server's own mail.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) async fn send(app: &App, mailer: Option<&Mailer>, event: &ClaimedEven
     app.mail_was_sent(&mail.id).await.map_err(|error| internal(error.message))
 }
 
-/// A text without a part, in any case. A mail server may quote the address or the mail that it refuses.
+/// Removes a part from a text, in upper or lower case. A mail server may quote the address or the mail that it refuses.
 fn without(text: &str, part: &str) -> String {
     let (lower, part) = (text.to_ascii_lowercase(), part.to_ascii_lowercase());
     let mut kept = String::with_capacity(text.len());

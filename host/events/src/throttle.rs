@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use blockbase_app::App;
 use tokio::sync::Semaphore;
 
-/// Most transactions of the dispatcher that run at the same time.
+/// The maximum number of the dispatcher's transactions that run at the same time.
 const TRANSACTIONS_MAX: usize = 4;
-/// While requests write, a permit is kept unused after a transaction for this multiple of the transaction's time.
+/// While requests write, a permit stays unused after a transaction for this multiple of the transaction's time.
 const REST: u32 = 3;
-/// The longest rest.
+/// The longest time for which a permit stays unused.
 const REST_MAX: Duration = Duration::from_millis(50);
 
 /// Limits the dispatcher's transactions, so that a backlog does not slow requests down.
@@ -26,8 +26,8 @@ impl Throttle {
         Throttle { places: Semaphore::new(places), writes_seen: AtomicU64::new(0) }
     }
 
-    /// Runs a transaction once it has a permit. If it works on a backlog and requests write, the permit rests afterwards. New
-    /// deliveries never rest.
+    /// Runs a transaction when it has a permit. If it works on a backlog and requests write, the permit stays unused for some
+    /// time afterwards. This does not apply to transactions for new deliveries.
     pub(crate) async fn run<T>(&self, app: &App, is_backlog: bool, transaction: impl Future<Output = T>) -> T {
         let place = self.places.acquire().await;
         let began = Instant::now();

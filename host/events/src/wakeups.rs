@@ -1,4 +1,4 @@
-//! Hints that deliveries may wait. They come from this process's commits and from other instances.
+//! Hints that there may be waiting deliveries. They come from the commits of this process and from other instances.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// How long hints for other instances are collected.
 const GATHER: Duration = Duration::from_millis(50);
-/// Pause if the database did not answer.
+/// The pause if the database did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Collects the consumer groups that have new deliveries.
@@ -30,7 +30,7 @@ struct Shared {
 #[derive(Default)]
 struct Gathered {
     groups: BTreeSet<String>,
-    /// Whether another instance has new deliveries, but did not name their groups.
+    /// Whether another instance has new deliveries, but has not named their groups.
     elsewhere: bool,
 }
 

@@ -12,7 +12,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::group::Failed;
 
-/// Most bytes of a response that the ledger keeps.
+/// The maximum number of bytes of a response that the ledger keeps.
 const ANSWER_BYTES_KEPT: usize = 500;
 
 /// Sends a signed event to a webhook.

@@ -1,4 +1,4 @@
-//! Turns the text of a request into an operation that may be executed: checks its bounds, reads its variables, validates it.
+//! Turns the text of a request into an operation that may be executed: checks its limits, reads its variables, and validates it.
 
 pub(crate) mod check;
 pub(crate) mod coerce;

@@ -24,7 +24,7 @@ pub(crate) struct GraphqlError {
 
 #[derive(Debug, Default)]
 struct ErrorPlace {
-    /// Places in the document.
+    /// The places in the document.
     locations: Vec<Pos>,
     /// The path in the answer.
     path: Vec<Step>,
@@ -90,7 +90,7 @@ impl GraphqlError {
             }
             out.push(b']');
         }
-        // The extensions are REST's envelope without the message. The code has the member name `code`, as usual in GraphQL.
+        // The extensions are REST's envelope without the message. The code is in the member `code`, as usual in GraphQL.
         let mut extensions = serde_json::Map::new();
         if let Value::Object(envelope) = self.error.envelope(hints::words) {
             for (name, value) in envelope.into_iter().filter(|(name, _)| name != "message") {

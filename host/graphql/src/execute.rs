@@ -23,14 +23,14 @@ use crate::view::View;
 use crate::view::root::Root;
 use crate::view::types::{page_name, upserted_name};
 
-/// Most root fields of one query that run at the same time. On Postgres each uses a connection.
+/// The maximum number of root fields of one query that run at the same time. On Postgres, each of them uses a connection.
 const QUERIES_AT_ONCE: usize = 4;
 
 /// A validated operation and its caller.
 pub(crate) struct Execution<'d> {
     pub(crate) app: &'d Arc<App>,
     pub(crate) view: &'d Arc<View>,
-    /// Permits for introspections.
+    /// The permits for introspections.
     pub(crate) introspecting: &'d introspection::Places,
     pub(crate) caller: &'d Caller,
     pub(crate) request_id: &'d str,
@@ -39,7 +39,7 @@ pub(crate) struct Execution<'d> {
     pub(crate) operation_name: Option<&'d str>,
     pub(crate) variables: &'d Variables,
     pub(crate) budget: Arc<Budget>,
-    /// Bytes of the arguments of the root fields so far.
+    /// The number of bytes of the arguments of the root fields so far.
     pub(crate) argument_bytes: AtomicUsize,
 }
 
@@ -58,7 +58,7 @@ impl<'d> Execution<'d> {
         self.context().collect(&[&self.operation.selection_set.node], name)
     }
 
-    /// Runs a query or a mutation: `{ data, errors? }`.
+    /// Runs a query or a mutation. Returns `{ data, errors? }`.
     pub(crate) async fn run(&self) -> Vec<u8> {
         let roots = self.roots();
         let mut answer = Answer::new(&self.budget);
@@ -188,7 +188,7 @@ impl<'d> Execution<'d> {
     }
 }
 
-/// Writes the record of a root field; null if the record is absent.
+/// Writes the record of a root field. Writes null if the record is absent.
 fn write_record(answer: &mut Answer, shape: &RecordShape<'_>, record: Option<&[u8]>, selected: &Selected<'_>) -> Result<()> {
     let record = record.map(std::str::from_utf8).transpose().map_err(Error::internal)?;
     match record {
@@ -201,7 +201,7 @@ fn write_record(answer: &mut Answer, shape: &RecordShape<'_>, record: Option<&[u
     Ok(())
 }
 
-/// The id of a record, in the form that an operation takes.
+/// The id of a record, in the form that operations accept.
 fn id_of(arguments: &Arguments) -> Result<String> {
     arguments.read("id")?.ok_or_else(|| Error::invalid_request("The argument `id` is missing."))
 }

@@ -10,7 +10,7 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::ListObjects => "Introspection shows the objects that you may use.",
         Hint::FewerRecords => "Select fewer fields, or ask for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who has its rights can adopt it through the REST API.",
-        // GraphQL's GET requests take this header, as REST's do.
+        // GraphQL's GET requests accept this header, as those of REST do.
         Hint::OwnView => "Leave out the header `x-svc-view-as`.",
         // GraphQL does not manage blocks, users or the schema, lists no past events, and requires no state of a record. Its filters are
         // members of an argument.

@@ -1,4 +1,4 @@
-//! The surface over HTTP. It finds out what kind of request arrives, and makes the response.
+//! The surface over HTTP. It determines the kind of a request, and makes the response.
 
 pub(crate) mod accept;
 pub(crate) mod graphiql;
@@ -26,7 +26,7 @@ use crate::execute::shape::Budget;
 use crate::http::accept::{Form, Refusal};
 use crate::http::sse::only_result;
 
-/// A response body, whole or streamed.
+/// A response body, complete or streamed.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
 const ALLOWED: &str = "GET, POST, PUT, DELETE";
@@ -51,7 +51,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
         Ok(caller) => caller,
         Err(error) if error.code == Code::Forbidden => return refuse(form, Refusal::Invalid(vec![error.into()])),
         Err(error) if error.code == Code::NotFound => {
-            // The role of `x-svc-view-as` does not exist.
+            // This error means that the role of `x-svc-view-as` does not exist.
             let mut response = refuse(form, Refusal::Malformed(error));
             *response.status_mut() = StatusCode::NOT_FOUND;
             return response;
@@ -65,7 +65,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
         // A HEAD response has no body to stream.
         (Method::HEAD, Form::Events, _) => refuse(form, Refusal::Method),
         (Method::GET, Form::Events, Some(_)) if asked.credentials.view_as.is_some() => {
-            // Operations on a single connection come by POST, and have all rights of their caller.
+            // Operations on a single connection are sent with POST, and have all rights of their caller.
             let message = "`x-svc-view-as` works only with streams of one operation. Open the stream without a token.";
             refuse(form, Refusal::Malformed(Error::invalid_request(message)))
         }
@@ -119,7 +119,7 @@ async fn read(headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest>
 }
 
 impl Graphql {
-    /// Reads the request in a body, and checks the caller again afterwards, because the body may have come slowly.
+    /// Reads the request in a body, and checks the caller again afterwards, because the body may have arrived slowly.
     async fn request_of(&self, caller: &Caller, headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest> {
         let request = read(headers, body).await?;
         self.app.recheck(caller).await?;
@@ -131,7 +131,7 @@ impl Graphql {
         let form = asked.form;
         let operation = match Operation::prepare(self, asked, request, only_queries).await {
             Ok(operation) => operation,
-            // In a stream, the errors are a result like any other.
+            // In a stream, the errors are sent like any other result.
             Err(Refusal::Invalid(errors)) if form == Form::Events => return only_result(&refused(&errors)),
             Err(refusal) => return refuse(form, refusal),
         };
@@ -156,7 +156,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Bytes of the variables that the client sent.
+    /// The number of bytes of the variables that the client sent.
     pub(crate) fn variable_bytes(&self) -> usize {
         self.variables.bytes()
     }
@@ -201,7 +201,7 @@ impl Operation {
         self.with().map_or(OperationType::Query, |execution| execution.operation.ty)
     }
 
-    /// `{ data, errors? }` of a query or a mutation.
+    /// Runs a query or a mutation. Returns `{ data, errors? }`.
     pub(crate) async fn run(&self) -> Vec<u8> {
         match self.with() {
             Some(execution) => execution.run().await,
@@ -210,7 +210,7 @@ impl Operation {
     }
 }
 
-/// A response with a whole body.
+/// A response with a complete body.
 pub(crate) fn answer(status: StatusCode, form: Form, body: Vec<u8>) -> Response<Body> {
     let form = if form == Form::Graphql { form } else { Form::Json };
     let mut response = Response::new(Full::new(Bytes::from(body)).boxed());

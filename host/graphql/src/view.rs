@@ -1,7 +1,7 @@
 //! The part of one version of the schema that a group of callers sees.
 //!
-//! A view has no names that the caller may not know, so validation and introspection cannot reveal them. Callers who see the same things
-//! share a view, with its schema and the documents that passed validation.
+//! A view contains no names that the caller may not know, so validation and introspection cannot reveal them. Callers who see the
+//! same things share a view, with its schema and the documents that passed validation.
 
 pub(crate) mod documents;
 pub(crate) mod leaves;
@@ -22,20 +22,20 @@ use crate::view::documents::Documents;
 use crate::view::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
 use crate::view::types::{Input, Related, Scalar, Shown, Test, enum_values};
 
-/// One view, as the module describes.
+/// One view: see the description of this module.
 pub(crate) struct View {
     /// The registry with the columns that the callers may read.
     pub(crate) registry: Arc<Registry>,
     pub(crate) blocks_version: i64,
     visible: Visible,
-    /// Names of the visible objects, in alphabetical order.
+    /// The names of the visible objects, in alphabetical order.
     names: Vec<String>,
     shown: Arc<Shown>,
     /// The actions, as roots of mutations, with their descriptions.
     actions: Vec<(Root, String)>,
     pub(crate) has_events: bool,
     schema: OnceCell<Schema>,
-    /// Objects by the names of their types.
+    /// The objects, keyed by the names of their types.
     by_type: OnceLock<HashMap<String, Arc<Object>>>,
     pub(crate) documents: Documents,
 }
@@ -109,7 +109,7 @@ impl View {
         self.object(name).filter(|object| !object.is_users())
     }
 
-    /// The query with this name. Names of objects never clash, so a name leads to one query.
+    /// The query with this name. The names that objects use never clash, so a name leads to one query.
     pub(crate) fn query(&self, name: &str) -> Option<Root> {
         match name {
             SCHEMA_VERSION => return Some(Root::SchemaVersion),
@@ -135,8 +135,8 @@ impl View {
             .or_else(|| self.links(name, "link_", LinkChange::Add))
             .or_else(|| self.links(name, "unlink_", LinkChange::Remove));
         let found = found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned());
-        // `update_<object>_many` comes last. If an object is called `task_many`, or an action has the same name, the name stands
-        // for that mutation.
+        // `update_<object>_many` comes last. If an object is called `task_many`, or an action has the same name, the name means
+        // their mutation.
         found.or_else(|| {
             let object = name.strip_prefix("update_")?.strip_suffix("_many")?;
             self.written(object).cloned().map(Root::UpdateMany)
@@ -151,7 +151,8 @@ impl View {
         }
     }
 
-    /// The relation of `link_<object>_<relation>`. Both names may have underscores, so each place where the object's name can end is tried.
+    /// The relation of `link_<object>_<relation>`. Both names may have underscores, so this tries each place where the object's
+    /// name can end.
     fn links(&self, name: &str, prefix: &str, change: LinkChange) -> Option<Root> {
         let rest = name.strip_prefix(prefix)?;
         rest.match_indices('_').find_map(|(place, _)| {
@@ -212,12 +213,12 @@ impl View {
             .or_else(|| of("IncrementInput").map(|object| Input::Increment(self.to_change(object))))
     }
 
-    /// The whole schema, if it has been built.
+    /// The complete schema, if it has been built.
     pub(crate) fn ready_schema(&self) -> Option<&Schema> {
         self.schema.get()
     }
 
-    /// The whole schema. The first call builds it, on the blocking pool.
+    /// The complete schema. The first call builds it, on the blocking pool.
     ///
     /// # Errors
     /// `internal`.

@@ -1,4 +1,4 @@
-//! JSON-RPC answers that do not come from rmcp, because the error occurs before or after it.
+//! JSON-RPC answers that do not come from rmcp, because the error occurs before or after rmcp's work.
 
 use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error};
@@ -16,7 +16,7 @@ pub(crate) const PARSE_ERROR: i32 = -32700;
 pub(crate) const INVALID_REQUEST: i32 = -32600;
 /// The message has parameters that its method does not accept.
 pub(crate) const INVALID_PARAMS: i32 = -32602;
-/// Any error that JSON-RPC has no code for; `data` describes it.
+/// Any error for which JSON-RPC has no code. `data` describes it.
 const REFUSED: i32 = -32000;
 /// The code by which clients recognize that their session has ended.
 const NO_SESSION: i32 = -32001;
@@ -38,7 +38,7 @@ pub(crate) fn nothing(status: StatusCode) -> Answer {
     response
 }
 
-/// An error of the protocol. `id` is the request's id as it was sent.
+/// An error of the protocol. `id` is the request's id, as the client sent it.
 pub(crate) fn error(
     status: StatusCode,
     code: i32,

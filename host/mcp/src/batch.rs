@@ -1,4 +1,4 @@
-//! Arrays of messages, which only one version of the protocol has.
+//! Arrays of messages, which exist in only one version of the protocol.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::message::Message;
 use crate::post::unreadable;
 use crate::{Answer, Mcp, answer};
 
-/// Most messages of one array.
+/// The maximum number of messages in one array.
 const MESSAGES_MAX: usize = 50;
-/// Most bytes of the answers to one array. Once the answers are larger, the remaining messages are not run.
+/// The maximum number of bytes of the answers to one array. If the answers are larger, the remaining messages are not run.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Mcp {

@@ -25,7 +25,7 @@ impl Invoked {
     }
 }
 
-/// The results of a tool, for the answer.
+/// The results of a tool.
 #[derive(Default)]
 pub(crate) struct Outcome {
     /// The result as JSON, in the same form as in REST.
@@ -55,8 +55,7 @@ impl Call {
 
     /// The request that `context` is about.
     ///
-    /// # Errors
-    /// rmcp lost the request, which is a defect.
+    /// # Errors If rmcp lost the request, which is a defect.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Result<Arc<Call>> {
         let parts = context.extensions.get::<http::request::Parts>();
         let call = parts.and_then(|parts| parts.extensions.get::<Arc<Call>>());

@@ -1,8 +1,8 @@
 //! The MCP surface: its tools run the same operations as REST.
 //!
-//! rmcp handles the protocol with its versions, its lifecycle and its messages. This crate adds the checks of callers, the
-//! sessions, and the tools. Each HTTP request is answered on its own, with the rights of its credential. A session only serves to
-//! notify its client that the list of tools changed.
+//! rmcp handles the protocol with its versions, lifecycle and messages. This crate adds the checks of callers, the sessions, and
+//! the tools. Each HTTP request is answered by itself, with the rights of its credential. The only purpose of a session is to
+//! notify its client of changes to the list of tools.
 //!
 //! This crate must not know of axum, SQL or wasmtime. No other crate knows rmcp.
 #![forbid(unsafe_code)]

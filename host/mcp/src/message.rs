@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 
 use crate::answer::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 
-/// Longest message in bytes, without a tool's arguments. rmcp makes a tree of it.
+/// The maximum length of a message in bytes, without a tool's arguments. rmcp makes a tree from the message.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Longest id of a request in bytes. Ids are bounded because they are kept in memory and sent back.
+/// The maximum length of a request's id, in bytes. It is limited because ids are kept in memory and sent back.
 const ID_BYTES_MAX: usize = 1024;
-/// The first version of the protocol without sessions.
+/// The first version of the protocol that has no sessions.
 const VERSION_WITHOUT_SESSIONS: &str = "2026-07-28";
-/// The last version of the protocol with arrays of messages.
+/// The last version of the protocol that has arrays of messages.
 const VERSION_WITH_BATCHES: &str = "2025-03-26";
 
 pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
@@ -32,13 +32,13 @@ pub(crate) struct Malformed {
 
 /// One message.
 pub(crate) struct Message {
-    /// `None` for notifications.
+    /// The request's id. `None` for notifications.
     pub(crate) id: Option<Box<RawValue>>,
     pub(crate) method: String,
-    /// The message in the form that rmcp gets. A call of a tool is without its arguments.
+    /// The message in the form that rmcp gets. A call of a tool does not contain its arguments.
     pub(crate) text: Vec<u8>,
     pub(crate) arguments: Option<Box<RawValue>>,
-    /// The request that a notification cancels, as text.
+    /// The id, as text, of the request that a notification cancels.
     pub(crate) cancels: Option<String>,
 }
 
@@ -66,8 +66,7 @@ fn is_id(raw: &RawValue) -> bool {
 }
 
 impl Message {
-    /// # Errors
-    /// The text is not a JSON-RPC 2.0 message, or a call does not name a tool.
+    /// # Errors If the text is not a JSON-RPC 2.0 message, or if a call does not name a tool.
     pub(crate) fn parse(text: &str) -> Result<Message, Malformed> {
         let malformed = |code, message: String, id: Option<&RawValue>| Malformed { code, message, id: id.map(ToOwned::to_owned) };
         let envelope: Envelope<'_> = strict_from_str(text).map_err(|error| {
@@ -170,8 +169,8 @@ pub(crate) fn wants_no_session(address: &Uri) -> Result<bool, Error> {
     }
 }
 
-/// Whether the request's version has arrays of messages. A request without the version's header counts as one of the last version
-/// that did not require it.
+/// Whether the request's version has arrays of messages. A request without the header for the version counts as a request of the
+/// last version that did not require this header.
 pub(crate) fn has_batches(headers: &HeaderMap) -> bool {
     version(headers).is_none_or(|version| version <= VERSION_WITH_BATCHES)
 }

@@ -38,7 +38,7 @@ impl Mcp {
             Ok(body) => body,
             Err(error) => return answer::refused(&error, None),
         };
-        // The body may have come slowly, so the caller is checked again.
+        // The body may have arrived slowly, so the caller is checked again.
         if let Err(error) = self.app.recheck(&invoked.caller).await {
             return answer::refused(&error, None);
         }
@@ -113,7 +113,7 @@ impl Mcp {
         response.0
     }
 
-    /// A response with a stream of rmcp. It counts as an open stream until it ends.
+    /// A response with a stream that rmcp makes. It counts as an open stream until it ends.
     fn counted(&self, invoked: &Invoked, response: Answer, id: Option<&RawValue>) -> Answer {
         match self.app.stream_place(invoked.caller.quota_owner()) {
             Ok(place) => response.map(|body| {
@@ -161,7 +161,7 @@ async fn finished(response: Answer, call: &Call, id: Option<&RawValue>) -> (Answ
     if !is_json {
         let refused = match parts.status {
             status if status.is_success() => answer::nothing(status),
-            // The content type was checked before, so rmcp refuses the message itself.
+            // The content type was checked before. So this status means that rmcp refuses the message itself.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 let text = "The message has a form that the protocol does not know.";
                 answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, text, None, id)

@@ -38,7 +38,7 @@ pub(crate) struct Server {
     draining: watch::Receiver<bool>,
 }
 
-/// The protocol over HTTP. Each request is answered on its own. Host and origin were checked before.
+/// The protocol over HTTP. Each request is answered by itself. REST's middleware has already checked host and origin.
 pub(crate) fn protocol(app: Arc<App>, draining: watch::Receiver<bool>) -> StreamableHttpService<Server, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
@@ -47,7 +47,7 @@ pub(crate) fn protocol(app: Arc<App>, draining: watch::Receiver<bool>) -> Stream
         .with_json_response(true)
         .with_sse_keep_alive(Some(HEARTBEAT))
         .with_sse_retry(None)
-        // The body's size was checked when it was read.
+        // The size of the body was checked when it was read.
         .with_max_request_body_bytes(usize::MAX);
     let server = Server { app, draining };
     StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
@@ -118,7 +118,7 @@ impl ServerHandler for Server {
         Ok(result.into())
     }
 
-    /// Answers a message that rmcp does not know, because its method does not exist or does not accept its parameters.
+    /// Answers a message that rmcp does not know. Its method does not exist, or does not accept its parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -17,21 +17,22 @@ use crate::Answer;
 use crate::answer;
 use crate::message::SESSION_HEADER;
 
-/// Most sessions of one process.
+/// The maximum number of sessions in one process.
 const SESSIONS_MAX: usize = 10_000;
-/// Most sessions of one owner. An owner is a user, a key that somebody else made, or an address of guests and callers without a
-/// credential.
+/// The maximum number of sessions of one owner. An owner is a user, a key that somebody else made, or the network address of
+/// guests and of callers without a credential.
 const SESSIONS_OF_ONE_MAX: usize = 1_000;
 /// A session ends after this time without a request or an open stream.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// Most open streams of one session. A client needs one. The others are for broken streams that the server has not noticed yet.
+/// The maximum number of open streams of one session. A client needs one. The others allow for broken streams that the server has
+/// not noticed yet.
 const STREAMS_OF_ONE_MAX: usize = 8;
-/// Seconds that a client should wait before it tries again.
+/// The number of seconds that a client should wait before it tries again.
 const RETRY_AFTER_S: u16 = 1;
-/// Most requests of one session that run at the same time.
+/// The maximum number of requests of one session that run at the same time.
 const RUNNING_MAX: usize = 200;
 
-/// The owner of a session: the user and the key. The credential does not count, because it may be renewed.
+/// The owner of a session: the user and the key. The credential does not matter, because it may be renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Anonymous,
@@ -49,8 +50,8 @@ impl Owner {
 
 struct State {
     used_at: Instant,
-    /// The fingerprint of the list of tools that the client last got, or could have got when the session began. A notification
-    /// does not change it, so that the next stream repeats a notification that was lost with a broken connection.
+    /// The fingerprint of the list of tools that the client got last, or could have got when the session began. A notification
+    /// does not change it. So if a notification was lost with a broken connection, the next stream repeats it.
     told: u64,
     streams: usize,
     /// The notifiers that cancel running requests. The key is the request's id as text.
@@ -87,8 +88,7 @@ impl Session {
 
     /// Counts a stream as open until the result is dropped.
     ///
-    /// # Errors
-    /// `rate_limited` if there are too many.
+    /// # Errors `rate_limited` if the session has too many open streams.
     pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamOfSession> {
         let mut state = self.state.lock();
         if state.streams >= STREAMS_OF_ONE_MAX {
@@ -101,8 +101,7 @@ impl Session {
 
     /// Registers a request, which can be cancelled until the result is dropped.
     ///
-    /// # Errors
-    /// `invalid_request` if another running request has this id, `unavailable` if too many run.
+    /// # Errors `invalid_request` if another running request has this id, `unavailable` if too many requests run.
     pub(crate) fn run(self: &Arc<Self>, id: &str) -> Result<Running> {
         let mut state = self.state.lock();
         if state.running.contains_key(id) {
@@ -125,7 +124,7 @@ impl Session {
     }
 }
 
-/// An open stream. Dropping it ends the count.
+/// An open stream. When this is dropped, the stream no longer counts.
 pub(crate) struct StreamOfSession(Arc<Session>);
 
 impl Drop for StreamOfSession {
@@ -136,7 +135,7 @@ impl Drop for StreamOfSession {
     }
 }
 
-/// A running request. Dropping it ends the registration.
+/// A running request. When this is dropped, the request is no longer registered.
 pub(crate) struct Running {
     session: Arc<Session>,
     id: String,
@@ -187,8 +186,7 @@ impl Sessions {
 
     /// The caller's session that the request names. The session of another caller counts as missing.
     ///
-    /// # Errors
-    /// The answer to a request that names no session, or a missing one.
+    /// # Errors The answer to a request that names no session, or a session that does not exist.
     pub(crate) fn named(&self, headers: &HeaderMap, caller: &Caller) -> Result<Arc<Session>, Box<Answer>> {
         let Some(id) = headers.get(SESSION_HEADER) else { return Err(Box::new(answer::no_session(false))) };
         let missing = || Box::new(answer::no_session(true));

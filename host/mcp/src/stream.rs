@@ -15,7 +15,7 @@ use crate::session::StreamOfSession;
 use crate::watch::{Watched, every};
 use crate::{Answer, Mcp, answer, message};
 
-/// Most frames that wait for the client.
+/// The maximum number of frames that wait for the client.
 const FRAMES_AHEAD: usize = 4;
 
 const OPEN: &[u8] = b": open\n\n";

@@ -108,7 +108,7 @@ fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
     needed.iter().all(|action| caller.may_data(resource, *action))
 }
 
-/// Whether the caller may use a tool on objects that do not exist yet. The tool is then shown even if there are no objects.
+/// Whether the caller may use a tool on objects that do not exist yet. Then the tool is shown even if there are no objects.
 fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
     match tool.needs() {
         [] => caller.holds(Resource::Objects, Action::Read),
@@ -170,7 +170,7 @@ impl Shown {
     }
 }
 
-/// `<block>_<action>`, with `_` for `-`. The installation of a block makes sure that names are unique.
+/// `<block>_<action>`, with `_` for `-`. When a block is installed, the server checks that the names are unique.
 pub(crate) fn action_tool(block: &InstalledBlock, place: usize) -> String {
     format!("{}_{}", block.name().replace('-', "_"), block.manifest.actions[place].name)
 }

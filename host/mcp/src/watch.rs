@@ -18,7 +18,7 @@ pub(crate) struct Watched {
     caller: Caller,
     credentials: Credentials,
     owner: Owner,
-    /// The list that the client knows.
+    /// The fingerprint of the list that the client knows.
     told: u64,
     catalogue: watch::Receiver<()>,
     recheck: Interval,
@@ -35,7 +35,7 @@ pub(crate) fn every(period: Duration) -> Interval {
 }
 
 impl Watched {
-    /// `told` is the list that the client knows.
+    /// `told` is the fingerprint of the list that the client knows.
     pub(crate) fn new(app: &Arc<App>, invoked: &Invoked, told: u64, draining: watch::Receiver<bool>) -> Watched {
         Watched {
             // The subscription begins before the first check, so that no change is missed.
@@ -52,7 +52,7 @@ impl Watched {
     }
 
     /// Waits until the list differs from the one that the client knows. Returns `None` if the stream has to end, because the
-    /// caller lost the right to it or the server drains. The future may be dropped, and the function called again.
+    /// caller lost the right to it or the server drains. The future may be dropped, and the function may then be called again.
     pub(crate) async fn changed(&mut self) -> Option<()> {
         loop {
             if !self.is_stale {
@@ -85,7 +85,7 @@ impl Watched {
     }
 }
 
-/// Whether the rights are certainly the same, by a cheap comparison.
+/// Whether the rights are certainly the same. The comparison is cheap.
 fn are_same_rights(one: &Authority, other: &Authority) -> bool {
     matches!((one, other), (Authority::Own(one), Authority::Own(other)) if Arc::ptr_eq(one, other))
 }

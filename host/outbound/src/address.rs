@@ -1,4 +1,4 @@
-//! Decides which addresses outbound calls may reach.
+//! Decides which addresses outbound calls may use.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -57,7 +57,7 @@ pub enum Refused {
     Private(String),
 }
 
-/// Whether calls may leave the public internet.
+/// Whether calls may go to addresses outside of the public internet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressPolicy {
     pub allow_private: bool,
@@ -70,8 +70,8 @@ impl AddressPolicy {
 
     /// Checks a URL before its host name is resolved.
     ///
-    /// # Errors
-    /// The URL has another scheme, its host is an address that must not be called, or it names the machine itself.
+    /// # Errors If the URL has another scheme than http or https, if its host is an address that must not be called, or if it
+    /// names the machine itself.
     pub fn check_url(self, url: &Url) -> Result<(), Refused> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refused::Scheme);
@@ -100,7 +100,7 @@ fn is_public(address: IpAddr) -> bool {
     }
     match address {
         IpAddr::V4(_) => true,
-        // An address that a translator maps to IPv4 is public if the IPv4 address is.
+        // If a translator maps an address to IPv4, the address is public if the IPv4 address is public.
         IpAddr::V6(address) => embedded(address).is_none_or(|address| is_public(IpAddr::V4(address))),
     }
 }
@@ -112,7 +112,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, _, _] => Some(of(12)),
         [0x2002, ..] => Some(of(2)),
-        // ISATAP.
+        // An ISATAP address.
         [_, _, _, _, 0 | 0x200, 0x5efe, _, _] => Some(of(12)),
         _ => None,
     }

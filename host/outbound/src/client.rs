@@ -13,7 +13,7 @@ use crate::address::{AddressPolicy, Refused};
 use crate::resolver::CheckedResolver;
 use crate::tls;
 
-/// Most idle connections that are kept open to one host.
+/// The maximum number of idle connections that are kept open to one host.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 /// How long an idle connection is kept.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -25,9 +25,9 @@ pub struct Request {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Limit for the whole call: name resolution, connection, request and response.
+    /// The time limit for the complete call: name resolution, connection, request and response.
     pub timeout: Duration,
-    /// Most bytes of the response's body that are read.
+    /// The maximum number of bytes of the response's body that are read.
     pub answer_bytes_max: usize,
 }
 
@@ -48,7 +48,7 @@ pub enum Failure {
     Refused(Refused),
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The innermost cause, without internal addresses.
+    /// The innermost cause of an error, without internal addresses.
     #[error("the call failed: {0}")]
     Broken(String),
 }
@@ -84,10 +84,9 @@ impl Client {
 
     /// Makes a call. A response with any status is a success.
     ///
-    /// # Errors
-    /// [`Failure`]: refused, too slow, or broken.
+    /// # Errors [`Failure`], if the call is refused, too slow, or breaks.
     pub async fn send(&self, request: Request) -> Result<Answer, Failure> {
-        // The resolver never gets a host that is an address, so the URL is checked first.
+        // If a host is an address, the resolver does not get it. So the URL is checked first.
         self.policy.check_url(&request.url).map_err(Failure::Refused)?;
         let timeout = request.timeout;
         tokio::time::timeout(timeout, self.exchange(request)).await.map_err(|_| Failure::Timeout(timeout))?
@@ -110,7 +109,8 @@ impl Client {
     }
 }
 
-/// The failure that is reported for an error. It is this crate's own refusal if there is one, otherwise the innermost cause.
+/// The failure that is reported for an error. If this crate refused the call, it is that refusal. If not, it is the innermost
+/// cause.
 fn failure(error: &reqwest::Error) -> Failure {
     let mut innermost = String::new();
     let mut cause = error.source();

@@ -15,8 +15,8 @@ const RESERVED: [&str; 11] = [
     "expect",
 ];
 
-/// Further headers that cannot be added to a message that the service composes. They belong to the form of its body, to the
-/// responses that the sender can read, or to the connection.
+/// Further headers that cannot be added to a message that the service composes. They belong to the form of the message's body, to
+/// the responses that the sender can read, or to the connection.
 const RESERVED_OF_MESSAGES: [&str; 7] =
     ["content-type", "content-encoding", "proxy-authenticate", "trailers", "accept-encoding", "range", "http2-settings"];
 

@@ -2,7 +2,7 @@
 //!
 //! The client resolves a name, checks each address, and connects only to a checked address. So no answer of a name server can
 //! lead the client into a network that is not public. The client does not follow redirects, and ignores proxies in the
-//! environment. It reads a response up to a bound, and one deadline applies to the whole call. This crate must not know of
+//! environment. It reads a response up to a limit, and one deadline applies to the complete call. This crate must not know of
 //! webhooks, blocks, accounts or the database.
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
 //! Mail by SMTP.
 //!
-//! The operator names the mail server, so it may be in a private network. A connection without TLS goes to this machine alone.
+//! The operator names the mail server, so it may be in a private network. A connection without TLS is only allowed to this
+//! machine.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -14,16 +15,17 @@ use lettre::transport::smtp::extension::ClientId;
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use url::{Host, Url};
 
-/// The port of SMTP within TLS.
+/// The port for SMTP within TLS.
 const SMTPS_PORT: u16 = 465;
-/// The port of SMTP that begins without TLS.
+/// The port for SMTP that begins without TLS.
 const SUBMISSION_PORT: u16 = 587;
-/// The longest wait for a connection. A machine that is away does not hold a place for the time limit of a whole mail.
+/// The longest wait for a connection. Without this limit, a mail server that does not respond would occupy a place for the time
+/// limit of a complete mail.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// Characters of a server's answer that are shown.
+/// The maximum number of characters of a server's answer that are shown.
 const ANSWER_CHARS_MAX: usize = 300;
 
-/// Where mail goes.
+/// The destination of mails.
 pub struct Mailer {
     from: Mailbox,
     domain: String,
@@ -32,14 +34,14 @@ pub struct Mailer {
 
 enum Way {
     Smtp(Box<AsyncSmtpTransport<Tokio1Executor>>),
-    /// The log, for development.
+    /// The log, which is useful for development.
     Log,
 }
 
 /// A mail as it is sent.
 #[derive(Clone)]
 pub struct Mail {
-    /// Names the mail in its `Message-ID`.
+    /// The id that is used in the mail's `Message-ID`.
     pub id: String,
     pub to: String,
     pub subject: String,
@@ -47,14 +49,14 @@ pub struct Mail {
     pub html: Option<String>,
 }
 
-/// Why a mail was not sent.
+/// The reason why a mail was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum MailFailure {
     #[error("the mail server cannot be reached: {0}")]
     Unreachable(String),
     #[error("the mail server did not answer in time")]
     Timeout,
-    /// The mail server answered, and did not take the mail.
+    /// The mail server answered, but did not accept the mail.
     #[error("the mail server refused the mail: {answer}")]
     Refused { answer: String, is_final: bool },
     #[error("the mail cannot be written: {0}")]
@@ -62,7 +64,7 @@ pub enum MailFailure {
 }
 
 impl MailFailure {
-    /// Whether another attempt would fail as well.
+    /// Whether another attempt would also fail.
     pub fn is_final(&self) -> bool {
         match self {
             MailFailure::Unreachable(_) | MailFailure::Timeout => false,
@@ -81,22 +83,24 @@ impl MailFailure {
                 let text = error.source().map(ToString::to_string).unwrap_or_default();
                 MailFailure::Refused { answer, is_final: is_final(code.into(), &text) }
             }
-            // The server lacks something that is needed, like TLS or a way to sign in.
+            // The server lacks something that is needed, such as TLS or a way to sign in.
             None if error.is_client() => MailFailure::Refused { answer, is_final: false },
             None => MailFailure::Unreachable(answer),
         }
     }
 }
 
-/// Whether an answer of a mail server means that it will never take this mail: because of the receiver's mailbox, or of the content. It
-/// may take the mail later if it is busy, or if the operator can mend the cause: a wrong password, a sender or a network that is not
-/// allowed, a quota. In doubt it may, because a mail that is tried in vain harms less than one that is lost.
+/// Whether an answer of a mail server means that it will never accept this mail, because of the receiver's mailbox or of the
+/// content. It may accept the mail later if it is busy now, or if the operator can remove the cause: a wrong password, a sender
+/// or a network that is not allowed, a quota. If the answer is not clear, the result is `false`, because it is worse to lose a
+/// mail than to try it in vain.
 fn is_final(code: u16, text: &str) -> bool {
     if !(500..600).contains(&code) {
         return false;
     }
     match enhanced_status(text) {
-        // Mailboxes that do not exist, without those statuses that are about the sender; states of a mailbox; content.
+        // These are the states of a mailbox that does not exist or cannot be used, without the statuses that are about the
+        // sender, and the statuses about the content.
         Some((1, detail)) => matches!(detail, 1..=4 | 6 | 10),
         Some((subject, _)) => matches!(subject, 2 | 6),
         None if matches!(code, 550 | 552) => {
@@ -114,17 +118,16 @@ fn enhanced_status(text: &str) -> Option<(u16, u16)> {
 }
 
 impl Mailer {
-    /// A mailer that sends through `url`: `smtps://user:password@host:465`, or `smtp://…?tls=required` for a connection that begins without
-    /// TLS and goes on with it. `smtp://` without `tls` is allowed to a loopback address alone.
+    /// A mailer that sends through `url`: `smtps://user:password@host:465`, or `smtp://…?tls=required` for a connection that
+    /// begins without TLS and then switches to it. `smtp://` without `tls` is only allowed for a loopback address.
     ///
-    /// # Errors
-    /// What is wrong with the URL or the sender. The text never shows the URL, because it has a password.
+    /// # Errors The fault of the URL or of the sender. The text never shows the URL, because it contains a password.
     pub fn smtp(url: &str, from: &str) -> Result<Mailer, String> {
         const FORM: &str = "an address like smtps://user:password@mail.example.com or smtp://mail.example.com?tls=required";
         let url = Url::parse(url).map_err(|_| format!("needs {FORM}."))?;
         let host = url.host().ok_or_else(|| format!("needs {FORM}."))?;
         let (name, is_loopback) = match &host {
-            // URLs of this scheme are not normalized, so an address can be written as a name.
+            // URLs with this scheme are not normalized, so the host may be an address even if the parser calls it a name.
             Host::Domain(name) => match name.parse::<std::net::IpAddr>() {
                 Ok(address) => (address.to_string(), address.is_loopback()),
                 Err(_) => (name.to_ascii_lowercase(), name.eq_ignore_ascii_case("localhost")),
@@ -165,10 +168,9 @@ impl Mailer {
         Ok(Mailer { way: Way::Smtp(Box::new(transport.build())), ..mailer })
     }
 
-    /// A mailer that writes each mail into the log.
+    /// A mailer that writes each mail to the log.
     ///
-    /// # Errors
-    /// What is wrong with the sender.
+    /// # Errors The fault of the sender.
     pub fn log(from: &str) -> Result<Mailer, String> {
         let from: Mailbox = from.parse().map_err(|_| "needs an address like Example <mail@example.com>.".to_owned())?;
         Ok(Mailer { domain: from.email.domain().to_owned(), from, way: Way::Log })
@@ -176,8 +178,7 @@ impl Mailer {
 
     /// Sends a mail within `timeout`.
     ///
-    /// # Errors
-    /// The reason. If the time is over, the server may have taken the mail.
+    /// # Errors The reason for the failure. If the time ran out, the server may have accepted the mail anyway.
     pub async fn send(&self, mail: &Mail, timeout: Duration) -> Result<(), MailFailure> {
         match &self.way {
             Way::Log => {
@@ -238,7 +239,7 @@ fn tls(host: &str) -> Result<TlsParameters, String> {
     builder.build_rustls().map_err(|error| format!("TLS cannot be set up: {error}"))
 }
 
-/// Percent-encoded text, decoded.
+/// Decodes percent-encoded text.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

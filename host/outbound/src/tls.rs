@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The certificates of the authorities that the machine trusts (`SSL_CERT_FILE` names another file of them).
+/// The certificates of the authorities that the machine trusts (`SSL_CERT_FILE` names another file of certificates).
 pub(crate) fn machine_certificates() -> Vec<CertificateDer<'static>> {
     let native = rustls_native_certs::load_native_certs();
     for error in &native.errors {

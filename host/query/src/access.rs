@@ -26,8 +26,8 @@ use rules::{Part, Policy};
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum RowPolicy {
-    // Rows that the caller created. This is no doc comment: with a description on its only variant, the JSON schema would become
-    // a choice of schemas.
+    // Rows that the caller created. This must not be a doc comment: with a description on its only variant, the JSON schema would
+    // become a choice of schemas.
     Own,
 }
 
@@ -75,16 +75,16 @@ impl Grant {
         self.rows.is_some() || self.check.is_some() || self.fields.is_some()
     }
 
-    /// The grant that a giver needs so that somebody else may use this one. `own` and conditions that depend on the caller mean
-    /// other rows for another user, so the giver needs the grant without them.
+    /// The grant that a giver needs in order to give this grant to somebody else. `own` and conditions that depend on the caller
+    /// mean other rows for another user, so the giver needs the grant without them.
     pub fn for_all(self) -> Grant {
         let rows = self.rows.filter(|rows| !rows.names_caller());
-        // The giver needs the grant without its check: `{}` accepts every row that a write leaves.
+        // The giver needs the grant without its check. `{}` is a check that accepts every row after a write.
         let check = self.check.map(|check| if check.names_caller() { Clause::new("{}") } else { check });
         Grant { row_policy: None, rows, check, ..self }
     }
 
-    /// The conditions on the rows that the grant reaches, and the conditions on these rows after a write.
+    /// The conditions on the rows that the grant includes, and the conditions on these rows after a write.
     fn parts(&self) -> (Vec<Part>, Vec<Part>) {
         let of_clause = |clause: &Clause| Part::Clause(Arc::new(Policy::of(clause.clone())));
         let rows: Vec<Part> =
@@ -147,7 +147,7 @@ impl Conditional {
     }
 }
 
-/// Grants by resource, each right once. A decision is a look-up, regardless of the number of grants.
+/// Grants by resource, with each right only once. A decision is a look-up, so its cost does not depend on the number of grants.
 #[derive(Debug, Default, PartialEq)]
 struct Grants {
     /// Rights on the resource `*`.
@@ -194,11 +194,11 @@ impl Grants {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permissions {
     grants: Arc<Grants>,
-    /// The values of variables in conditions.
+    /// The values of the variables in conditions.
     subject: Arc<Variables>,
     /// The id of the caller whose rows `own` means.
     owner: Option<String>,
-    /// Enforcement is off, or the service itself acts.
+    /// Whether everything is allowed, because enforcement is off or the service itself acts.
     unrestricted: bool,
     /// Further rights that have to allow an action too, for example those of the maker of the key that these rights come from.
     limit: Option<Arc<Permissions>>,
@@ -211,7 +211,7 @@ impl Permissions {
         Permissions::of_subject(grants, Variables { user_id: actor_id, ..Variables::default() })
     }
 
-    /// The rights of a caller whose other variables are known too, not only the id.
+    /// The rights of a caller of whom not only the id is known, but also the values of the other variables.
     pub fn of_subject(grants: Vec<Grant>, subject: Variables) -> Permissions {
         Permissions {
             grants: Arc::new(Grants::of(grants)),
@@ -223,7 +223,7 @@ impl Permissions {
         }
     }
 
-    /// No check at all: enforcement is off, or the service itself acts.
+    /// Rights that allow everything, because enforcement is off or the service itself acts.
     pub fn unrestricted() -> Permissions {
         Permissions {
             grants: Arc::default(),
@@ -235,7 +235,8 @@ impl Permissions {
         }
     }
 
-    /// The same rights for another caller: `own` and the variables of conditions mean `subject`.
+    /// The same rights for another caller: `own` means the rows of `subject`, and variables in conditions get the values of
+    /// `subject`.
     pub fn with_subject(mut self, subject: Variables) -> Permissions {
         self.owner = subject.user_id.clone();
         self.subject = Arc::new(subject);
@@ -243,7 +244,7 @@ impl Permissions {
         self
     }
 
-    /// The same rights, with `own` for the rows of another caller. Variables of conditions keep their values.
+    /// The same rights, but `own` means the rows of another caller. Variables in conditions keep their values.
     pub fn with_owner(mut self, owner: Option<String>) -> Permissions {
         self.limit = self.limit.map(|limit| Arc::new(limit.as_ref().clone().with_owner(owner.clone())));
         self.owner = owner;
@@ -263,20 +264,20 @@ impl Permissions {
         self
     }
 
-    /// Whether nothing is checked at all.
+    /// Whether everything is allowed without a check.
     pub fn is_unrestricted(&self) -> bool {
         self.unrestricted && self.limit.is_none()
     }
 
-    /// Decides whether `action` on `resource` is allowed, and on which rows. `None` denies it, which is the default. Grants add
-    /// up, and a grant without a row policy includes one with a row policy. If there is a limit, the decision is what both sides
-    /// allow.
+    /// Decides whether `action` on `resource` is allowed, and on which rows. `None` means that it is denied, which is the
+    /// default. Grants add up, and a grant without a row policy includes a grant with one. If there is a limit, both the grants
+    /// and the limit have to allow the action.
     pub fn decide(&self, resource: &str, action: Action) -> Option<Decision> {
         let own = self.decide_by_grants(resource, action)?;
         let Some(limit) = &self.limit else { return Some(own) };
         let shared = own.and(&limit.decide(resource, action)?);
         match &shared {
-            // One side allows the rows of one actor, the other those of another actor. No row is in both.
+            // The grants allow the rows of one actor, and the limit the rows of another actor. No row belongs to both.
             Decision::Rows(Scope::Nothing) if own != Decision::Rows(Scope::Nothing) => None,
             // A new row belongs to the actor of these rights, but the limit's grant for own rows covers only the rows of another
             // actor.
@@ -285,8 +286,8 @@ impl Permissions {
         }
     }
 
-    /// Whether the conditions of these grants mean the same with the values that variables have in `other`, which are rights of
-    /// the same caller that were read later. Variables that no condition names do not matter.
+    /// Whether the conditions of these grants keep their meaning with the values that variables have in `other`. `other` are
+    /// rights of the same caller that were read later. Variables that no condition names do not matter.
     pub fn mean_the_same_for(&self, other: &Permissions) -> bool {
         let names = |variable: Variable| {
             let rights = std::iter::once(&self.grants.everywhere).chain(self.grants.named.values());
@@ -297,7 +298,7 @@ impl Permissions {
         means_the_same
             && match (&self.limit, &other.limit) {
                 (Some(limit), Some(other)) => limit.mean_the_same_for(other),
-                // If only one side has a limit, the rights differ, which is not compared here.
+                // If only one side has a limit, the rights differ. This function does not compare that.
                 _ => true,
             }
     }
@@ -308,8 +309,8 @@ impl Permissions {
         self.compiled.access(decision, ground, object, action)
     }
 
-    /// What a caller with these rights knows of objects of which the rights list only some fields. `make` computes it once for
-    /// each version of the schema.
+    /// The known fields of those objects of which these rights list only some fields. `make` computes it once for each version of
+    /// the schema.
     pub fn known_once(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
         self.compiled.known(version, action, make)
     }
@@ -365,7 +366,7 @@ impl Permissions {
         self.grants.named.keys().map(String::as_str)
     }
 
-    /// `*`, and the resources that grants name here or in a limit. Rights are the same on all other resources.
+    /// `*`, and the resources that grants name here or in a limit. On all other resources, the rights are the same as on `*`.
     fn resources_that_differ(&self) -> BTreeSet<&str> {
         let mut resources = BTreeSet::from(["*"]);
         let mut side = Some(self);
@@ -416,7 +417,7 @@ impl Permissions {
 
     /// Whether these rights include every right that `grant` would give. Nobody may give more rights than they have.
     ///
-    /// A grant covers another one if each conjunct of its conditions is also a conjunct of the other's.
+    /// One grant covers another one if each conjunct of its conditions is also a conjunct of the other grant's conditions.
     pub fn covers(&self, grant: &Grant) -> bool {
         grant.actions.iter().all(|action| self.holds(grant, *action))
     }
@@ -425,7 +426,7 @@ impl Permissions {
         match self.decide(&grant.resource, action) {
             None => false,
             Some(Decision::Rows(Scope::All)) => true,
-            // The owner of these rows makes no difference: `own` means the rows of the caller who uses the grant.
+            // It does not matter who owns the rows, because `own` means the rows of the caller who uses the grant.
             Some(Decision::Rows(_)) if !grant.is_conditional() => grant.row_policy.is_some(),
             Some(decision) => {
                 let (rows, check) = grant.parts();
@@ -435,11 +436,11 @@ impl Permissions {
         }
     }
 
-    /// The first right of `other` that these rights lack, as a grant; `None` if they lack none. Nobody may act on a user who has
-    /// more rights.
+    /// The first right of `other` that these rights lack, as a grant. `None` if they lack none. Nobody may act on a user who has
+    /// rights that they lack.
     ///
-    /// Rights are the same for every resource that no grant names, so only the named ones and `*` are compared. Each of them
-    /// takes only a few look-ups, because this runs in a transaction that locks the accounts.
+    /// Rights are the same for every resource that no grant names. So this compares only the named resources and `*`. Each of
+    /// them takes only a few look-ups, because this runs in a transaction that locks the accounts.
     pub fn first_not_held(&self, other: &Permissions) -> Option<Grant> {
         if self.is_unrestricted() {
             return None;
@@ -513,14 +514,14 @@ mod tests {
         assert_eq!(reads.decide("task", Action::Update), None);
         assert_eq!(reads.decide("note", Action::Read), None);
         let own = |actions: &[Action]| grant("task", actions, Some(RowPolicy::Own));
-        // The maker's own rows are the maker's, also where the key acts as somebody else.
+        // The maker's own rows stay those of the maker, even if the key acts as another user.
         let rows_of_maker = limited(all(&[Action::Manage]), "u", own(&[Action::Manage]), "m");
         assert_eq!(rows_of_maker.decide("task", Action::Read), Some(Decision::Rows(Scope::Own("m".into()))));
         assert_eq!(rows_of_maker.decide("task", Action::Create), None);
         assert_eq!(limited(own(&[Action::Read]), "u", own(&[Action::Read]), "m").decide("task", Action::Read), None);
         let same = limited(own(&[Action::Create]), "u", own(&[Action::Create]), "u");
         assert_eq!(same.decide("task", Action::Create), Some(Decision::Rows(Scope::Own("u".into()))));
-        // A chain of keys: each link cuts.
+        // In a chain of keys, each key limits the rights.
         let chain = Permissions::new(vec![all(&[Action::Manage])], None).limited_to(Arc::new(reads));
         assert_eq!(chain.decide("task", Action::Update), None);
         assert!(chain.decide("task", Action::Read).is_some());
@@ -533,7 +534,7 @@ mod tests {
         assert_eq!(admin.first_not_held(&reader), None);
         let missing = reader.first_not_held(&admin).expect("a right that the reader lacks");
         assert_eq!((missing.resource.as_str(), missing.row_policy), ("*", None));
-        // A key with the role `admin` whose maker may read tasks carries no more than that.
+        // A key has the role `admin`, and its maker may only read tasks. So the key may only read tasks.
         let cut = limited(grant("*", &[Action::Manage], None), "u", grant("task", &[Action::Read], None), "m");
         assert_eq!(reader.first_not_held(&cut), None);
         let own = Permissions::new(vec![grant("task", &[Action::Read], Some(RowPolicy::Own))], Some("o".into()));
@@ -567,7 +568,7 @@ mod tests {
         assert_eq!((scope("note", Action::Manage), scope("task", Action::Manage)), (of_actor, None));
         assert_eq!((scope("*", Action::Create), scope("*", Action::Read)), (Some(Scope::All), None));
         assert_eq!(permissions.named_resources().collect::<Vec<_>>(), ["note", "task"]);
-        // All actions are not `manage`, which may come to mean more.
+        // All single actions together are less than `manage`, which may include further actions later.
         let all = [Action::Create, Action::Read, Action::Update, Action::Delete];
         assert!(!Permissions::new(vec![grant("task", &all, None)], None).covers(&grant("task", &[Action::Manage], None)));
     }
@@ -592,12 +593,12 @@ mod tests {
             grant("task", &[Action::Create], own),
         ];
         assert_eq!(permissions.effective(), expected);
-        // A limit cuts, and names resources of its own.
+        // A limit removes rights, and may name resources that the grants do not name.
         let all = Permissions::new(vec![grant("*", &[Action::Manage], None)], Some("u".into()));
         let maker = Permissions::new(vec![grant("task", &[Action::Read], None)], Some("m".into()));
         assert_eq!(all.limited_to(Arc::new(maker)).effective(), [grant("task", &[Action::Read], None)]);
         assert_eq!(Permissions::unrestricted().effective(), [grant("*", &[Action::Manage], None)]);
-        // Nobody in particular has no own rows.
+        // Without an owner, there are no own rows.
         assert_eq!(Permissions::new(vec![grant("task", &[Action::Read], own)], None).effective(), []);
     }
 
@@ -612,13 +613,13 @@ mod tests {
         assert_eq!((all.first_not_held(&own), all.first_not_held(&all), own.first_not_held(&own)), (None, None, None));
         let first = |holder: &Permissions, other: &Permissions| holder.first_not_held(other).map(|grant| grant.resource);
         assert_eq!(first(&own, &all).as_deref(), Some("r00000"));
-        // One of them all reaches further.
+        // In one of the lists, a single grant covers more rows.
         let one = of(list(|number| (number != 7_777).then_some(RowPolicy::Own)));
         assert_eq!(own.first_not_held(&one), Some(grant("r07777", &[Action::Read], None)));
         let everywhere = of(vec![grant("*", &[Action::Read], Some(RowPolicy::Own))]);
         assert_eq!((everywhere.first_not_held(&own), first(&everywhere, &one).as_deref()), (None, Some("r07777")));
         assert_eq!(first(&all, &everywhere).as_deref(), Some("*"));
-        // The same grants a hundred times over are the same rights.
+        // The same grants, repeated a hundred times, give the same rights.
         let once = vec![grant("task", &[Action::Read], None), grant("task", &[Action::Read], Some(RowPolicy::Own))];
         assert_eq!(of(vec![once.clone(); 100].concat()), of(once));
     }
@@ -639,7 +640,8 @@ mod tests {
         let Some(Decision::Rules(rules)) = key.decide("task", Action::Read) else { panic!("rules") };
         assert_eq!(rules.len(), RULES);
         assert!(grants.iter().all(|grant| key.covers(grant)));
-        // Two people have what each grant of one and each of the other reach, and no more than may count.
+        // If one person's grants limit the other's, the result combines each grant of one with each grant of the other, up to the
+        // maximum number of rules.
         let other = Variables { user_id: Some("o".into()), ..Variables::default() };
         let both = Permissions::of_subject(grants, other).limited_to(Arc::new(key));
         let Some(Decision::Rules(rules)) = both.decide("task", Action::Read) else { panic!("rules") };
@@ -686,7 +688,8 @@ mod tests {
         ] {
             assert!(!covers(held, given) && !covers(given, held), "{held} {given}");
         }
-        // Numbers with other digits are others: what cannot be told equal is none that is held.
+        // Numbers with different digits count as different. If the comparison cannot find that two conditions are equal, the
+        // right counts as not held.
         assert!(!covers(r##"{"#1:1":1}"##, r##"{"#1:1":1.0}"##));
         assert!(covers(r##"{"#1:1":{"in":[2,1]}}"##, r##"{"#1:1":{"in":[1,2]}}"##));
         let someone = |rows| Permissions::new(vec![conditional(&[Action::Read], Some(rows), None)], Some("v".into()));
@@ -713,7 +716,7 @@ mod tests {
         assert!(held(Some(a), None, own).covers(&given(Some(a), None, own)));
         assert!(held(None, None, own).covers(&given(Some(a), None, own)));
         assert!(!held(None, None, own).covers(&given(None, Some(a), own)));
-        // An own-rows grant of two people reaches no row of both.
+        // If two people each have a grant for own rows, no row belongs to both.
         let mine = held(Some(a), None, own);
         let theirs = Permissions::new(vec![given(Some(a), None, own)], Some("v".into()));
         assert_eq!(mine.clone().limited_to(Arc::new(theirs)).decide("task", Action::Update), Some(Decision::Rules(Vec::new())));

@@ -58,7 +58,7 @@ impl Function {
         }
     }
 
-    /// Whether it needs a numeric field.
+    /// Whether the function needs a numeric field.
     pub const fn needs_field(self) -> bool {
         match self {
             Function::Count => false,
@@ -67,7 +67,7 @@ impl Function {
     }
 }
 
-/// `fn`, `field`, and the list's search, filters and condition.
+/// `fn` and `field`, and the list's search, filters and condition.
 #[derive(Clone, Debug)]
 pub struct AggregateRequest {
     pub function: Function,
@@ -126,7 +126,7 @@ pub struct AggregatePlan {
     pub object: Arc<Object>,
     pub selection: Selection,
     pub function: Function,
-    /// Place of the field in `Object::columns`.
+    /// The index of the field in `Object::columns`.
     pub column: Option<usize>,
 }
 
@@ -160,7 +160,7 @@ impl AggregatePlan {
 
     /// The function's value as JSON. The engines return the number of values, and their sum, least or greatest value as text.
     ///
-    /// Sums are exact until here, whatever the order of the rows, so that both engines give the same bytes.
+    /// Up to this point sums are exact, and do not depend on the order of the rows. So both engines give the same bytes.
     ///
     /// # Errors
     /// `invalid_value` for a result that is out of the range of a double.

@@ -40,24 +40,24 @@ pub use read::{Bounds, Reading, Where, read};
 pub(crate) use read::{read_counted, split};
 pub use variables::{Variable, Variables};
 
-/// Most tests of one condition: one for each field and operator.
+/// The maximum number of tests in one condition. Each field with an operator is one test.
 pub const LEAVES_MAX: usize = 100;
-/// Most nested JSON objects, including the outermost one.
+/// The maximum number of nested JSON objects, including the outermost one.
 pub const LEVELS_MAX: usize = 8;
-/// Most JSON objects of one condition, including those of operators and quantifiers. Empty objects contain no tests, so the bound
-/// on tests does not bound them.
+/// The maximum number of JSON objects in one condition, including those of operators and quantifiers. Empty objects contain no
+/// tests, so the limit on tests does not limit them.
 pub const OBJECTS_MAX: usize = 1000;
-/// Most relation keys of one condition, at all depths together.
+/// The maximum number of relation keys in one condition, at all depths together.
 pub const STEPS_MAX: usize = 10;
-/// Most tests of the condition of a grant.
+/// The maximum number of tests in the condition of a grant.
 pub const POLICY_LEAVES_MAX: usize = 30;
-/// Most relation keys of the condition of a grant.
+/// The maximum number of relation keys in the condition of a grant.
 pub const POLICY_STEPS_MAX: usize = 2;
-/// Most values of the condition of a grant.
+/// The maximum number of values in the condition of a grant.
 pub const POLICY_VALUES_MAX: usize = 200;
-/// Most nested relations.
+/// The maximum number of nested relations.
 pub const DEPTH_MAX: usize = 3;
-/// Most conditions of one `_and` or `_or`.
+/// The maximum number of conditions in one `_and` or `_or`.
 pub const PARTS_MAX: usize = 100;
 
 /// A condition on the rows of one object, in its normal form.
@@ -67,9 +67,9 @@ pub enum Condition {
     Test(Predicate),
     /// The complement of a test that has no opposite test.
     Not(Predicate),
-    /// All parts are true. Without parts it is true.
+    /// All parts are true. Without parts, the condition is true.
     All(Vec<Condition>),
-    /// At least one part is true. Without parts it is false.
+    /// At least one part is true. Without parts, the condition is false.
     Any(Vec<Condition>),
     /// A condition on related rows.
     Related(Box<Related>),
@@ -94,7 +94,7 @@ impl RowsAsked {
         }
     }
 
-    /// How a sentence about a condition says it.
+    /// The words for it in a sentence about a condition.
     pub const fn words(self) -> &'static str {
         match self {
             RowsAsked::Some => "some of",
@@ -107,7 +107,7 @@ impl RowsAsked {
         RowsAsked::ALL.iter().copied().find(|asked| asked.name() == name)
     }
 
-    /// "`some`, `none` or `every`".
+    /// The text "`some`, `none` or `every`".
     pub fn enumerated() -> String {
         enumerated(RowsAsked::ALL.iter().map(|asked| format!("`{}`", asked.name())), "or")
     }
@@ -116,7 +116,7 @@ impl RowsAsked {
 /// The related rows that have to meet the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
-    /// The row of a to-one relation. If the row is absent, a row of nulls.
+    /// The row of a to-one relation. If there is no row, all its values count as null.
     One,
     /// At least one row of a to-many relation.
     Some,
@@ -220,7 +220,7 @@ impl Condition {
         }
     }
 
-    /// Whether it is true for an absent row, whose cells are all null and whose relations lead to no rows.
+    /// Whether the condition is true for an absent row, whose cells are all null and whose relations lead to no rows.
     pub fn holds_on_nothing(&self) -> bool {
         match self {
             Condition::Test(predicate) => predicate.test.holds_on_null(),
@@ -235,19 +235,19 @@ impl Condition {
         }
     }
 
-    /// Whether it scans whole texts. The steps that an engine counts do not measure their length.
+    /// Whether its test searches through complete texts. The engine's count of steps does not include the length of these texts.
     pub fn reads_texts(&self) -> bool {
         self.predicates().any(|predicate| matches!(predicate.test, Test::Contains { .. }))
             || self.relations().any(|related| related.condition.reads_texts())
     }
 
-    /// The number of values that its tests bind, including those on related rows.
+    /// The number of values that the condition's tests bind, including those on related rows.
     pub(crate) fn values(&self) -> usize {
         let own: usize = self.predicates().map(|predicate| predicate.test.values()).sum();
         own + self.relations().map(|related| related.condition.values()).sum::<usize>()
     }
 
-    /// Adds the objects that its relations lead to.
+    /// Adds the objects that the condition's relations lead to.
     pub fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
         for related in self.relations() {
             objects.push(Arc::clone(&related.object));
@@ -255,8 +255,8 @@ impl Condition {
         }
     }
 
-    /// Adds the places of the columns of the row itself that it looks at: tested columns, and foreign keys that lead to related
-    /// rows.
+    /// Adds the indexes of those columns of the row itself that the condition reads: tested columns, and foreign keys that lead
+    /// to related rows.
     pub fn columns_into(&self, columns: &mut BTreeSet<usize>) {
         columns.extend(self.predicates().map(|predicate| predicate.column));
         for related in self.relations() {
@@ -266,12 +266,12 @@ impl Condition {
         }
     }
 
-    /// The condition for a row of which only some columns are known. A test of an unknown column counts as false, and so does a
-    /// condition on the row that an unknown foreign key leads to.
+    /// The condition for a row of which only some columns are known. A test of an unknown column counts as false. A condition on
+    /// a row counts as false too, if an unknown foreign key leads to that row.
     pub fn decided_by(self, is_known: &impl Fn(usize) -> bool) -> Condition {
         match self {
-            // In the normal form nothing around a test negates it, so a test that counts as false never makes the whole condition
-            // true.
+            // In the normal form, nothing around a test negates it. So a test that counts as false never makes the complete
+            // condition true.
             Condition::Test(Predicate { column, .. }) | Condition::Not(Predicate { column, .. }) if !is_known(column) => {
                 Condition::FALSE
             }
@@ -293,7 +293,7 @@ impl Condition {
         }
     }
 
-    /// The keys and shapes of the many_to_many relations that it follows from the row itself.
+    /// The keys and shapes of the many_to_many relations that the condition follows from the row itself.
     pub fn links(&self) -> impl Iterator<Item = (&str, RelationShape)> {
         let linked = self.relations().filter(|related| matches!(related.shape, RelationShape::Linked { .. }));
         linked.map(|related| (related.key.as_str(), related.shape))
@@ -334,7 +334,7 @@ fn keep(kept: &mut Vec<Condition>, part: Condition, is_all: bool) {
     }
 }
 
-/// The only part; `Err` with all parts if there is not exactly one.
+/// The only part. If there is not exactly one, `Err` with all parts.
 fn alone(mut parts: Vec<Condition>) -> Result<Condition, Vec<Condition>> {
     match parts.len() {
         1 => parts.pop().ok_or(parts),
@@ -350,7 +350,7 @@ fn opposite(predicate: &Predicate) -> Option<Predicate> {
         Test::In { values, negated } => Test::In { values: values.clone(), negated: !negated },
         Test::Compare(Comparison::Equal, value) => Test::Compare(Comparison::NotEqual, value.clone()),
         Test::Compare(Comparison::NotEqual, value) => Test::Compare(Comparison::Equal, value.clone()),
-        // The opposite of an order test is the other order or null, which is not a single test.
+        // The opposite of an order test is "the other order, or null", which is not a single test.
         Test::Compare(Comparison::Greater | Comparison::GreaterOrEqual | Comparison::Less | Comparison::LessOrEqual, _)
         | Test::Contains { .. } => return None,
     };

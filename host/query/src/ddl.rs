@@ -1,6 +1,6 @@
-//! Definition statements: tables, indexes, links, and how one version of an object becomes the next.
+//! Definition statements: tables, indexes, links, and changes from one version of an object to the next.
 //!
-//! Constraints and indexes carry names made of catalogue numbers, so that a violation leads back to its columns on both
+//! The names of constraints and indexes are made of catalogue numbers, so that a violation leads back to its columns on both
 //! engines: `svc_ck_<object>_<padded key>_<rule>`, `svc_uq_<object>_<key>`, `svc_fk_<relationship>`.
 
 use blockbase_schema::{Column, ColumnType, Object, OnDelete, Relationship, Value};
@@ -9,10 +9,10 @@ use crate::dialect::{Dialect, postgres_column_type, quote, sqlite_column_type, s
 
 /// The name of the table that SQLite builds as the next version of another table.
 const REBUILD_TABLE: &str = "svc_rebuild";
-/// The column for converted values, until they replace the values that they were converted from.
+/// The column for converted values, until they replace the original values.
 pub const CONVERTED_COLUMN: &str = "svc_converted";
 
-/// The column that increases by one with each change of a row. No surface shows it. ETags are made from it.
+/// The column with a number that increases by one with each change of a row. No surface shows it, but ETags are made from it.
 pub const VERSION_COLUMN: &str = "svc_version";
 
 /// An index: its name, its shape in catalogue numbers, and the statement that creates it.
@@ -79,7 +79,8 @@ pub fn create_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
         Dialect::Sqlite => {
             let index = search_table(object);
             vec![
-                // Only trigrams, without their positions. The index finds candidates, and each search checks them again.
+                // The index stores only trigrams, without their positions. It finds candidates, and each search checks these
+                // again.
                 format!(
                     "CREATE VIRTUAL TABLE {index} USING fts5(document, content='', contentless_delete=1, detail=none, \
                      tokenize='trigram case_sensitive 1')"
@@ -105,7 +106,7 @@ pub fn drop_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
 pub struct SearchMerge {
     /// Finds a row if the index still contains parts of deleted rows.
     pub leftovers: String,
-    /// Merges the bound number of pages. A negative number begins a merge of the whole index.
+    /// Merges the bound number of pages. A negative number begins a merge of the complete index.
     pub merge: String,
 }
 
@@ -113,7 +114,7 @@ pub struct SearchMerge {
 /// from 65,536, and a page's id has the number of its segment above the lowest 37 bits.
 const FIRST_MARK_OF_DELETED: i64 = 65_536 << 37;
 
-/// The statements that merge an object's search index; `None` if there is nothing to merge. In a contentless table, FTS5 only
+/// The statements that merge an object's search index. `None` if there is nothing to merge. In a contentless table, FTS5 only
 /// marks a deleted row, and keeps its trigrams until a merge. Its option `secure-delete` cannot remove them, because it needs the
 /// row's text.
 pub fn merge_search_index(dialect: Dialect, object: &Object) -> Option<SearchMerge> {
@@ -127,8 +128,8 @@ pub fn merge_search_index(dialect: Dialect, object: &Object) -> Option<SearchMer
     })
 }
 
-/// Drops an old search index, which has the text in upper case instead of folded by [`blockbase_schema::fold`]. The present index
-/// has another name, so an index for another fold is never used.
+/// Drops an old search index, which contains the text in upper case and not folded by [`blockbase_schema::fold`]. The present
+/// index has another name, so an index with another folding is never used.
 pub fn drop_upper_case_index(dialect: Dialect, object: &Object) -> String {
     match dialect {
         Dialect::Sqlite => format!("DROP TABLE IF EXISTS svc_fts_{}", object.id),
@@ -152,8 +153,8 @@ pub struct Alteration {
     pub moves_search: bool,
 }
 
-/// The statements that turn the table of `old` into that of `new`. If the values of a column were converted beforehand,
-/// `converted` is its name in `new`, and the values are in [`CONVERTED_COLUMN`].
+/// The statements that turn the table of `old` into the table of `new`. If the values of a column were converted beforehand,
+/// `converted` is the column's name in `new`, and the converted values are in [`CONVERTED_COLUMN`].
 pub fn alter_table(dialect: Dialect, old: &Object, new: &Object, converted: Option<&str>) -> Alteration {
     let searched = |object: &Object| -> Vec<String> {
         object.columns.iter().filter(|column| column.is_searchable()).map(Column::catalogue_key).collect()
@@ -234,7 +235,7 @@ fn rebuild(old: &Object, new: &Object, converted: Option<&str>) -> Vec<String> {
     statements
 }
 
-/// SQL for a stored number of SQLite as a number of another type.
+/// SQL that converts a stored number of SQLite to another type of number.
 fn widened(name: &str, from: ColumnType, to: ColumnType) -> String {
     let power = |digits: u8| 10i64.pow(u32::from(digits));
     match (from, to) {
@@ -255,8 +256,8 @@ fn alter_postgres(old: &Object, new: &Object, converted: Option<&str>) -> Vec<St
     let table = quote(new.name());
     let mut statements = dropped_indexes(dialect, old, new);
     for column in old.columns.iter().filter(|column| new.same_column(column).is_none()) {
-        // With a column, Postgres also drops every index over it. An index without this column has another shape, so it is
-        // created below.
+        // When Postgres drops a column, it also drops every index that contains it. The new version of such an index has another
+        // shape, so it is created below.
         statements.push(format!("ALTER TABLE {table} DROP COLUMN {}", quote(&column.name)));
     }
     for column in &new.columns {
@@ -335,7 +336,7 @@ fn added_indexes(dialect: Dialect, old: &Object, new: &Object) -> Vec<String> {
 fn table(dialect: Dialect, object: &Object, name: &str) -> String {
     let mut lines = Vec::with_capacity(object.columns.len() + 2);
     if dialect == Dialect::Sqlite {
-        // A rowid that VACUUM keeps, for full-text indexes to point at.
+        // A rowid that VACUUM does not change, so that full-text indexes can refer to it.
         lines.push("svc_rowid INTEGER PRIMARY KEY".to_owned());
     }
     // The default 0 is the value in tables that are older than this column.
@@ -345,7 +346,7 @@ fn table(dialect: Dialect, object: &Object, name: &str) -> String {
     format!("CREATE TABLE {} ({})", quote(name), lines.join(", "))
 }
 
-/// A column with the constraints on this column alone.
+/// A column, with the constraints that concern only this column.
 fn column_line(dialect: Dialect, object: &Object, column: &Column) -> String {
     let name = quote(&column.name);
     let ty = match dialect {
@@ -374,17 +375,17 @@ fn column_line(dialect: Dialect, object: &Object, column: &Column) -> String {
     line
 }
 
-/// The checks of the numeric rules in the database, because concurrent atomic operators must not exceed them. Each has its name
-/// and `CHECK (…)`.
+/// The checks of the numeric rules. The database has to check them, because concurrent atomic operators together must not break
+/// them. Each item has the name and `CHECK (…)`.
 fn checks(dialect: Dialect, object_id: i64, column: &Column, name: &str) -> Vec<(String, String)> {
     let mut checks = Vec::new();
     if !column.kind.is_numeric() {
         return checks;
     }
-    // Padded, because Postgres tests checks in the order of their names, and SQLite in the order of the columns.
+    // The number is padded, because Postgres tests checks in the order of their names, and SQLite in the order of the columns.
     let key = format!("{:0>5}", column.catalogue_key());
-    // The range comes first, as with Postgres' own types: a value that cannot be stored is reported before one that a rule
-    // forbids.
+    // The range comes first, as with Postgres' own types. So a value that cannot be stored is reported as out of range, and not
+    // as a broken rule.
     if dialect == Dialect::Sqlite {
         checks.push((format!("svc_ck_{object_id}_{key}_range"), format!("CHECK ({})", sqlite_range_test(column, name))));
     }
@@ -401,8 +402,8 @@ fn checks(dialect: Dialect, object_id: i64, column: &Column, name: &str) -> Vec<
     checks
 }
 
-/// A column as indexes sort it. SQLite sorts nulls first, so for a column that can be null, the index begins with the test for
-/// null.
+/// A column in the form in which indexes sort it. SQLite sorts nulls first. So for a column that can be null, the index begins
+/// with the test for null.
 fn sort_column(dialect: Dialect, column: &Column) -> String {
     let name = quote(&column.name);
     match dialect {
@@ -443,7 +444,7 @@ fn indexes(dialect: Dialect, object: &Object) -> Vec<Index> {
         }
     }
     for field in object.definition.fields.iter().filter(|field| field.indexed) {
-        // The index of a unique column that is never null has the order already.
+        // If a unique column is never null, its unique index already has this order.
         if let Some(column) = object.column(&field.name).filter(|column| !(column.unique && column.required)) {
             let sql = format!("{}, \"id\"", sort_column(dialect, column));
             index(format!("svc_ix_{id}_{}", column.catalogue_key()), false, &[column], sql);
@@ -469,7 +470,7 @@ fn indexes(dialect: Dialect, object: &Object) -> Vec<Index> {
     indexes
 }
 
-/// The columns of the unique index `name` of an object; empty if the object has no such index.
+/// The columns of the unique index `name` of an object. Empty if the object has no such index.
 pub fn unique_index_columns(object: &Object, name: &str) -> Vec<String> {
     if name == format!("svc_pk_{}", object.id) {
         return vec!["id".to_owned()];
@@ -485,7 +486,7 @@ pub fn unique_index_columns(object: &Object, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// A value as a literal of the engine. Text contains no NUL, and quotes are doubled.
+/// A value as a literal of the engine. Text contains no NUL character, and its quotes are doubled.
 fn literal(dialect: Dialect, value: &Value) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let json = || {
@@ -509,7 +510,7 @@ fn literal(dialect: Dialect, value: &Value) -> String {
     }
 }
 
-/// Bounds as literals of each engine.
+/// The bounds of rules as literals of each engine.
 mod bounds {
     use blockbase_schema::ColumnType;
 
@@ -528,7 +529,7 @@ mod bounds {
                 let whole = scale_text(&plain, 0, is_min);
                 Bound { plain: whole.clone(), scaled: whole }
             }
-            // The same double that values are compared with before they are written.
+            // The same double with which values are compared before they are written.
             _ => {
                 let double = format!("{:e}", plain.parse::<f64>().unwrap_or(f64::NAN));
                 Bound { plain: double.clone(), scaled: double }
@@ -536,7 +537,7 @@ mod bounds {
         }
     }
 
-    /// `plain * 10^scale` as a whole number; a bound that is finer than the scale is rounded inwards.
+    /// `plain * 10^scale` as a whole number. If the bound has more digits than the scale, it is rounded inwards.
     fn scale_text(plain: &str, scale: u8, is_min: bool) -> String {
         let (negative, digits) = match plain.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -547,7 +548,7 @@ mod bounds {
         let kept: String = fraction.chars().chain(std::iter::repeat('0')).take(scale).collect();
         let mut number: i128 = format!("{whole}{kept}").parse().unwrap_or(i128::MAX / 4);
         let is_finer = fraction.chars().skip(scale).any(|digit| digit != '0');
-        // Cutting digits moved the bound towards zero: outwards for a positive minimum and for a negative maximum.
+        // The removed digits moved the bound towards zero. For a positive minimum and for a negative maximum, this is outwards.
         if is_finer && is_min != negative {
             number += 1;
         }

@@ -8,7 +8,7 @@ use blockbase_schema::{Column, ColumnType, Object};
 pub(crate) use postgres::{column_type as postgres_column_type, fold as postgres_fold, list_text as postgres_list_text};
 pub(crate) use sqlite::{column_type as sqlite_column_type, list_text as sqlite_list_text, range_test as sqlite_range_test};
 
-/// The engine that a statement is written for.
+/// The engine for which a statement is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     Sqlite,
@@ -32,7 +32,7 @@ impl Dialect {
         }
     }
 
-    /// Whether `text` (SQL) contains the bound term, which is `placeholder`.
+    /// SQL that tests whether `text` (SQL) contains the bound term, which is `placeholder`.
     pub fn contains(self, text: &str, placeholder: &str, fold_case: bool) -> String {
         match self {
             Dialect::Sqlite => sqlite::contains(text, placeholder, fold_case),
@@ -40,7 +40,8 @@ impl Dialect {
         }
     }
 
-    /// Whether `text` (SQL) contains all of several bound terms. The text is read and folded once a row.
+    /// SQL that tests whether `text` (SQL) contains all of several bound terms. The text is read and folded only once for each
+    /// row.
     pub(crate) fn contains_all(self, text: &str, placeholders: &[String], fold_case: bool) -> String {
         match self {
             Dialect::Sqlite => sqlite::contains_all(text, placeholders, fold_case),
@@ -48,7 +49,7 @@ impl Dialect {
         }
     }
 
-    /// Whether any element of a list column meets `test`, which is SQL over `item`.
+    /// SQL that tests whether any element of a list column meets `test`, which is SQL over `item`.
     pub(crate) fn any_element(self, column: &str, test: impl Fn(&str) -> String) -> String {
         match self {
             Dialect::Sqlite => format!("EXISTS (SELECT 1 FROM json_each({column}) AS svc_item WHERE {})", test("svc_item.value")),
@@ -60,14 +61,15 @@ impl Dialect {
     pub(crate) fn order(self, column: &Column, name: &str, descends: bool) -> String {
         let direction = if descends { "DESC" } else { "ASC" };
         match self {
-            // Postgres does so by itself. SQLite sorts nulls first, so its indexes of columns that can be null begin with the test.
+            // Postgres does this by itself. SQLite sorts nulls first, so its indexes of columns that can be null begin with the
+            // test.
             Dialect::Sqlite if !column.required => format!("({name} IS NULL) {direction}, {name} {direction}"),
             _ => format!("{name} {direction}"),
         }
     }
 
-    /// The test that goes before a comparison, so that SQLite finds the index of a column that can be null. `None` if none is
-    /// needed.
+    /// The test that has to stand before a comparison, so that SQLite uses the index of a column that can be null. `None` if no
+    /// test is needed.
     pub(crate) fn index_lead(self, column: &Column, name: &str, is_null: bool) -> Option<String> {
         (self == Dialect::Sqlite && column.is_sorted && !column.required)
             .then(|| format!("({name} IS NULL) = {}", u8::from(is_null)))
@@ -112,9 +114,9 @@ impl Dialect {
     }
 }
 
-/// Most texts that the search index of Postgres joins with one operator each. Postgres keeps the expression of an index in one
-/// row of 8 KB, and an expression with operators for some 170 texts is longer. An expression with all texts in one array fits,
-/// even for as many fields as an object may have.
+/// The maximum number of texts that the search index of Postgres joins with one operator for each text. Postgres keeps the
+/// expression of an index in one row of 8 KB. With operators for about 170 texts, the expression is longer than that. With all
+/// texts in one array, it fits even if an object has the maximum number of fields.
 const CONCATENATED_MAX: usize = 100;
 
 /// An identifier of the catalogue, quoted. Names contain only letters, digits and `_`.

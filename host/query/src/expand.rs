@@ -8,14 +8,14 @@ use crate::access::{Access, Scope};
 use crate::limits::{EXPAND_KEYS_MAX, EXPAND_LEVELS_MAX, EXPAND_PATHS_MAX};
 use crate::plan::column_index;
 
-/// Most unknown keys that are reported for one request.
+/// The maximum number of unknown keys that are reported for one request.
 const UNKNOWN_MAX: usize = 50;
 
 /// A relation key whose records are requested, with the keys below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Related {
     pub key: String,
-    /// The fields that the related records show; `None` for all fields.
+    /// The fields that the related records show. `None` for all fields.
     pub select: Option<Vec<String>>,
     pub related: Vec<Related>,
 }
@@ -59,15 +59,16 @@ pub struct ExpandPlan {
     pub near: Option<(Arc<Object>, Scope)>,
     /// The columns that the related records show.
     pub columns: Vec<usize>,
-    /// Columns that are read but not shown. They connect the records with the records above and below them.
+    /// Columns that are read but not shown. They are needed to connect the records with the records of the level above and the
+    /// level below.
     pub hidden: Vec<usize>,
     pub children: Vec<ExpandPlan>,
 }
 
-/// What a caller may read by a relation key; `None` if the caller must not know the key.
+/// The access that a caller has by a relation key. `None` if the caller must not know the key.
 pub type Decide<'a> = dyn Fn(&Relation, &Related) -> Result<Option<Access>> + 'a;
 
-/// Plans `related` for the records of `object`. Unknown keys are ignored, also those that the caller must not know.
+/// Plans `related` for the records of `object`. Unknown keys are ignored. Keys that the caller must not know count as unknown.
 /// [`unknown_paths`] lists them.
 ///
 /// # Errors
@@ -114,8 +115,8 @@ fn level(
 }
 
 /// The paths of `related` whose last key is not a relation of the object before it, each with that object. Keys below an unknown
-/// key are not listed. `is_shown` returns whether the caller may know a relation. If there are too many paths, only the first
-/// ones are returned.
+/// key are not listed. `is_shown` tells whether the caller may know a relation. If there are too many paths, the result has only
+/// the first ones.
 pub fn unknown_paths(
     registry: &Registry,
     object: &str,
@@ -148,7 +149,7 @@ fn collect_unknown(
     }
 }
 
-/// The named columns, and `id`, which a projection always has.
+/// The named columns, and `id`, which a projection always contains.
 pub(crate) fn selected(object: &Object, names: &[String]) -> Result<Vec<usize>> {
     let mut columns = vec![column_index(object, system::ID)?];
     for name in names {
@@ -159,7 +160,8 @@ pub(crate) fn selected(object: &Object, names: &[String]) -> Result<Vec<usize>> 
     Ok(columns)
 }
 
-/// The columns by which related records, and the records below them, are found, unless these columns are shown.
+/// The columns with which related records, and the records of the next level, are found. Columns that are shown anyway are left
+/// out.
 fn hidden(object: &Object, shape: RelationShape, shown: &[usize], children: &[ExpandPlan]) -> Result<Vec<usize>> {
     let own = match shape {
         RelationShape::Reverse { column, .. } => Some(column),

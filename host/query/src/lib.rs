@@ -1,8 +1,8 @@
 //! From a request and an access decision to SQL: access, request, plan, sql.
 //!
-//! This crate does no I/O and must not know of drivers, HTTP or accounts. A plan cannot be made without an
-//! [`Access`], and an [`Access`] is only made by [`Permissions::decide`]: an unchecked query cannot be written.
-//! Identifiers in the SQL come from the registry alone; every value is bound.
+//! This crate does no I/O and must not know of drivers, HTTP or accounts. A plan cannot be made without an [`Access`], and only
+//! [`Permissions::decide`] leads to an [`Access`]. So a query without a check of rights cannot be written. All identifiers in the
+//! SQL come from the registry, and every value is bound.
 #![forbid(unsafe_code)]
 
 pub mod access;

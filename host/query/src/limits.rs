@@ -1,29 +1,30 @@
 //! The limits of a request. The table "Limits of a request" in `docs/data.md` has the same numbers.
 
-/// Records of a page if the request does not set a number.
+/// The number of records on a page if the request does not set one.
 pub const PAGE_SIZE_DEFAULT: u64 = 25;
-/// Most records of a page; a greater number is reduced to it.
+/// The maximum number of records on a page. A greater number is reduced to this one.
 pub const PAGE_SIZE_MAX: u64 = 100;
-/// Greatest offset. No list of records is longer, and up to here 64-bit arithmetic cannot overflow.
+/// The greatest offset. No list of records is longer, and up to this offset 64-bit arithmetic cannot overflow.
 pub const OFFSET_MAX: u64 = 1 << 50;
-/// Longest search term in characters.
+/// The maximum length of a search term, in characters.
 pub const SEARCH_CHARACTERS_MAX: usize = 1000;
-/// Most filters of one request; each can cost a scan.
+/// The maximum number of filters in one request. Each filter can cost a scan.
 pub const FILTERS_MAX: usize = 100;
-/// Most values that the filters of one request bind. SQLite's own bound is 32,766, Postgres' 65,535.
+/// The maximum number of values that the filters of one request bind. SQLite's own limit is 32,766, and that of Postgres is
+/// 65,535.
 pub const FILTER_VALUES_MAX: usize = 10_000;
-/// Most items of one `in` or `nin`.
+/// The maximum number of items in one `in` or `nin`.
 pub const LIST_ITEMS_MAX: usize = 1000;
-/// Levels of a dotted path of `expand`.
+/// The maximum number of levels of a dotted path in `expand`.
 pub const EXPAND_LEVELS_MAX: usize = 3;
-/// Most paths of one `expand`. Each is compared with all before it.
+/// The maximum number of paths in one `expand`. Each path is compared with all earlier ones.
 pub const EXPAND_PATHS_MAX: usize = 1000;
-/// Most relation keys of one `expand`, over all levels.
+/// The maximum number of relation keys in one `expand`, over all levels.
 pub const EXPAND_KEYS_MAX: usize = 50;
-/// Most related records that one key brings, for all records of a page together.
+/// The maximum number of related records that one key adds, for all records of a page together.
 pub const EXPAND_RECORDS_MAX: usize = 10_000;
 
-/// Most names of related records in one export. Each is a further subquery for each row.
+/// The maximum number of names of related records in one export. Each of them is a further subquery for each row.
 pub const NAMES_MAX: usize = 50;
 
 #[cfg(test)]

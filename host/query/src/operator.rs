@@ -1,4 +1,4 @@
-//! The filter operators: the one list of them.
+//! The only list of the filter operators.
 //!
 //! Parsing takes names and aliases from here. The documents of REST, GraphQL and MCP, the tables in `docs/filter.md` and the
 //! console's filters iterate over [`Operator::ALL`]. Every `match` is exhaustive, so the compiler reports each place where a new
@@ -58,7 +58,7 @@ impl Operand {
         FieldType::ALL.into_iter().filter(move |kind| self.fits(ColumnType::of(*kind, None)))
     }
 
-    /// The operators that take it, as a message names them: "`in` and `nin`".
+    /// The operators that take this operand, as a message names them: "`in` and `nin`".
     pub fn operators(self) -> String {
         let taking = Operator::ALL.iter().filter(|operator| operator.operand() == self);
         enumerated(taking.map(|operator| format!("`{}`", operator.name())), "and")
@@ -66,7 +66,7 @@ impl Operand {
 }
 
 impl Operator {
-    /// The operator of a filter that names none.
+    /// The operator of a filter that does not name an operator.
     pub const DEFAULT: Operator = Operator::Eq;
 
     /// The names of all operators, without aliases.
@@ -91,7 +91,7 @@ impl Operator {
         }
     }
 
-    /// Further names, in lower case as all names are read.
+    /// Further names, in lower case, because all names are read in lower case.
     pub const fn aliases(self) -> &'static [&'static str] {
         match self {
             Operator::Eq => &["=", "=="],
@@ -126,7 +126,7 @@ impl Operator {
         }
     }
 
-    /// The same sentence where values are JSON: lists are arrays, and nothing is ignored.
+    /// The same sentence for values in JSON: lists are arrays, and no value is ignored.
     pub const fn json_sentence(self) -> &'static str {
         match self {
             Operator::In => "One of the values.",
@@ -144,7 +144,8 @@ impl Operator {
         }
     }
 
-    /// How a sentence such as "`status` is "open"" says it. The two tests for null have no value after it.
+    /// The words for the operator in a sentence such as "`status` is "open"". The words of the two tests for null have no value
+    /// after them.
     pub const fn words(self) -> &'static str {
         match self {
             Operator::Eq => "is",
@@ -172,7 +173,7 @@ impl Operator {
         }
     }
 
-    /// Whether it can compare columns of this type.
+    /// Whether the operator can compare columns of this type.
     pub fn applies_to(self, ty: ColumnType) -> bool {
         self.operand().fits(ty)
     }
@@ -256,7 +257,8 @@ mod tests {
         assert_eq!(typed, Operator::names());
     }
 
-    /// What the table of the documentation says of an operator's types: all, those that it lacks, or those that it takes.
+    /// The text about an operator's types in the table of the documentation: "all", the types that the operator does not take, or
+    /// those that it takes.
     fn types_told(operand: Operand) -> String {
         let named = |kinds: &[FieldType]| kinds.iter().map(|kind| format!("`{}`", kind.name())).collect::<Vec<_>>().join(" ");
         let (taken, lacking): (Vec<FieldType>, Vec<FieldType>) =

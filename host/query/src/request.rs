@@ -12,7 +12,7 @@ use crate::operator::Operator;
 /// A filter's value as it was sent.
 #[derive(Clone, Debug)]
 pub enum FilterValue {
-    /// A query parameter: text whose type the column decides.
+    /// The text of a query parameter. The type of the column decides how it is read.
     Text(String),
     /// A JSON value, as text.
     Json(Box<RawValue>),
@@ -29,7 +29,7 @@ pub struct Filter {
     pub value: FilterValue,
 }
 
-/// A window into the list.
+/// A window of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
     pub limit: u64,
@@ -86,7 +86,8 @@ impl ListParameter {
         }
     }
 
-    /// The least number that it takes; `None` if it does not take a number. All numbers are about the window of the list.
+    /// The smallest number that the parameter accepts. `None` if it does not take a number. Only parameters of the window take
+    /// numbers.
     pub const fn least(self) -> Option<u64> {
         match self {
             ListParameter::Page | ListParameter::PageSize | ListParameter::Limit => Some(1),
@@ -150,9 +151,9 @@ impl Paging {
 pub struct ListRequest {
     pub search: Option<String>,
     pub filters: Vec<Filter>,
-    /// The condition as it was sent. There is one at most, unless they are filters on a field called `where`.
+    /// The condition as it was sent. There is at most one, unless they are filters on a field called `where`.
     pub wheres: Vec<Where>,
-    /// Field and whether it descends.
+    /// The fields, each with whether its order is descending.
     pub sort: Vec<(String, bool)>,
     pub paging: Paging,
     pub select: Option<Vec<String>>,
@@ -165,9 +166,9 @@ pub struct ListRequest {
 /// A request of an export: a list whose window has no default size and no maximum.
 #[derive(Clone, Debug, Default)]
 pub struct ExportRequest {
-    /// Only the offset of its paging counts.
+    /// The list. Only the offset of its paging has an effect.
     pub list: ListRequest,
-    /// `None` for all rows.
+    /// The maximum number of rows. `None` for all rows.
     pub limit: Option<u64>,
     /// Relation keys, each with the unique field that is written instead of the related record's id.
     pub names: Vec<(String, String)>,
@@ -289,8 +290,7 @@ impl ListRequest {
 
     /// Reads the decoded query parameters of an export: those of the list, except those of pages.
     ///
-    /// # Errors
-    /// `invalid_request` for `page`, `pageSize` and `expand`, beside those of the list.
+    /// # Errors `invalid_request` for `page`, `pageSize` and `expand`, in addition to those of the list.
     pub fn export_from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ExportRequest> {
         let (mut of_list, mut limit, mut offset, mut named) = (Vec::new(), None, 0, Vec::new());
         for (name, value) in pairs {
@@ -386,10 +386,7 @@ impl ListRequest {
         .checked()
     }
 
-    /// Checks the bounds of the request, and drops an empty search term.
-    ///
-    /// # Errors
-    /// `invalid_request` for too many filters, and for an invalid search term.
+    /// Checks the limits of the request, and drops an empty search term.
     pub fn checked(mut self) -> Result<ListRequest> {
         if self.filters.len() + self.wheres.len() > FILTERS_MAX {
             return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));

@@ -1,4 +1,4 @@
-//! Plans written as SQL with bound values.
+//! Plans, written as SQL with bound values.
 
 mod param;
 mod read;

@@ -1,8 +1,8 @@
-//! Topic patterns: dot-separated segments, `*` for exactly one, `#` for any number.
+//! Topic patterns: segments with dots between them, with `*` for exactly one segment and `#` for any number of segments.
 //!
-//! This module defines whether a topic matches. SQLite calls it for patterns, and compares prefixes in SQL. Postgres has an SQL
-//! expression for patterns and another for prefixes, and the console has its own functions. A test compares all of them with this
-//! module on random texts.
+//! This module defines whether a topic matches. SQLite calls it for patterns, and compares prefixes in SQL. For Postgres, there
+//! is an SQL expression for patterns and another one for prefixes. The console has its own functions. A test compares all of them
+//! with this module on random texts.
 
 use blockbase_schema::{Error, Result};
 
@@ -29,22 +29,21 @@ pub enum TopicFilter {
 pub enum Reach<'a> {
     /// Events of one object's records.
     Object(&'a str),
-    /// No events of records.
+    /// No events of records, but only those of the platform.
     Platform,
-    /// At least events of any object's records.
+    /// At least the events of the records of every object.
     Everything,
 }
 
 /// The first segment of topics of records: `data.<object>.…`.
 pub const DATA: &str = "data";
-/// Longest pattern in bytes.
+/// The maximum length of a pattern, in bytes.
 const BYTES_MAX: usize = 200;
-/// Most `#` in one pattern; each further one multiplies the work of Postgres' regular expression.
+/// The maximum number of `#` in one pattern. Each further one multiplies the work of Postgres' regular expression.
 const ANY_MAX: usize = 3;
 
 impl TopicPattern {
-    /// # Errors
-    /// `invalid_request` for an empty segment, a wildcard inside a word, or a pattern over the bounds.
+    /// # Errors `invalid_request` for an empty segment, a wildcard inside a word, or a pattern that exceeds the limits.
     pub fn parse(text: &str) -> Result<TopicPattern> {
         let refuse = |why: &str| {
             Error::invalid_request(format!(
@@ -90,10 +89,10 @@ impl TopicPattern {
     }
 
     pub fn matches(&self, topic: &str) -> bool {
-        // The words that are left; `None` after the last.
+        // The remaining words. `None` after the last one.
         let mut words = Some(topic);
         let mut place = 0;
-        // After the latest `#`: the next place in the pattern, and the words that are left if `#` takes none of them.
+        // The state after the latest `#`: the next index in the pattern, and the remaining words if `#` takes none of them.
         let mut behind_any = None;
         loop {
             let first = words.map(|words| words.split_once('.').map_or((words, None), |(word, others)| (word, Some(others))));
@@ -103,7 +102,7 @@ impl TopicPattern {
                 (Some(Segment::One), Some((_, others))) => words = others,
                 (Some(Segment::Literal(literal)), Some((word, others))) if literal == word => words = others,
                 (None | Some(Segment::One | Segment::Literal(_)), _) => {
-                    // Let the latest `#` take one more word. An earlier `#` need not take more, because the latest one can take
+                    // Lets the latest `#` take one more word. An earlier `#` need not take more, because the latest one can take
                     // the same words.
                     let Some((next, Some(left))) = behind_any else { return false };
                     words = left.split_once('.').map(|(_, others)| others);
@@ -118,7 +117,7 @@ impl TopicPattern {
 }
 
 impl TopicFilter {
-    /// Text with `*` or `#` in it is a pattern, other text a prefix.
+    /// Text that contains `*` or `#` is a pattern. Other text is a prefix.
     ///
     /// # Errors
     /// `invalid_request` for an invalid pattern.

@@ -1,4 +1,4 @@
-//! Shares memory between owners. It counts the bytes that wait for clients, for each owner and in total.
+//! Shares memory between owners. It counts the bytes that wait for clients, both for each owner and in total.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{Busy, QuotaOwner};
 
-/// The rule by which bytes are shared.
+/// The rule for sharing bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct BytesRule {
-    /// Most bytes of all owners together.
+    /// The maximum number of bytes of all owners together.
     pub all: usize,
-    /// Most bytes of one owner.
+    /// The maximum number of bytes of one owner.
     pub each: usize,
-    /// Most requests that wait for room, of one owner and of all.
+    /// The maximum number of requests that wait for room, of one owner and of all.
     pub waiting_each: usize,
     pub waiting: usize,
-    /// Longest time that a request waits.
+    /// The longest time that a request waits.
     pub wait: Duration,
 }
 
 /// Bytes that owners share.
 ///
 /// The size of a response is often known only when it exists. So a caller waits for [`ByteQuota::room`] before it makes bytes,
-/// and calls [`ByteQuota::hold`] afterwards to count them. An owner can exceed its share by the bytes that it makes at the same
-/// time. It then gets no further room until it is below its share again.
+/// and calls [`ByteQuota::hold`] afterwards to count them. An owner can exceed its share by the bytes that its requests make at
+/// the same time. It then gets no further room until it is below its share again.
 #[derive(Debug)]
 pub struct ByteQuota {
     rule: BytesRule,
@@ -91,7 +91,7 @@ impl ByteQuota {
         }
         let state = self.state.lock();
         let own = state.owners.get(owner).map_or(0, |share| share.bytes);
-        // An owner without any bytes always gets room, so that others cannot lock it out.
+        // An owner without any bytes always gets room, so that other owners cannot prevent it from working.
         own == 0 || (own < self.rule.each && state.bytes < self.rule.all)
     }
 
@@ -108,7 +108,7 @@ impl ByteQuota {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // From now on no notification is lost.
+            // From here on, no notification is lost.
             freed.as_mut().enable();
             if self.has_room(owner) {
                 return Ok(());
@@ -117,7 +117,7 @@ impl ByteQuota {
         }
     }
 
-    /// Counts bytes that exist.
+    /// Counts bytes that already exist.
     pub fn hold(self: &Arc<Self>, owner: &QuotaOwner, bytes: usize) -> BytesHeld {
         let mut state = self.state.lock();
         state.bytes += bytes;

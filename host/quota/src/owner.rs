@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// The network whose requests count together: an IPv4 address, or a /64 of IPv6, because a single host may use all of it. An IPv4 address
-/// in its IPv6 form counts as the IPv4 address.
+/// The network whose requests count together: an IPv4 address, or a /64 of IPv6, because a single host may use all addresses of
+/// it. An IPv4 address in its IPv6 form counts as the IPv4 address.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -15,15 +15,15 @@ pub fn network_of(address: IpAddr) -> IpAddr {
 /// The owner of the share that a request uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QuotaOwner {
-    /// The service itself: background work and reads of its own tables. It has separate places.
+    /// The service itself: background work and reads of its own tables. It has its own places.
     Service,
     /// A signed-in user, with all their sessions, and the keys that they made for themselves.
     User(Arc<str>),
     /// An API key that somebody else made for its user, or that has no maker.
     Key(Arc<str>),
-    /// A guest or a caller without a credential, by network.
+    /// A guest or a caller without a credential, identified by their network.
     Address(IpAddr),
-    /// A block that handles events, because no caller invoked it.
+    /// A block that handles events. It is the owner because no caller invoked it.
     Block(Arc<str>),
 }
 
@@ -33,7 +33,7 @@ impl QuotaOwner {
         QuotaOwner::Address(network_of(address))
     }
 
-    /// As [`QuotaOwner::at`]. Requests with an unknown address share one owner.
+    /// Does the same as [`QuotaOwner::at`]. Requests with an unknown address share one owner.
     pub fn of_address(address: Option<IpAddr>) -> QuotaOwner {
         QuotaOwner::at(address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
     }

@@ -1,8 +1,9 @@
-//! Shares places between owners. There is a total number, a share for each owner, and a bounded queue that serves owners in turn.
+//! Shares places between owners. There is a total number of places, a share for each owner, and a bounded queue that serves
+//! owners in turn.
 //!
-//! Even if an owner's share is the total number, an eighth of the places stays free for others. So an owner who comes later is
-//! served at once, and does not wait until a place becomes free. While others wait, an owner gets further places only below half
-//! of the total.
+//! A rule may let one owner use all places. Even then an eighth of the places stays free for other owners. So another owner can
+//! be served at once, and need not wait until a place becomes free. While others wait, an owner gets a further place only if it
+//! has less than half of the total.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,33 +16,33 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{QuotaOwner, Turns};
 
-/// The rule by which places are shared.
+/// The rule for sharing places.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacesRule {
-    /// The number of places of all owners together.
+    /// The total number of places.
     pub all: usize,
-    /// Most places that one owner may have, regardless of other owners.
+    /// The maximum number of places that one owner may have, regardless of other owners.
     pub each: usize,
-    /// Most requests that wait, of one owner and of all.
+    /// The maximum number of requests that wait, of one owner and of all.
     pub waiting_each: usize,
     pub waiting: usize,
-    /// Longest time that a request waits.
+    /// The longest time that a request waits.
     pub wait: Duration,
 }
 
 impl PlacesRule {
-    /// Places without a queue: a request that finds no free place is refused at once.
+    /// A rule for places without a queue. A request that finds no free place is refused at once.
     pub fn without_wait(all: usize, each: usize) -> PlacesRule {
         PlacesRule { all, each, waiting_each: 0, waiting: 0, wait: Duration::ZERO }
     }
 
-    /// An owner may have this many places while others wait.
+    /// The number of places that an owner may have while others wait.
     fn half(&self) -> usize {
         (self.all / 2).max(1)
     }
 
-    /// The number of places that are kept for owners who have less than half. It is an eighth, but at least one if there are
-    /// several places.
+    /// The number of places that are kept free for owners who have less than half of the total. It is an eighth of the total. It
+    /// is at least one if there are several places.
     fn kept_free(&self) -> usize {
         if self.all > 1 { self.all.div_ceil(8) } else { 0 }
     }
@@ -77,7 +78,7 @@ struct Waiting<K: Clone + Eq + Hash> {
     place: oneshot::Sender<Place<K>>,
 }
 
-/// A place. Dropping it frees the place.
+/// A place. It becomes free when this is dropped.
 #[derive(Debug)]
 pub struct Place<K = QuotaOwner>
 where
@@ -148,7 +149,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
         self.state.lock().held.get(owner).copied().unwrap_or(0)
     }
 
-    /// Whether all places are free, and nobody waits.
+    /// Whether all places are free, and no request waits.
     pub fn is_idle(&self) -> bool {
         let state = self.state.lock();
         state.held.is_empty() && state.waiting.is_empty()
@@ -160,7 +161,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
     /// [`Busy`] if the owner may not have a place now.
     pub fn try_take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         let mut state = self.state.lock();
-        // Requests that came earlier go first.
+        // Requests that came earlier are served first.
         if state.waiting.len_of(owner) > 0 || !state.may_have(owner, &self.rule) {
             return Err(Busy);
         }
@@ -176,7 +177,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
         self.take_until(owner, Instant::now() + self.rule.wait).await
     }
 
-    /// As [`Places::take`], with a deadline.
+    /// Does the same as [`Places::take`], with a deadline.
     ///
     /// # Errors
     /// The same as for [`Places::take`].
@@ -214,8 +215,8 @@ impl<K: Clone + Eq + Hash> Places<K> {
         }
     }
 
-    /// Gives free places to the requests that wait. Each place is sent without the lock. If the receiver no longer exists, the
-    /// place is dropped, and dropping it needs the lock.
+    /// Gives free places to the requests that wait. The lock is released before a place is sent. If the receiver no longer
+    /// exists, the place is dropped, and dropping it needs the lock.
     fn serve(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State<K>>) {
         let mut served = Vec::new();
         while state.free > 0 && !state.waiting.is_empty() {
@@ -235,7 +236,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
     }
 }
 
-/// A request that waits for a place. Dropping it removes it from the queue.
+/// A request that waits for a place. When this is dropped, the request is removed from the queue.
 struct Waits<K: Clone + Eq + Hash> {
     places: Arc<Places<K>>,
     owner: K,
@@ -247,7 +248,7 @@ impl<K: Clone + Eq + Hash> Drop for Waits<K> {
     fn drop(&mut self) {
         let mut state = self.places.state.lock();
         state.waiting.remove_where(&self.owner, |waiting| waiting.number == self.number);
-        // Another owner may have been limited to half only because this request waited.
+        // Perhaps another owner was limited to half of the places only because this request waited.
         Places::serve(&self.places, state);
     }
 }

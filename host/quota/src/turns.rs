@@ -3,11 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Items in the order of their owners' turns. The items of one owner are in the order of their arrival.
+/// The items, in the order of their owners' turns. The items of one owner are in the order of their arrival.
 #[derive(Debug)]
 pub struct Turns<K, T> {
     queues: HashMap<K, VecDeque<T>>,
-    /// Owners with items. The owner whose turn is next comes first.
+    /// The owners that have items. The owner whose turn is next comes first.
     order: VecDeque<K>,
     len: usize,
 }
@@ -49,12 +49,12 @@ impl<K: Clone + Eq + Hash, T> Turns<K, T> {
         }
     }
 
-    /// The next item.
+    /// Removes and returns the next item.
     pub fn pop(&mut self) -> Option<(K, T)> {
         self.pop_where(|_| true)
     }
 
-    /// The next item of an owner who may be served. Owners who are skipped keep their turn.
+    /// Removes and returns the next item of an owner who may be served. Owners who are skipped keep their turn.
     pub fn pop_where(&mut self, may_be_served: impl Fn(&K) -> bool) -> Option<(K, T)> {
         let place = self.order.iter().position(may_be_served)?;
         let owner = self.order.remove(place)?;

@@ -1,5 +1,5 @@
-//! Layers around the routes. Every request passes them before its route is found, and every response on its way back. They find
-//! out the client's address, and check the request's host, origin and rate limits.
+//! Layers around the routes. Every request passes through them before its route is found, and every response after its handler.
+//! They determine the client's address, and check the request's host, origin and rate limits.
 
 pub(crate) mod address;
 pub(crate) mod drain_body;

@@ -1,7 +1,7 @@
 //! The HTTP surface: REST, the event stream, `/api/auth`, health.
 //!
-//! A handler parses, calls one operation of `app`, and renders; it decides nothing. Only this crate knows HTTP statuses, and no
-//! crate below it does. This crate must not know of SQL, wasmtime or the configuration's variables.
+//! A handler parses the request, calls one operation of `app`, and renders the result. It makes no decisions. Only this crate
+//! knows HTTP statuses, and no crate below it does. This crate must not know of SQL, wasmtime or the configuration's variables.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -32,9 +32,9 @@ pub use routes::surfaces::{Pages, Surface, Surfaces};
 pub struct Settings {
     pub body_bytes_max: usize,
     pub block_bytes_max: usize,
-    /// Most requests of an address in a minute; 0 for no limit.
+    /// The maximum number of requests of an address in a minute. 0 means no limit.
     pub requests_per_minute: u32,
-    /// Most requests of an address to `/api/auth` in a minute; 0 for no limit.
+    /// The maximum number of requests of an address to `/api/auth` in a minute. 0 means no limit.
     pub auth_requests_per_minute: u32,
     pub trusted_proxies: TrustedProxies,
     pub trusted_origins: TrustedOrigins,
@@ -42,7 +42,7 @@ pub struct Settings {
     pub hosts: KnownHosts,
     /// Whether the public URL has the scheme https. Responses then tell browsers to use only https.
     pub is_https: bool,
-    /// The metrics that `/metrics` shows, and the clients that may see them; `None` if the route does not exist.
+    /// The metrics that `/metrics` shows, and the clients that may see them. `None` if the route does not exist.
     pub metrics: Option<Metrics>,
     /// Whether each request gets a line in the log.
     pub log_requests: bool,
@@ -117,8 +117,8 @@ impl Rest {
             .with_state(state)
     }
 
-    /// The routes of accounts, for the operator of this server. Each request has all rights, so nobody else may reach this router: no
-    /// credential is asked for, and no rate limit holds.
+    /// The routes of accounts, for the operator of this server. It needs no credential and has no rate limit, and each request
+    /// has all rights. So nobody else may have access to this router.
     pub fn operator_router(&self) -> Router {
         let state = self.0.clone();
         routes::accounts::operator_routes()

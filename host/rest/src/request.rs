@@ -1,4 +1,4 @@
-//! Turns an HTTP request into the arguments of an operation: the caller, the query, the body, preconditions.
+//! Turns an HTTP request into the arguments of an operation: the caller, the query, the body and the preconditions.
 
 pub(crate) mod admission;
 pub(crate) mod bodies;

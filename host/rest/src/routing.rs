@@ -63,7 +63,7 @@ impl Routes {
         self.router
     }
 
-    /// Each method with its path, in the order of addition.
+    /// Each method with its path, in the order in which they were added.
     pub(crate) fn list(&self) -> &[(Method, &'static str)] {
         &self.list
     }

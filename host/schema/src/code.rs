@@ -1,8 +1,8 @@
-//! The one list of error codes, each with its HTTP status and its text in the documentation.
+//! The only list of error codes, each with its HTTP status and its text in the documentation.
 //!
-//! REST, GraphQL and MCP take statuses from here. The remedies are only for the documentation, and no error carries them. That page is
-//! for clients of REST, so remedies may name parameters of REST. Tests compare the list with `docs/errors.md` and with the codes that
-//! the SDKs name.
+//! REST, GraphQL and MCP take statuses from here. The remedies are only for the documentation, and no error contains them. That
+//! page is for clients of REST, so remedies may name parameters of REST. Tests compare the list with `docs/errors.md` and with
+//! the codes that the SDKs name.
 
 /// Makes the enum, the list of its variants and their properties from one table.
 macro_rules! codes {
@@ -166,7 +166,8 @@ codes! {
 }
 
 impl Code {
-    /// The codes that a handler of a block may return. The response has the code's status. Any other code is a failed action.
+    /// The codes that a handler of a block may return. The response has the code's status. If a handler returns any other code,
+    /// the response is that of a failed action.
     pub const OF_HANDLERS: [Code; 5] = [Code::NotFound, Code::InvalidRequest, Code::Forbidden, Code::Conflict, Code::Unavailable];
 
     /// The status of a request over GraphQL or MCP that is not executed. An error inside the document is 400 there. 404, for example,

@@ -1,4 +1,4 @@
-//! A column as operations see it: a field, or one of the five columns that every object has.
+//! A column in the form that operations use: a field, or one of the five columns that every object has.
 
 use regex::Regex;
 use rust_decimal::Decimal;
@@ -12,15 +12,15 @@ use crate::value::Value;
 
 /// The columns that every object has.
 pub mod system {
-    /// UUIDv7 of the record.
+    /// The id of the record, a UUIDv7.
     pub const ID: &str = "id";
-    /// When the record was created.
+    /// The time when the record was created.
     pub const CREATED_AT: &str = "created_at";
-    /// When the record was last changed.
+    /// The time when the record was last changed.
     pub const UPDATED_AT: &str = "updated_at";
-    /// The creator: a user's id, otherwise an API key's, otherwise null.
+    /// The creator: the id of a user. If there is no user, the id of an API key. If there is neither, null.
     pub const CREATED_BY: &str = "created_by";
-    /// Who last changed it.
+    /// The user or API key that last changed the record.
     pub const UPDATED_BY: &str = "updated_by";
 
     /// All five names.
@@ -32,11 +32,11 @@ pub mod system {
 pub enum ColumnType {
     Text,
     TextList,
-    /// 32 bits.
+    /// A whole number of 32 bits.
     Integer,
-    /// 64 bits.
+    /// A whole number of 64 bits.
     BigInteger,
-    /// A whole number of `10^-scale`, with 18 digits at most.
+    /// A whole number of `10^-scale`, with at most 18 digits.
     Decimal {
         scale: u8,
     },
@@ -84,27 +84,28 @@ pub struct Rules {
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
-    /// The field's type. A system column has the type that it behaves like.
+    /// The field's type. A system column has the type of a field that behaves in the same way.
     pub kind: FieldType,
     pub ty: ColumnType,
     pub required: bool,
     pub unique: bool,
     pub rules: Rules,
     pub default: Option<Value>,
-    /// Number of the field within its object, never reused. Names of constraints contain it, so that they survive a rename.
+    /// The number of the field within its object, which is never reused. Names of constraints contain it, so that they do not
+    /// change with a rename.
     pub key: u32,
     pub is_system: bool,
     /// The record that the column refers to, if it is a foreign key.
     pub reference: Option<Reference>,
-    /// Whether a declared index orders by it.
+    /// Whether a declared index is ordered by the column.
     pub is_sorted: bool,
-    /// Most bytes of a text value in an index. Engines bound the size of an index entry.
+    /// The maximum number of bytes of a text value in an index. The engines limit the size of an index entry.
     pub index_bytes_max: Option<usize>,
 }
 
-/// Most bytes of text in one index entry. Postgres' own bound is 2,704, including other columns and the header.
+/// The maximum number of bytes of text in one index entry. Postgres' own limit is 2,704, including other columns and the header.
 pub(crate) const INDEX_BYTES_MAX: usize = 2000;
-/// Greatest value of a rating whose definition has no bound.
+/// The greatest value of a rating whose definition has no `max`.
 const RATING_MAX: i64 = 5;
 
 impl Column {
@@ -148,8 +149,8 @@ impl Column {
         }
     }
 
-    /// The part of names of constraints and indexes that leads back to the column and survives a rename. It is the field's number, `r`
-    /// and the relationship's number, or `s` and the position among the system columns.
+    /// The part of names of constraints and indexes that identifies the column and does not change with a rename. It is the
+    /// field's number, `r` and the relationship's number, or `s` and the position among the system columns.
     pub fn catalogue_key(&self) -> String {
         match (&self.reference, system::NAMES.iter().position(|name| self.is_system && *name == self.name)) {
             (Some(reference), _) => format!("r{}", reference.relationship_id),
@@ -180,7 +181,7 @@ impl Column {
             rules.max = rules.max.or(Some(Decimal::from(RATING_MAX)));
         }
         if let Some(pattern) = &field.pattern {
-            // The crate's own size limit bounds the memory of a compiled pattern.
+            // The crate's own size limit also limits the memory of a compiled pattern.
             rules.pattern = Some(
                 Regex::new(pattern)
                     .map_err(|error| invalid(format!("`pattern` of `{}` is not a regular expression: {error}", field.name)))?,
@@ -214,7 +215,7 @@ impl Column {
         self.unique && !self.is_system && self.reference.is_none()
     }
 
-    /// Whether `search` looks into the column.
+    /// Whether `search` searches in the column.
     pub fn is_searchable(&self) -> bool {
         !self.is_system && (self.kind.is_textual() || self.kind.has_options())
     }

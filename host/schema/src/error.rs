@@ -1,4 +1,4 @@
-//! The domain error: a stable code, a sentence, and a hint what to do. It shows nothing of the server's internals.
+//! The domain error: a stable code, a sentence, and a hint for the caller. It shows nothing of the server's internals.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,20 +11,20 @@ use crate::quote::{excerpt, shortened};
 /// The result of every domain operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Seconds after which a caller may retry whose request found everything in use.
+/// The number of seconds after which a caller may retry, if everything that the request needs was in use.
 pub const BUSY_RETRY_AFTER_S: u16 = 5;
 
 /// One of several failures.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Issue {
-    /// A failure in a document that was checked by a schema. `path` is a JSON Pointer into it.
+    /// A failure in a document that was checked against a schema. `path` is a JSON Pointer into it.
     Document { path: String, message: String },
     /// A failure of a record's field, with the code and the message that it would have as a single error.
     Field { field: String, error: &'static str, message: String },
 }
 
-/// The reason why the same operation may succeed at once if it is retried.
+/// The reason why an operation may succeed if it is retried at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// The schema changed after the operation was planned, so the operation has to be planned again.
@@ -39,25 +39,25 @@ pub enum Retry {
 #[derive(Debug)]
 pub struct Error {
     pub code: Code,
-    /// The message without the hint, because each surface words hints itself: see [`Error::message_for`].
+    /// The message without the hint, because each surface has its own words for hints: see [`Error::message_for`].
     pub message: String,
     pub hint: Option<Box<Hint>>,
-    /// The column at fault, if it is known.
+    /// The column that caused the error, if it is known.
     pub field: Option<String>,
-    /// Every failure of an action's input, or every field at fault of a record that has several.
+    /// Every failure of an action's input. Or, for a record with several faulty fields, the failure of each.
     pub issues: Box<[Issue]>,
-    /// A document with more information, under a key of its own beside the message.
+    /// A document with more information. It has its own key beside the message.
     pub details: Option<Box<(&'static str, serde_json::Value)>>,
     /// The internal cause. It is never rendered.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
-    /// Set if the operations of `app` retry by themselves.
+    /// Set if the operations of `app` should retry by themselves.
     pub retry: Option<Retry>,
-    /// Seconds after which the caller may retry. HTTP sends them as `Retry-After`.
+    /// The number of seconds after which the caller may retry. HTTP sends it as `Retry-After`.
     pub retry_after_s: Option<NonZeroU16>,
 }
 
 impl Error {
-    /// Makes an error. Quoted parts of the message are cut to an excerpt, because they may repeat the caller's text.
+    /// Makes an error. Quoted parts of the message are shortened to an excerpt, because they may repeat the caller's text.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Error {
             code,
@@ -89,7 +89,8 @@ impl Error {
         self
     }
 
-    /// `unavailable`, because others use what the request needs. The caller may retry after [`BUSY_RETRY_AFTER_S`].
+    /// The error `unavailable`, for a request that needs things that other requests are using. The caller may retry after
+    /// [`BUSY_RETRY_AFTER_S`].
     pub fn busy(message: impl Into<String>) -> Self {
         Error::new(Code::Unavailable, message).with_retry_after(BUSY_RETRY_AFTER_S)
     }
@@ -140,8 +141,8 @@ impl Error {
         Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
     }
 
-    /// The error of a record. `errors` has the record's faults, at most one a field. The result is the first error, with all of them as
-    /// issues if there are several. `None` if there is no error.
+    /// The error of a record. `errors` has the record's faults, at most one for each field. The result is the first error, with
+    /// all of them as issues if there are several. `None` if there is no error.
     pub fn of_record(errors: Vec<Error>) -> Option<Error> {
         let mut issues = Vec::new();
         if errors.len() > 1 {
@@ -162,7 +163,8 @@ impl Error {
         }
     }
 
-    /// `{ error, message, field?, issues? }`, and the error's details under a key of their own. Every surface shows errors in this form.
+    /// `{ error, message, field?, issues? }`, and the error's details under their own key. Every surface shows errors in this
+    /// form.
     pub fn envelope(&self, words: HintWords) -> serde_json::Value {
         let mut envelope = serde_json::json!({ "error": self.code.as_str(), "message": self.message_for(words) });
         if let Some(field) = &self.field {
@@ -177,7 +179,8 @@ impl Error {
         envelope
     }
 
-    /// A copy for another caller who waited for the same operation. The cause stays with the first error, because that one is logged.
+    /// A copy for another caller who waited for the same operation. The cause stays with the first error, because the first error
+    /// is logged.
     pub fn shared(&self) -> Error {
         Error {
             code: self.code,
@@ -192,7 +195,7 @@ impl Error {
         }
     }
 
-    /// The same error, with the part of the request that it is about (`place`) in front of its message.
+    /// The same error with `place` in front of its message. `place` is the part of the request that the error is about.
     pub fn within(mut self, place: impl fmt::Display) -> Self {
         self.message = shortened(format!("{place}: {}", self.message));
         self

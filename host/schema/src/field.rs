@@ -60,23 +60,23 @@ impl FieldType {
         FieldType::Uuid,
     ];
 
-    /// Whether `min` and `max` bound the value itself, and atomic operators apply.
+    /// Whether `min` and `max` limit the value itself, and atomic operators apply.
     pub fn is_numeric(self) -> bool {
         use FieldType::*;
         matches!(self, Integer | BigInteger | Decimal | Float | Percentage | Currency | Rating)
     }
 
-    /// Whether `min` and `max` bound the length in characters.
+    /// Whether `min` and `max` limit the length in characters.
     pub fn is_textual(self) -> bool {
         matches!(self, FieldType::Text | FieldType::Email | FieldType::Url | FieldType::Slug)
     }
 
-    /// Whether the type takes `options`.
+    /// Whether the type has `options`.
     pub fn has_options(self) -> bool {
         matches!(self, FieldType::Enum | FieldType::MultiEnum)
     }
 
-    /// Digits after the point if the definition names no scale. `None` for types without a scale.
+    /// The number of digits after the point if the definition names no scale. `None` for types without a scale.
     pub fn default_scale(self) -> Option<u8> {
         match self {
             FieldType::Decimal => Some(6),
@@ -167,19 +167,19 @@ pub struct Field {
     pub scale: Option<u8>,
 }
 
-/// Most digits after the point.
+/// The maximum number of digits after the point.
 const SCALE_MAX: u8 = 12;
-/// Most options of one field.
+/// The maximum number of options of one field.
 const OPTIONS_MAX: usize = 500;
-/// Longest option in characters.
+/// The maximum length of an option, in characters.
 const OPTION_CHARS_MAX: usize = 200;
-/// Longest pattern in bytes.
+/// The maximum length of a pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1000;
-/// Longest label and description in characters.
+/// The maximum length of a label and of a description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 impl Field {
-    /// The default as JSON text, as records show it.
+    /// The default as JSON text, in the form in which records show it.
     ///
     /// # Errors
     /// `invalid_schema` if the default does not fit the definition.
@@ -191,7 +191,7 @@ impl Field {
         }))
     }
 
-    /// Checks that the definition's keys fit its type. The name is checked by code that knows the object.
+    /// Checks that the definition's keys fit its type. Code that knows the object checks the name.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(Code::InvalidSchema, message).with_field(self.name.clone()));
         let kind = self.kind.name();

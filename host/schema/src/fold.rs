@@ -1,10 +1,11 @@
 //! The folding of letters for `ilike` and `search`. It is the same for every engine and index.
 //!
-//! A fold is the upper case of the lower case. Lowering first makes letters equal that have no common upper case, such as ẞ and ß (then
-//! both are `SS`) or the Kelvin sign and k. The upper case afterwards depends on no neighboring letter. The lower case would: a sigma at
-//! the end of a word differs. Postgres computes the same with `upper(lower(…))` in the Unicode root locale.
+//! A text is first changed to lower case, and the result to upper case. The first step makes letters equal that have no common
+//! upper case, such as ẞ and ß (both become `SS`), or the Kelvin sign and k. The upper case of a letter does not depend on its
+//! neighbors. The lower case does: a sigma at the end of a word has another form. Postgres computes the same with
+//! `upper(lower(…))` in the Unicode root locale.
 
-/// Appends the fold of `text`.
+/// Appends the folded form of `text`.
 pub fn fold_into(text: &str, out: &mut String) {
     if text.is_ascii() {
         let start = out.len();
@@ -28,7 +29,7 @@ pub fn fold_into(text: &str, out: &mut String) {
     }
 }
 
-/// The fold of `text`.
+/// The folded form of `text`.
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     fold_into(text, &mut folded);

@@ -1,7 +1,7 @@
-//! Hints: what a caller can do about an error, as a fact. The crates below the surfaces must not know how a surface words it.
+//! Hints: what a caller can do about an error. The crates below the surfaces must not know the words of a surface for it.
 //!
-//! A path, a parameter or a header is a word of one surface. A GraphQL client has no `?cascade=true`, for example. So an error has a
-//! hint, and each surface has one function that words every hint.
+//! Paths, parameters and headers belong to one surface. For example, a GraphQL client has no `?cascade=true`. So an error has a
+//! hint, and each surface has one function that returns its words for every hint.
 
 use std::borrow::Cow;
 
@@ -24,17 +24,17 @@ pub enum Hint {
     SetSecret { block: String },
     /// Replace the installed version by the new one.
     Upgrade,
-    /// Consent to what the new version asks for in addition.
+    /// Consent to the rights that the new version asks for in addition.
     AllowNewPermissions,
-    /// Hand over what the user made, or suspend it.
+    /// Hand over the things that the user made, or suspend them.
     HandOver,
     /// Hand over to another user.
     AnotherHeir,
-    /// View the service as oneself, not as a role.
+    /// View the service with one's own rights, not as a role.
     OwnView,
     /// Read the data again, and follow events from now on.
     FollowFromNow,
-    /// List events from the newest on.
+    /// List events, beginning with the newest.
     FromNewestEvent,
     /// Delete the things that need the object, before it or together with it.
     Cascade,
@@ -46,7 +46,7 @@ pub enum Hint {
     Filter { field: String, operator: &'static str, value: String },
 }
 
-/// A surface's words for a hint, in whole sentences. `None` if the surface lacks the operation that the hint names.
+/// A surface's words for a hint, in complete sentences. `None` if the surface lacks the operation that the hint names.
 pub type HintWords = fn(&Hint) -> Option<Cow<'static, str>>;
 
 #[cfg(test)]
@@ -57,8 +57,8 @@ mod tests {
 
     /// The crates below the surfaces.
     const CRATES: [&str; 8] = ["schema", "query", "store", "auth", "events", "quota", "outbound", "app"];
-    /// Files whose literals no error carries to a caller: the remedies for `docs/errors.md`, a page for readers of the REST API, and
-    /// the form of the mail server's URL, which is a setting.
+    /// Files whose literals no caller gets in an error. One has the remedies for `docs/errors.md`, a page for readers of the REST
+    /// API. The other has the form of the mail server's URL, which is a setting.
     const OUTSIDE: [&str; 2] = ["schema/src/code.rs", "outbound/src/mail.rs"];
 
     fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -74,7 +74,8 @@ mod tests {
 
     /// The string literals of Rust source, without comments and without the tests at its end.
     fn literals(source: &str) -> Vec<String> {
-        // The expression takes the token that begins first as a whole, so that a quote in a comment or a character begins no string.
+        // The expression always takes the complete token that begins first. So a quote in a comment or in a character literal
+        // does not begin a string.
         let tokens = Regex::new(
             r####"(?xs) //[^\n]* | /\*.*?\*/ | '(?:\\.[^']*|[^\\'])' | r\#\#"(.*?)"\#\# | r\#"(.*?)"\# | \br"([^"]*)" | "((?:\\.|[^"\\])*)" "####,
         );
@@ -84,7 +85,7 @@ mod tests {
         captures.captures_iter(source).filter_map(text).collect()
     }
 
-    /// The words of a surface that a literal contains.
+    /// The words in a literal that belong to a surface.
     fn words_of_surfaces(literal: &str) -> Option<String> {
         let words = r"/api/|\?[a-z][A-Za-z]*=|(?:GET|POST|PUT|PATCH|DELETE) /|Authorization|Bearer|ETag|If-(?:None-)?Match|on_?[cC]onflict|x-svc-view-as|handOverTo|`(?:since|before)`";
         let words = Regex::new(words).expect("an expression");

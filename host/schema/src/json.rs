@@ -19,9 +19,11 @@ pub use strict::{Misfit, from_str as strict_from_str, from_value as strict_from_
 use crate::error::{Error, Result};
 use crate::quote::excerpt_of;
 
-/// Most keys of a record's body. No object has as many columns. The bound also limits the search for duplicate keys.
+/// The maximum number of keys in a record's body. No object has as many columns. The limit also limits the search for duplicate
+/// keys.
 const MEMBERS_MAX: usize = 1000;
-/// Most values of a document that becomes a tree. Each takes many times the bytes of its text.
+/// The maximum number of values in a document that the server parses into a tree. In the tree, each value takes many times the
+/// bytes of its text.
 const VALUES_MAX: usize = 250_000;
 
 /// The members of a JSON object in their order. Each value is still text.
@@ -31,7 +33,7 @@ const VALUES_MAX: usize = 250_000;
 pub struct Members(pub Vec<(String, Box<RawValue>)>);
 
 impl Members {
-    /// Bytes of all values.
+    /// The number of bytes of all values.
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|(_, value)| value.get().len()).sum()
     }
@@ -109,7 +111,7 @@ pub fn parse_object<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
     strict::from_str(text).map_err(|error| error.malformed())
 }
 
-/// Whether the text of a JSON document contains a NUL character. Only an escape can write one.
+/// Whether the text of a JSON document contains a NUL character. In JSON, it can only be written as an escape.
 pub fn holds_nul(text: &str) -> bool {
     text.match_indices("\\u0000").any(|(place, _)| {
         // The backslash begins an escape only if an even number of backslashes precedes it.
@@ -118,13 +120,13 @@ pub fn holds_nul(text: &str) -> bool {
     })
 }
 
-/// Reads a JSON document and refuses duplicate member names. Readers differ in which of the two they take, so one could be checked and
-/// the other used.
+/// Reads a JSON document and refuses duplicate member names. Some readers take the first of two such members, and some the last.
+/// So one could be checked and the other used.
 ///
 /// # Errors
 /// `invalid_request` if the text is not JSON or an object has a duplicate member.
 pub fn parse_unique(text: &str) -> Result<Value> {
-    /// Counts values down to the limit.
+    /// Counts the values down from the limit.
     #[derive(Clone, Copy)]
     struct UniqueVisitor<'c>(&'c Cell<usize>);
 
@@ -208,7 +210,7 @@ pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) 
     list_of(text, items_max).map_err(|error| error.malformed())
 }
 
-/// The same for an array that is a part of any document.
+/// Does the same for an array that is a part of any document.
 pub fn list_of<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) -> Result<Vec<T>, Misfit> {
     struct Items<T> {
         items_max: usize,
@@ -246,7 +248,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// Appends a double: whole numbers without a fraction, others with the fewest digits that give the same double.
+/// Appends a double. A whole number gets no fraction. Other numbers get the fewest digits that give the same double.
 pub fn write_float(out: &mut Vec<u8>, value: f64) {
     if value == 0.0 {
         out.push(b'0');

@@ -1,8 +1,8 @@
-//! Objects, field types, values and the registry snapshot: the vocabulary of the whole service.
+//! Objects, field types, values and the registry snapshot: the vocabulary of the complete service.
 //!
-//! This crate does no I/O and must not know SQL, HTTP, accounts or blocks. Everything that defines a record is here: the allowed names,
-//! the values that each field type accepts, and how values look as JSON. It also has the one error type that all crates above use,
-//! because error codes are part of the vocabulary.
+//! This crate does no I/O and must not know SQL, HTTP, accounts or blocks. It contains everything that defines a record: the
+//! allowed names, the values that each field type accepts, and the JSON form of values. It also has the only error type, which
+//! all crates above use, because error codes are part of the vocabulary.
 #![forbid(unsafe_code)]
 
 mod action;

@@ -1,7 +1,7 @@
 //! Enums with a list of all their variants.
 
-/// Makes an enum and `ALL`, the list of its variants in their order. Surfaces, documents and tests iterate over that list. The macro
-/// makes both from one text, so the list is always complete.
+/// Makes an enum and `ALL`, the list of its variants in their order. Surfaces, documents and tests iterate over that list. The
+/// macro makes both from the same text, so the list is always complete.
 #[macro_export]
 macro_rules! listed {
     ($(#[$about:meta])* $visible:vis enum $name:ident { $($(#[$detail:meta])* $variant:ident,)+ }) => {

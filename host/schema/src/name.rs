@@ -5,7 +5,7 @@ use crate::column::system;
 use crate::error::{Error, Result};
 use crate::resource::Resource;
 
-/// Longest name in characters.
+/// The maximum length of a name, in characters.
 const NAME_CHARS_MAX: usize = 48;
 
 /// Prefixes that belong to the service and to the engines.
@@ -83,7 +83,8 @@ pub fn check_field_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Names that the GraphQL schema has for any objects. Types follow `type `, fields `query ` or `mutation `.
+/// Names that the GraphQL schema has for any objects. A name of a type follows `type `, and a name of a field follows `query ` or
+/// `mutation `.
 const GRAPHQL_RESERVED: [&str; 18] = [
     "String",
     "Int",
@@ -105,7 +106,7 @@ const GRAPHQL_RESERVED: [&str; 18] = [
     "AggregateFunction",
 ];
 
-/// `order_item` as `OrderItem`.
+/// Turns `order_item` into `OrderItem`.
 pub fn pascal_case(name: &str) -> String {
     name.split('_')
         .map(|word| {
@@ -115,7 +116,7 @@ pub fn pascal_case(name: &str) -> String {
         .collect()
 }
 
-/// The names that an object uses in GraphQL, each with its kind in front. `linked` are its many_to_many keys.
+/// The names that an object uses in GraphQL, each with its kind before it. `linked` are its many_to_many keys.
 ///
 /// # Errors
 /// `invalid_schema` if GraphQL itself or every schema needs one of the names.

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Total digits of an exact number at most.
+/// The maximum number of digits of an exact number.
 pub(crate) const DECIMAL_DIGITS_MAX: u32 = 18;
 
 /// A decimal number of any length: `0.digits * 10^point`. The digits neither begin nor end with a zero. The number zero has no digits.
@@ -21,12 +21,12 @@ pub(crate) struct NumberText<'a> {
 /// A number rounded to a scale.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Scaled {
-    /// The number times `10^scale`, rounded.
+    /// The rounded value of the number times `10^scale`.
     pub(crate) scaled: i64,
     pub(crate) is_exact: bool,
 }
 
-/// How digits beyond the scale are rounded.
+/// The direction in which digits beyond the scale are rounded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rounding {
     HalfAwayFromZero,
@@ -35,7 +35,7 @@ pub(crate) enum Rounding {
 }
 
 impl<'a> NumberText<'a> {
-    /// Reads `[+-](digits[.digits]|.digits)[e[+-]digits]`; `None` for any other text.
+    /// Reads `[+-](digits[.digits]|.digits)[e[+-]digits]`. `None` for any other text.
     pub(crate) fn parse(text: &'a str) -> Option<NumberText<'a>> {
         let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let (is_negative, rest) = match text.as_bytes().first()? {
@@ -53,7 +53,7 @@ impl<'a> NumberText<'a> {
                 if digits.is_empty() || !is_digits(digits) {
                     return None;
                 }
-                // A power that does not fit into 32 bits exceeds every bound, as does the greatest one that fits.
+                // A power that does not fit into 32 bits exceeds every limit, as the greatest power that fits does.
                 let power = i64::from(digits.parse::<u32>().unwrap_or(u32::MAX));
                 (mantissa, if is_small { -power } else { power })
             }
@@ -147,7 +147,7 @@ impl<'a> NumberText<'a> {
     }
 }
 
-/// Whether a reader that stores the number as a double, and prints its shortest digits, shows the same number.
+/// Whether a reader that stores the number as a double, and prints the double's shortest digits, shows the same number.
 pub fn is_double(text: &str) -> bool {
     let shown = text.parse::<f64>().ok().filter(|double| double.is_finite()).map(|double| format!("{double:e}"));
     let Some(number) = NumberText::parse(text) else { return false };
@@ -159,7 +159,7 @@ pub fn is_double(text: &str) -> bool {
 pub struct ExactNumber(String);
 
 impl ExactNumber {
-    /// Its JSON text.
+    /// The JSON text of the number.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -209,7 +209,7 @@ impl ExactJson {
         &self.0
     }
 
-    /// Whether it is a string.
+    /// Whether the value is a string.
     pub fn is_string(&self) -> bool {
         self.0.starts_with('"')
     }

@@ -53,14 +53,14 @@ pub struct ObjectDefinition {
 
 /// The name of the object whose records are the users of the service. It is also the resource of their permissions.
 pub const USERS: &str = "users";
-/// Its number. Those of all others begin with 1.
+/// The number of this object. The numbers of other objects begin with 1.
 const USERS_ID: i64 = 0;
 
-/// Most fields of one object. SQLite's own bound on columns is 2,000, on variables 32,766.
+/// The maximum number of fields of one object. SQLite's own limits are 2,000 columns and 32,766 variables.
 const FIELDS_MAX: usize = 300;
-/// Most column groups of `uniqueTogether` or `indexes`.
+/// The maximum number of column groups in `uniqueTogether` or `indexes`.
 const GROUPS_MAX: usize = 32;
-/// Most columns in one group.
+/// The maximum number of columns in one group.
 const GROUP_COLUMNS_MAX: usize = 8;
 
 /// An object as the catalogue stores it.
@@ -76,16 +76,16 @@ pub struct StoredObject {
 /// An object of the live schema.
 #[derive(Debug)]
 pub struct Object {
-    /// Number in the catalogue. Names of constraints and indexes contain it.
+    /// The number in the catalogue. Names of constraints and indexes contain it.
     pub id: i64,
-    /// Goes up by one with each change of the object or of its relationships.
+    /// Increases by one with each change of the object or of its relationships.
     pub revision: i64,
     pub definition: ObjectDefinition,
     /// The fields' numbers, in the fields' order. A number is never reused within an object.
     pub keys: Vec<u32>,
     /// The columns in the order in which records show them: id, the fields, the foreign keys, then the stamps.
     pub columns: Vec<Column>,
-    /// Whether it is the object as somebody reads it who may not read every field.
+    /// Whether the object is reduced for a caller who may not read every field.
     pub is_partial: bool,
     by_name: HashMap<String, usize>,
 }
@@ -184,8 +184,8 @@ impl Object {
         Ok(())
     }
 
-    /// The object as somebody reads it who knows only some of its columns, `id` always among them. A column that is not `whole` may be
-    /// null to them, so that it is not required.
+    /// The object for a caller who may read only some of its columns. `id` is always among them. If a column is not `whole`, the
+    /// caller may get null instead of its value, so it is not required in the result.
     pub fn to_read(&self, is_known: impl Fn(&Column) -> bool, is_whole: impl Fn(&Column) -> bool) -> Object {
         let mut object = self.to_write(is_known);
         object.is_partial = true;
@@ -195,7 +195,7 @@ impl Object {
         object
     }
 
-    /// The object as somebody writes it who knows only some of its columns, `id` always among them.
+    /// The object for a caller who may write only some of its columns. `id` is always among them.
     pub fn to_write(&self, is_known: impl Fn(&Column) -> bool) -> Object {
         let is_known = |column: &Column| column.name == system::ID || is_known(column);
         let columns: Vec<Column> = self.columns.iter().filter(|column| is_known(column)).cloned().collect();
@@ -211,11 +211,10 @@ impl Object {
         Object { id: self.id, revision: self.revision, definition, keys, columns, is_partial: false, by_name }
     }
 
-    /// The users of the service as records, which relationships can lead to. They are read like the records of any object, and written
-    /// under `/api/v1/users` alone.
+    /// The users of the service as records, which relationships can lead to. They are read like the records of any object, but
+    /// only written under `/api/v1/users`.
     ///
-    /// # Errors
-    /// None for this definition.
+    /// # Errors This definition causes no errors.
     pub(crate) fn users() -> Result<Object> {
         let definition = serde_json::json!({
             "name": USERS,
@@ -237,7 +236,7 @@ impl Object {
         Ok(Object { id: USERS_ID, revision: 0, definition, keys, columns, is_partial: false, by_name })
     }
 
-    /// Whether its records are the users of the service.
+    /// Whether the object's records are the users of the service.
     pub fn is_users(&self) -> bool {
         self.id == USERS_ID
     }
@@ -260,7 +259,7 @@ impl Object {
         StoredObject { id: self.id, revision: self.revision, definition: self.definition.clone(), keys: self.keys.clone() }
     }
 
-    /// This object's column that is the same as `other` of another version, even if it was renamed.
+    /// This object's column that corresponds to `other`, a column of another version. The column may have been renamed.
     pub fn same_column(&self, other: &Column) -> Option<&Column> {
         let key = other.catalogue_key();
         self.columns.iter().find(|column| column.catalogue_key() == key)
@@ -293,7 +292,7 @@ impl Object {
         self.unique_targets().iter().map(names).collect()
     }
 
-    /// Whether `search` can look into any column.
+    /// Whether `search` can search in any column.
     pub fn is_searchable(&self) -> bool {
         self.columns.iter().any(Column::is_searchable)
     }

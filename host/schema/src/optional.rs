@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-/// An answer leaves such a member out if it has no value. A body may have null instead.
+/// An answer leaves such a member out if it has no value. A body may contain null instead.
 pub(crate) fn optional<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     match generator.contract().is_deserialize() {
         true => generator.subschema_for::<Option<T>>(),

@@ -1,15 +1,16 @@
-//! Bounds how much of a caller's text an error repeats: enough to recognize it, and never more.
+//! Limits how much of a caller's text an error repeats. The excerpt is long enough to recognize the text.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// Characters of a caller's text that an error repeats.
+/// The maximum number of characters of a caller's text that an error repeats.
 const EXCERPT_CHARS_MAX: usize = 100;
-/// Characters that are kept at the end of another crate's message when its middle is left out. They usually name the position.
+/// The number of characters that are kept at the end of another crate's message if its middle is left out. They usually name the
+/// position.
 const TAIL_CHARS_MAX: usize = 60;
-/// Characters of the part of such a message that names the expected form.
+/// The maximum number of characters of the part of such a message that names the expected form.
 const EXPECTED_CHARS_MAX: usize = 1000;
-/// Characters of a whole message.
+/// The maximum number of characters of a complete message.
 const MESSAGE_CHARS_MAX: usize = 2000;
 /// Replaces the part that is left out.
 const REST: &str = "…";
@@ -22,7 +23,7 @@ pub fn excerpt(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same in double quotes, with control characters escaped.
+/// The same excerpt in double quotes, with control characters escaped.
 pub fn quoted(text: &str) -> String {
     format!("{:?}", excerpt(text))
 }
@@ -34,7 +35,7 @@ pub fn excerpt_of(message: &impl Display) -> String {
     if chars <= kept {
         return message;
     }
-    // The message quotes the value that it found. After that it names the expected form, or the position.
+    // The message quotes the value that was found. After this value, it names the expected form or the position.
     let begin = message.find(['`', '"']).map_or(0, |quote| quote + 1);
     let ends = ["`, expected", "\", expected", "`, there are no", "` at line ", "\" at line "];
     let end = ends.into_iter().find_map(|end| message.rfind(end)).filter(|end| *end >= begin);
@@ -47,8 +48,8 @@ pub fn excerpt_of(message: &impl Display) -> String {
     format!("{}{tail}", excerpt(&message))
 }
 
-/// A message whose quoted parts are cut to excerpts, and whose length is bounded. Messages of this project quote the text that they
-/// repeat of a request.
+/// A message whose quoted parts are shortened to excerpts, and whose length is limited. The messages of this project put text
+/// from a request in quotes.
 pub(crate) fn shortened(message: String) -> String {
     if message.len() <= EXCERPT_CHARS_MAX {
         return message;

@@ -1,4 +1,5 @@
-//! The registry snapshot: every object and relationship at one version. It never changes and is replaced as a whole.
+//! The registry snapshot: every object and relationship at one version. It never changes. A change of the schema replaces it
+//! completely.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -12,24 +13,24 @@ use crate::relationship::{OnDelete, Relation, RelationShape, Relationship, Relat
 /// All objects of one schema version. A request keeps the snapshot that it began with.
 #[derive(Debug, Default)]
 pub struct Registry {
-    /// Goes up by one with each change.
+    /// Increases by one with each change.
     pub version: i64,
     objects: BTreeMap<String, Arc<Object>>,
     /// The users without the fields that a caller may not know, in a registry for such a caller.
     known_users: Option<Arc<Object>>,
     relationships: Vec<Relationship>,
-    /// Relations by object, in the order of the relationships.
+    /// The relations of each object, in the order of the relationships.
     relations: HashMap<String, Vec<Relation>>,
-    /// By object, the foreign keys that refer to it: the object with the column, and the column's index.
+    /// For each object, the foreign keys that refer to it: the object with the column, and the column's index.
     referrers: HashMap<String, Vec<(Arc<Object>, usize)>>,
 }
 
 /// The users of the service. They are the same in each schema.
 static ALL_USERS: LazyLock<Option<Arc<Object>>> = LazyLock::new(|| Object::users().ok().map(Arc::new));
 
-/// Most objects of one service.
+/// The maximum number of objects of one service.
 const OBJECTS_MAX: usize = 2000;
-/// Most relationships of one service.
+/// The maximum number of relationships of one service.
 const RELATIONSHIPS_MAX: usize = 4000;
 
 impl Registry {
@@ -105,8 +106,9 @@ impl Registry {
         Ok(())
     }
 
-    /// The registry as somebody knows it who knows less of some objects. `reduced` has these objects by their names, and `is_known`
-    /// tells which many_to_many relations of an object are known. Relations whose foreign key is not known are not there.
+    /// The registry for a caller who may not know all fields of some objects. `reduced` has these objects by their names.
+    /// `is_known` tells whether the caller knows a many_to_many relation of an object. The result has no relations whose foreign
+    /// key the caller does not know.
     pub fn reduced(
         &self,
         reduced: impl IntoIterator<Item = Arc<Object>>,
@@ -124,7 +126,7 @@ impl Registry {
                 false => drop(registry.objects.insert(object.name().to_owned(), object)),
             }
         }
-        // Of names that do not clash, a part does not clash either.
+        // If names do not clash, the names of a part of the objects do not clash either.
         let _ = registry.relate();
         for (object, relations) in &mut registry.relations {
             relations.retain(|relation| !matches!(relation.shape, RelationShape::Linked { .. }) || is_known(object, relation));
@@ -132,7 +134,8 @@ impl Registry {
         registry
     }
 
-    /// Checks that nothing keeps a user from being deleted: no relationship restricts what goes along with one.
+    /// Checks that nothing prevents the deletion of a user: no relationship restricts the deletion of records that are deleted
+    /// with a user.
     fn check_users_can_go(&self) -> Result<()> {
         let mut going = vec![USERS];
         let mut next = 0;
@@ -189,7 +192,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The object of this name; `users` are one too.
+    /// The object with this name. `users` is the name of an object, too.
     pub fn object(&self, name: &str) -> Option<&Arc<Object>> {
         match name {
             USERS => self.users(),
@@ -217,7 +220,7 @@ impl Registry {
         &self.relationships
     }
 
-    /// The relations that records of `object` show.
+    /// The relations that the records of `object` show.
     pub fn relations_of(&self, object: &str) -> &[Relation] {
         self.relations.get(object).map_or(&[], Vec::as_slice)
     }

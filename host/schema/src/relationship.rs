@@ -27,13 +27,13 @@ pub enum RelationshipKind {
 pub enum OnDelete {
     // The deletion is refused. (With doc comments the schema would be a list of schemas, and no `enum`.)
     Restrict,
-    // They are deleted too.
+    // The referring records are deleted too.
     Cascade,
-    // They refer to nothing.
+    // The referring records then refer to nothing.
     SetNull,
 }
 
-// The check fills in `onDelete`, so every response has it.
+// The check sets `onDelete`, so every response has it.
 fn with_on_delete(schema: &mut Schema) {
     if let Some(required) = schema.get_mut("required").and_then(|required| required.as_array_mut()) {
         required.push("onDelete".into());
@@ -62,14 +62,14 @@ pub struct RelationshipDefinition {
 #[schemars(rename = "SvcRelationship", deny_unknown_fields, transform = with_on_delete)]
 pub struct Relationship {
     /// Number in the catalogue.
-    // Names of constraints and of the link table contain it.
+    // The number of the relationship. Names of constraints and of the link table contain it.
     pub id: i64,
     #[serde(flatten)]
     pub definition: RelationshipDefinition,
 }
 
 impl RelationshipDefinition {
-    /// Checks everything that does not need the objects, and fills in `onDelete`.
+    /// Checks everything that does not need the objects, and sets `onDelete` if it is missing.
     ///
     /// # Errors
     /// `invalid_schema`.
@@ -87,7 +87,7 @@ impl RelationshipDefinition {
             ));
         }
         if self.target == USERS {
-            // Nothing keeps a user from being deleted, so each reference needs an answer to that.
+            // Nothing may prevent the deletion of a user, so a reference to users cannot restrict it.
             if self.on_delete == Some(OnDelete::Restrict) {
                 return refuse(format!("`onDelete` of `{}` cannot be restrict: users can always be deleted.", self.name));
             }
@@ -102,7 +102,7 @@ impl RelationshipDefinition {
             let why = if is_linked { "many_to_many; it has nothing to set to null" } else { "required" };
             return refuse(format!("`onDelete` of `{}` cannot be set_null: the relationship is {why}.", self.name));
         }
-        // A link only says that two records belong together. So by default it is deleted with either record.
+        // A link only says that two records belong together. So by default, it is deleted with either of them.
         let default = if is_linked { OnDelete::Cascade } else { OnDelete::Restrict };
         self.on_delete.get_or_insert(default);
         Ok(self)
@@ -129,7 +129,7 @@ impl RelationshipDefinition {
         }
     }
 
-    /// Whether dropping the object `name` would change another object because of this relationship.
+    /// Whether the deletion of the object `name` would change another object because of this relationship.
     pub fn is_needed_besides(&self, name: &str) -> bool {
         let is_between_two = self.source != self.target && (self.source == name || self.target == name);
         is_between_two && (self.source != name || self.kind == RelationshipKind::OneToMany)
@@ -144,26 +144,27 @@ impl RelationshipDefinition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     pub relationship_id: i64,
-    /// The object that it refers to.
+    /// The object that the key refers to.
     pub target: String,
-    /// Its number.
+    /// The number of this object.
     pub target_id: i64,
     pub on_delete: OnDelete,
 }
 
-/// How the related records are found.
+/// The way to find the related records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationShape {
-    /// By this object's foreign key: one record or null. `column` is the column's index in this object.
+    /// With this object's foreign key: one record or null. `column` is the column's index in this object.
     Forward { column: usize },
-    /// By the related object's foreign key: an array, or for one_to_one a record or null. `column` is the index in that object.
+    /// With the related object's foreign key: an array. For one_to_one, a record or null. `column` is the column's index in that
+    /// object.
     Reverse { column: usize, is_single: bool },
-    /// By the table of links: an array.
+    /// With the table of links: an array.
     Linked { relationship_id: i64, is_source: bool },
 }
 
 impl RelationShape {
-    /// Whether the key leads to one record at most.
+    /// Whether the key leads to at most one record.
     pub fn is_single(self) -> bool {
         match self {
             RelationShape::Forward { .. } => true,
@@ -176,10 +177,10 @@ impl RelationShape {
 /// A relationship as seen from one of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
-    /// For example `owner`, or `task_by_owner` on the other side.
+    /// The key, for example `owner`, or `task_by_owner` on the other side.
     pub key: String,
     pub relationship_id: i64,
-    /// Name of the related object.
+    /// The name of the related object.
     pub related: String,
     pub shape: RelationShape,
 }

@@ -1,4 +1,4 @@
-//! The list of the platform's resources. Grants can name them besides objects.
+//! The list of the platform's resources. Grants can name these in addition to objects.
 //!
 //! Checks of grants, admission, the OpenAPI document and the list of a role's rights use this list. Tests compare `docs/auth.md` and the
 //! console with it.
@@ -57,11 +57,11 @@ impl Resource {
         }
     }
 
-    /// The actions that something of the resource needs. A grant may name others, which give nothing. `manage` is listed if something
-    /// needs it by itself; on every resource it includes all others.
+    /// The actions that at least one operation on the resource needs. A grant may name other actions, but they give no rights.
+    /// `manage` is listed if an operation needs `manage` itself. On every resource, `manage` includes all other actions.
     pub const fn actions(self) -> &'static [Action] {
         match self {
-            // Callers of GraphQL and MCP need the rights on what they read and write besides this.
+            // In addition to this right, callers of GraphQL and MCP need the rights on the things that they read and write.
             Resource::Data | Resource::Settings => &[Action::Read],
             Resource::Blocks => &Action::ALL,
             Resource::Objects

@@ -2,12 +2,12 @@
 
 use chrono::{Datelike, NaiveDate};
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
+/// The number of milliseconds since 1970-01-01T00:00:00Z.
 pub type Millis = i64;
 
-/// Milliseconds of a day.
+/// The number of milliseconds of a day.
 pub const DAY_MS: Millis = 86_400_000;
-/// Days from 0001-01-01 (day 1 in chrono's count) to 1970-01-01.
+/// The number of days from 0001-01-01 (day 1 in chrono's count) to 1970-01-01.
 const EPOCH_DAY_FROM_CE: i32 = 719_163;
 
 fn two(out: &mut Vec<u8>, value: u32) {
@@ -91,7 +91,7 @@ fn in_calendar(year: i32) -> bool {
     (1..=9999).contains(&year)
 }
 
-/// Removes a number of exactly `width` digits from the beginning of `text`.
+/// Removes a number with exactly `width` digits from the beginning of `text`.
 fn take_digits(text: &mut &[u8], width: usize) -> Option<u32> {
     let (digits, rest) = text.split_at_checked(width)?;
     let mut number = 0;
@@ -155,9 +155,11 @@ pub fn parse_time(text: &str) -> Option<u32> {
     take_time(&mut rest, false).filter(|_| rest.is_empty())
 }
 
-/// Reads RFC 3339 with any offset, or without one (then it is UTC), as milliseconds. Finer digits are cut off.
+/// Reads an instant in RFC 3339 as milliseconds. It may have any offset. Without an offset, it is in UTC. Finer digits are cut
+/// off.
 ///
-/// A leap second is always refused. No engine stores one, and another instant would not be what the caller sent.
+/// A leap second is always refused. No engine stores a leap second, and the server must not store another instant than the caller
+/// sent.
 pub fn parse_datetime(text: &str) -> Option<Millis> {
     let mut rest = text.as_bytes();
     let days = take_date(&mut rest)?;
@@ -173,7 +175,7 @@ pub fn parse_datetime(text: &str) -> Option<Millis> {
         let offset = i64::from(hours * 60 + minutes) * 60_000;
         millis -= if sign == b'-' { -offset } else { offset };
     }
-    // Years 0001 to 9999 in UTC, because values are stored and shown in UTC.
+    // The result has to be within the years 0001 to 9999 in UTC, because values are stored and shown in UTC.
     (rest.is_empty() && (FIRST_MILLIS..=LAST_MILLIS).contains(&millis)).then_some(millis)
 }
 

@@ -1,4 +1,4 @@
-//! Values in their canonical form: what each type accepts, and how it looks as JSON.
+//! Values in their canonical form: the values that each type accepts, and their JSON form.
 
 use std::borrow::Cow;
 
@@ -25,18 +25,19 @@ pub enum Value {
         scaled: i64,
         scale: u8,
     },
-    /// A filter's number with more digits than the column has: greater than `below / 10^scale`, and less than the next value.
+    /// A number of a filter that has more digits than the column. It is greater than `below / 10^scale`, and less than the next
+    /// value.
     DecimalBetween {
         below: i64,
         scale: u8,
     },
     Float(f64),
     Boolean(bool),
-    /// Days since 1970-01-01.
+    /// The number of days since 1970-01-01.
     Date(i32),
-    /// Milliseconds since the epoch.
+    /// The number of milliseconds since the epoch.
     Datetime(i64),
-    /// Milliseconds since midnight.
+    /// The number of milliseconds since midnight.
     Time(u32),
     /// Compact JSON text.
     Json(String),
@@ -72,16 +73,16 @@ impl Value {
     }
 }
 
-/// The length that texts may have, in bytes of UTF-8.
+/// The maximum length of texts, in bytes of UTF-8.
 #[derive(Clone, Copy, Debug)]
 pub struct TextBounds {
-    /// The bound of a field without a `max` of its own.
+    /// The limit for a field without a `max` of its own.
     pub plain: usize,
-    /// The greatest bound that a `max` can set.
+    /// The greatest limit that a `max` can set.
     pub most: usize,
 }
 
-/// Most bytes of one character.
+/// The maximum number of bytes of one character.
 const CHARACTER_BYTES_MAX: u64 = 4;
 
 /// A JSON value before it is read as a type.
@@ -148,12 +149,13 @@ impl Column {
         }
     }
 
-    /// Reads one JSON value of a filter, without the column's rules.
+    /// Reads one JSON value of a filter. The column's rules are not checked.
     pub fn filter_value_of(&self, raw: &str) -> Result<Value> {
         self.coerce(read(raw).map_err(|why| self.invalid(&why))?, false)
     }
 
-    /// Reads a stored value from a record's JSON. Its rules are not checked, because it follows those of the time when it was written.
+    /// Reads a stored value from a record's JSON. The column's rules are not checked, because the value follows the rules that
+    /// were in force when it was written.
     ///
     /// # Errors
     /// `invalid_value` if the value does not fit the type.
@@ -218,7 +220,7 @@ impl Column {
                 Value::Integer(whole)
             }
             ColumnType::Decimal { scale } => {
-                // A filter compares the exact value. It must not find values that are equal only after rounding.
+                // A filter compares the exact value. It must not find values that are only equal after rounding.
                 let rounding = if with_rules { Rounding::HalfAwayFromZero } else { Rounding::Down };
                 self.decimal_value(&input, scale, rounding)?
             }
@@ -261,7 +263,8 @@ impl Column {
         }
     }
 
-    /// The text of a number, or of a string that contains one. Other forms are refused: `inf`, hexadecimal, spaces.
+    /// The text of a number, or of a string that contains one. Other forms are refused, such as `inf`, hexadecimal numbers and
+    /// spaces.
     fn number_text<'a>(&self, input: &'a Input<'_>) -> Result<&'a str> {
         match input {
             Input::Number(text) => Ok(text),
@@ -319,7 +322,7 @@ impl Column {
         }
     }
 
-    /// Checks that a text is not longer than new values may be. Stored values may be longer, because the bound is a setting.
+    /// Checks that a text is not too long for a new value. Stored values may be longer, because the limit is a setting.
     ///
     /// # Errors
     /// `CONSTRAINT_VIOLATION` with `field`.
@@ -408,13 +411,13 @@ impl Column {
     }
 }
 
-/// The double that a float column is compared with for a bound, in checks of the database too.
+/// The double for a bound. Values of a float column are compared with it, also in checks of the database.
 fn nearest_double(bound: Decimal) -> f64 {
-    // The double is parsed from text, because the crate's conversion is sometimes off by one bit.
+    // The double is parsed from text, because the crate's conversion sometimes differs by one bit.
     bound.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// The rule that browsers use in `<input type=email>`, but the domain needs a dot.
+/// The rule of browsers for `<input type=email>`, but the domain must have a dot.
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let local_fits = !local.is_empty()
@@ -433,7 +436,8 @@ pub fn is_email(text: &str) -> bool {
         })
 }
 
-/// Whether the text is a complete http or https URL. Browsers repair more: `http:a.b`, backslashes, spaces.
+/// Whether the text is a complete http or https URL. Browsers also accept and repair mistakes such as `http:a.b`, backslashes and
+/// spaces.
 pub fn is_url(text: &str) -> bool {
     let after_scheme = ["http://", "https://"].iter().find_map(|scheme| {
         let head = text.get(..scheme.len())?;

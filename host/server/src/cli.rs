@@ -1,4 +1,4 @@
-//! The command line. Exit codes: 0 for success, 1 for a failure, 2 for a wrong usage or configuration.
+//! The command line. The exit codes are 0 for success, 1 for a failure, and 2 for a wrong usage or configuration.
 
 mod block;
 mod build;
@@ -64,12 +64,12 @@ enum Command {
     CompileComponent { memory_bytes: u64, seconds: u64 },
 }
 
-/// Why a command failed: one or more lines for the user.
+/// The reason why a command failed, as one or more lines for the user.
 #[derive(Debug)]
 enum Problem {
-    /// The command or the configuration is wrong: exit code 2.
+    /// The command or the configuration is wrong. The exit code is 2.
     Usage(String),
-    /// The command failed: exit code 1.
+    /// The command failed. The exit code is 1.
     Failed(String),
 }
 
@@ -98,7 +98,7 @@ fn serve_help() -> String {
     help
 }
 
-/// Runs the command of the command line.
+/// Runs the command that the command line names.
 pub(crate) fn run() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve => serve::serve().map_err(Problem::from),

@@ -29,7 +29,7 @@ pub(crate) struct Config {
     /// The token that the first sign-up of a fresh server has to send.
     pub(crate) setup_token: Option<SetupToken>,
     pub(crate) require_auth: bool,
-    /// Email and password of the first admin, who is made at boot.
+    /// The email address and the password of the first admin, who is created at boot.
     pub(crate) admin: Option<AdminPair>,
     pub(crate) disable_signup: bool,
     pub(crate) anonymous_auth: bool,
@@ -40,11 +40,11 @@ pub(crate) struct Config {
     pub(crate) delete_user: bool,
     pub(crate) mail: Option<Mail>,
     pub(crate) events_enabled: bool,
-    /// Age in days at which settled events are deleted. 0 keeps all of them.
+    /// The age in days at which settled events are deleted. 0 keeps all of them.
     pub(crate) events_retention_days: u32,
     /// `None` if the variable is not set. Then the size depends on the disk.
     pub(crate) events_bytes_max: Option<i64>,
-    /// How often the dispatcher looks for work without being woken.
+    /// How often the dispatcher looks for work without a hint.
     pub(crate) events_poll: Duration,
     pub(crate) retry_base_ms: i64,
     pub(crate) webhook_timeout: Duration,
@@ -63,10 +63,10 @@ pub(crate) struct Config {
     pub(crate) auth_requests_per_minute: u32,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) trusted_origins: Vec<String>,
-    /// How long requests are still accepted after the signal to stop.
+    /// For how long requests are still accepted after the signal to stop.
     pub(crate) drain_delay: Duration,
     pub(crate) telemetry: bool,
-    /// The bearer token of `/metrics`.
+    /// The bearer token for `/metrics`.
     pub(crate) metrics_token: Option<String>,
     /// A separate listener for `/metrics`.
     pub(crate) metrics_listen: Option<SocketAddr>,
@@ -136,13 +136,13 @@ fn breached_passwords(source: &Source<impl Fn(&str) -> Option<String>>) -> Resul
     Ok(opened.map_err(|why| format!("SVC_BREACHED_PASSWORDS: {why}"))?.map(Arc::new))
 }
 
-/// Fewest characters of a setup token that is not `auto`. A person who guesses it becomes admin.
+/// The minimum number of characters of a setup token that is not `auto`. A person who guesses it becomes admin.
 const SETUP_TOKEN_CHARS_MIN: usize = 16;
 
 /// The value of `SVC_SETUP_TOKEN`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SetupToken {
-    /// Derived from the master secret and the database's id.
+    /// The token is derived from the master secret and the database's id.
     Auto,
     Value(String),
 }
@@ -169,7 +169,7 @@ impl AdminPair {
         }
     }
 
-    /// The password. The contents of a file are trimmed.
+    /// The password. White space around the contents of a file is removed.
     ///
     /// # Errors
     /// A line that names the variable, if the file cannot be read.
@@ -193,16 +193,16 @@ pub(crate) enum LogFormat {
 /// Variables of the commands. The server does not use them, and does not report them as unknown.
 const COMMAND_VARIABLES: [&str; 4] = ["SVC_URL", "SVC_API_KEY", "SVC_REGISTRY_USER", "SVC_REGISTRY_PASSWORD"];
 
-/// Default time limit of one export to a collector, as in OpenTelemetry.
+/// The default time limit of one export to a collector, as in OpenTelemetry.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(10);
-/// The range of the collector's own timeout variables, in milliseconds.
+/// The range of the collector's own variables for the timeout, in milliseconds.
 const COLLECTOR_TIMEOUT_MS: (u64, u64) = (1, 600_000);
-/// Fewest characters of a master secret.
+/// The minimum number of characters of a master secret.
 const SECRET_CHARS_MIN: usize = 32;
 
 struct Source<F>(F);
 
-/// The text of a URL setting is never shown, because people write passwords into URLs.
+/// The need that messages state for a URL setting. They never show the value, because people write passwords into URLs.
 const URL_NEED: &str = "an absolute http or https URL without a user, a query or a fragment";
 
 impl<F: Fn(&str) -> Option<String>> Source<F> {
@@ -211,7 +211,7 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
 
-    /// The value of the variable, or else its default in the table of variables.
+    /// The value of the variable. If it is not set, its default in the table of variables.
     fn effective(&self, name: &str) -> Option<String> {
         let default = || variables::named(name).and_then(Variable::default_text).map(str::to_owned);
         self.text(name).or_else(default)
@@ -226,7 +226,7 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         text.map(|text| parse(text.trim()).ok_or_else(|| format!("{name} needs {need}; it is {text:?}."))).transpose()
     }
 
-    /// The same for a variable that has a default.
+    /// Does the same for a variable that has a default.
     fn due<T>(&self, name: &str, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
         self.parsed(name, need, parse)?.ok_or_else(|| format!("{name} needs {need}."))
     }
@@ -240,7 +240,7 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         self.optional_number(name)?.ok_or_else(|| format!("{name} needs a whole number."))
     }
 
-    /// The same for a variable without a default.
+    /// Does the same for a variable without a default.
     fn optional_number(&self, name: &str) -> Result<Option<u64>, String> {
         let range = variables::named(name).and_then(Variable::range);
         self.number_within(name, range.unwrap_or((0, u64::MAX)))
@@ -252,7 +252,7 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         })
     }
 
-    /// The same as [`Source::parsed`], for a value that may be secret: the message does not show it.
+    /// Does the same as [`Source::parsed`] for a value that may be secret. The message does not show the value.
     fn secretive<T>(&self, name: &str, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, String> {
         let text = self.text(name);
         text.map(|text| parse(text.trim()).ok_or_else(|| format!("{name} needs {need}."))).transpose()
@@ -292,7 +292,7 @@ fn public_base_url(text: &str) -> Option<Url> {
     base_url(text).filter(is_plain)
 }
 
-/// A token with only characters that a header can carry.
+/// A token that has only characters that are allowed in a header.
 fn header_token(text: &str) -> Option<String> {
     text.bytes().all(|byte| byte.is_ascii_graphic()).then(|| text.to_owned())
 }
@@ -421,7 +421,7 @@ impl Config {
     }
 }
 
-/// All variables, without secrets. Two values can come from files.
+/// All variables, without secrets. Two of the values can come from files.
 fn listed(source: &Source<impl Fn(&str) -> Option<String>>) -> Vec<ListedSetting> {
     let mut settings: Vec<ListedSetting> =
         VARIABLES.iter().map(|variable| variable.listed(source.text(variable.name).as_deref())).collect();
@@ -444,7 +444,8 @@ fn otlp(source: &Source<impl Fn(&str) -> Option<String>>, telemetry: bool) -> Re
     Ok(Otlp { traces: collector(source, "TRACES_")?, metrics: collector(source, "METRICS_")?, is_ignored: false })
 }
 
-/// The collector of one signal: from the signal's own variables, or else from those for all signals.
+/// The collector of one signal: its settings come from the signal's own variables. If these are not set, they come from the
+/// variables for all signals.
 fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> Result<Option<Collector>, String> {
     let variable = |setting: &str| {
         let names = [format!("OTEL_EXPORTER_OTLP_{signal}{setting}"), format!("OTEL_EXPORTER_OTLP_{setting}")];
@@ -454,7 +455,7 @@ fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> 
     // The address may contain a key, so it is not shown.
     let url = base_url(&address).ok_or_else(|| format!("{name} needs an absolute http or https URL."))?;
     if let Some((name, _)) = variable("PROTOCOL") {
-        // Otherwise the exporter would use its own protocol, and fail at each export.
+        // With another protocol, the exporter would use its own default, and fail at each export.
         let is_spoken = |text: &str| (text == "http/protobuf").then_some(());
         source.parsed(&name, "http/protobuf, the one protocol that is spoken here", is_spoken)?;
     }
@@ -465,7 +466,7 @@ fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> 
     Ok(Some(Collector { is_https: url.scheme() == "https", timeout }))
 }
 
-/// The first admin's email and password: both or neither.
+/// The first admin's email address and password. Either both are set or neither.
 fn admin_pair(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<Option<AdminPair>, String> {
     let password = source.text("SVC_ADMIN_PASSWORD").map(PasswordSource::Value);
     let file = source.text("SVC_ADMIN_PASSWORD_FILE").map(|path| PasswordSource::File(path.into()));

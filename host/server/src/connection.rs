@@ -1,4 +1,4 @@
-//! Connections of clients: how many one address may have, and how slowly a client may read.
+//! Connections of clients: limits on the number for one address, and on how slowly a client may read.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::net::{IpAddr, SocketAddr};
@@ -12,9 +12,10 @@ use blockbase_quota::{Place, Places, PlacesRule, network_of};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// While writes have waited this long in all, the client has to read at least [`READ_BYTES_MIN`].
+/// When a connection's writes have waited for this long altogether, the client must have read at least [`READ_BYTES_MIN`] in that
+/// time.
 const SLOW_MAX: Duration = Duration::from_secs(60);
-/// Bytes that a client has to read in [`SLOW_MAX`]: 1 KiB a second.
+/// The number of bytes that a client has to read in [`SLOW_MAX`]. This is 1 KiB per second.
 const READ_BYTES_MIN: u64 = 60 * 1024;
 
 /// The open connections of each address.
@@ -26,13 +27,13 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// At most `each` connections per address. Connections of trusted proxies do not count.
+    /// Allows at most `each` connections for each address. Connections of trusted proxies do not count.
     pub(crate) fn new(each: usize, is_trusted_proxy: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Connections {
         let rule = PlacesRule::without_wait(usize::MAX, each);
         Connections { by_network: Places::new(rule), is_trusted_proxy: Arc::new(is_trusted_proxy) }
     }
 
-    /// A place for one more connection; `None` if its address has as many as it may have.
+    /// A place for one more connection. `None` if its address has the maximum number of connections.
     pub(crate) fn place(&self, address: SocketAddr) -> Option<ConnectionPlace> {
         let address = address.ip().to_canonical();
         if (self.is_trusted_proxy)(address) {
@@ -42,21 +43,21 @@ impl Connections {
     }
 }
 
-/// The place of one connection. Dropping it gives it back.
+/// The place of one connection. It becomes free when this is dropped.
 pub(crate) struct ConnectionPlace {
     _place: Option<Place<IpAddr>>,
 }
 
-/// How fast a client reads while data waits for it.
+/// Measures how fast a client reads while data waits for it.
 #[derive(Default)]
 struct Progress {
-    /// How long writes waited for the client, and how many bytes it read in that time.
+    /// How long writes waited for the client, and how many bytes the client read in that time.
     waited: Duration,
     taken: u64,
 }
 
 impl Progress {
-    /// Counts the bytes that a client read after a wait. Returns whether it reads fast enough.
+    /// Counts the bytes that a client has read after a wait. Returns whether the client reads fast enough.
     fn took(&mut self, waited: Duration, bytes: u64) -> bool {
         self.waited += waited;
         self.taken += bytes;
@@ -71,7 +72,7 @@ impl Progress {
 pub(crate) struct Watched<S> {
     stream: S,
     stalled_max: Duration,
-    /// The moment since which the client has read nothing, and the timer that ends the connection.
+    /// The time since when the client has read nothing, and the timer that ends the connection.
     stalled: Option<(Instant, Pin<Box<Sleep>>)>,
     progress: Progress,
 }

@@ -1,4 +1,5 @@
-//! The data directory. It is made if it does not exist, other users of the machine cannot access it, and one process locks it.
+//! The data directory. It is made if it does not exist. Other users of the machine cannot access it, and it is locked by one
+//! process.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ pub(crate) struct DataDir {
     _lock: Option<File>,
 }
 
-/// Why the directory cannot be used.
+/// The reason why the directory cannot be used.
 pub(crate) enum Unusable {
     /// Other users of the machine may write to it. Only the operator can decide what to do.
     OpenToOthers(String),
@@ -17,7 +18,8 @@ pub(crate) enum Unusable {
 }
 
 impl DataDir {
-    /// Opens the directory. It is `exclusive` on SQLite, where two processes on one file would each take itself for the only writer.
+    /// Opens the directory. With SQLite, `exclusive` is set, because two processes with the same file would each assume that they
+    /// are the only writer.
     ///
     /// From now on, only the owner can read the files that this process makes.
     pub(crate) fn open(path: &Path, exclusive: bool) -> Result<DataDir, Unusable> {
@@ -72,7 +74,7 @@ mod modes {
     const FILE: u32 = 0o600;
     /// The write bits of the group and of others.
     const OTHERS_WRITE: u32 = 0o022;
-    /// How deep the service's own files are: `svc-data/blocks/…`.
+    /// The maximum depth of the service's own files, for example `svc-data/blocks/…`.
     const DEPTH_MAX: usize = 4;
 
     /// Removes all rights of other users from files that this process makes from now on.
@@ -80,7 +82,7 @@ mod modes {
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     }
 
-    /// Refuses a directory that others may write to. If others may only read it, removes that right.
+    /// Refuses a directory that others may write to. If others may only read it, it removes that right.
     pub(super) fn close(path: &Path) -> Result<(), Unusable> {
         let explain = |error: std::io::Error| {
             Unusable::Other(format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display()))
@@ -88,7 +90,7 @@ mod modes {
         let found = std::fs::metadata(path).map_err(explain)?;
         let mode = found.permissions().mode() & 0o7777;
         if mode & OTHERS_WRITE != 0 {
-            // Another user may have put a database or a secret of their own there.
+            // Another user may have put their own database or secret there.
             return Err(Unusable::OpenToOthers(format!(
                 "The data directory {0} (SVC_DATA_DIR) can be written to by other users of this machine (mode {mode:04o}). \
                  Look whether all that is in it is yours, then run `chmod 700 {0}`.",
@@ -105,8 +107,9 @@ mod modes {
         close_below(path, &[found.uid(), rustix::process::geteuid().as_raw()], DEPTH_MAX).map_err(explain)
     }
 
-    /// Removes the rights of others from entries that belong to one of `owners`. Entries of other users stay as they are: `lost+found` of a
-    /// volume belongs to root. Links stay too, because they may lead to files that are not the service's.
+    /// Removes the rights of others from entries that belong to one of `owners`. It does not change entries of other users, such
+    /// as `lost+found` of a volume, which belongs to root. It does not change links either, because they may lead to files that
+    /// do not belong to the service.
     fn close_below(directory: &Path, owners: &[u32], depth: usize) -> std::io::Result<()> {
         for entry in std::fs::read_dir(directory)? {
             let path = entry?.path();

@@ -1,6 +1,6 @@
 //! The binary: command line, configuration, wiring, shutdown.
 //!
-//! This crate connects the others. It makes no decision that an operation could make.
+//! This crate connects the other crates. It makes no decision that an operation could make.
 #![forbid(unsafe_code)]
 
 mod cli;

@@ -1,5 +1,5 @@
-//! The socket in the data directory, through which commands of the operator reach this server. Whoever connects to it may do everything
-//! with accounts, so only the user of this process and root can.
+//! The socket in the data directory, through which commands of the operator connect to this server. A client of the socket has
+//! all rights on accounts. So only the user of this process and root can connect.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -26,9 +26,9 @@ pub(crate) struct OperatorSocket {
 }
 
 impl OperatorSocket {
-    /// Makes the socket. The directory is locked, so no other process uses an earlier one.
+    /// Makes the socket. The directory is locked, so no other process uses an older socket in it.
     ///
-    /// The server also runs without the socket: the path of a socket has about 100 bytes at most.
+    /// If the socket cannot be made, the server runs without it. For example, the path of a socket can have only about 100 bytes.
     pub(crate) fn bind(data_dir: Option<&DataDir>, router: axum::Router) -> OperatorSocket {
         let bind = |path: &Path| {
             match std::fs::remove_file(path) {

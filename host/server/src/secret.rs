@@ -1,10 +1,10 @@
-//! The master secret: from the configuration, or generated once into the data directory.
+//! The master secret. It comes from the configuration, or is generated once and stored in the data directory.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-/// Random bytes of a generated secret: 256 bits. The file has them in hexadecimal.
+/// The number of random bytes of a generated secret, which are 256 bits. The file has them in hexadecimal.
 const GENERATED_BYTES: usize = 32;
 
 /// A secret from a file.

@@ -36,23 +36,23 @@ use crate::operator_socket::OperatorSocket;
 use crate::secret::Kept;
 use crate::{cli, secret, telemetry};
 
-/// How long running requests may go on when the server drains.
+/// How long running requests may continue when the server drains.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long a client may take to send a request's head.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause after an accept failed, for example because no file descriptor was left.
+/// The pause after an accept failed, for example because no file descriptor was left.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Why the server did not start, or ended: an exit code, and a line for the operator.
+/// The reason why the server did not start or has ended: an exit code, and a line for the operator.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The configuration is wrong: exit code 2.
+    /// The configuration is wrong. The exit code is 2.
     Configuration(String),
-    /// Something else is wrong: exit code 1.
+    /// Something else is wrong. The exit code is 1.
     Boot(String),
 }
 
-/// Runs the server until it is told to stop.
+/// Runs the server until it gets the signal to stop.
 pub(crate) fn serve() -> Result<(), Failure> {
     let config = Config::from_env().map_err(Failure::Configuration)?;
     let telemetry = telemetry::start(&config).map_err(Failure::Configuration)?;
@@ -64,12 +64,12 @@ pub(crate) fn serve() -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::Boot(format!("The async runtime cannot start: {error}.")))?;
     let outcome = runtime.block_on(run(config, telemetry));
-    // The exit does not wait for blocking work.
+    // The exit does not wait for work on blocking threads.
     runtime.shutdown_background();
     outcome
 }
 
-/// Raises the process's limit of open files to its maximum. Each stream takes one, and a shell's default is low.
+/// Raises the process's limit of open files to its maximum. Each stream needs an open file, and the default of a shell is low.
 #[cfg(unix)]
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -163,7 +163,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let connections = GracefulShutdown::new();
     let proxies = TrustedProxies(config.trusted_proxies.clone());
     let limits = Connections::new(config.connections_of_an_address_max, move |address| proxies.trusts(address));
-    // Separate, so that many clients cannot block scrapes.
+    // The limits are separate, so that many clients cannot block scrapes.
     let scrape_limits = Connections::new(config.connections_of_an_address_max, |_| false);
     let mut scrapes = Box::pin(async {
         match metrics_listener.zip(metrics_router) {
@@ -182,7 +182,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         name = signals.next() => tracing::info!(server.signal = name, "draining"),
     }
     let _ = leave.send(true);
-    // A load balancer needs this time to see that the server is not ready any more. Requests are served meanwhile.
+    // A load balancer needs this time to notice that the server is no longer ready. Meanwhile, the server still serves requests.
     tokio::select! {
         () = accept(&listener, router, &limits, &connections) => {}
         () = &mut scrapes => {}
@@ -219,7 +219,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     Ok(())
 }
 
-/// The database of a configuration, and what goes with it. Commands that open the database themselves need it too.
+/// The database of a configuration, and the things that belong to it. Commands that open the database themselves need it too.
 pub(crate) struct Opened {
     data_dir: DataDir,
     pub(crate) store: Store,
@@ -250,7 +250,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Failure> {
     let secrets = SecretBox::new(kept.secret.as_bytes()).map_err(Failure::Boot)?;
     if !blockbase_app::secret_opens(&store, &secrets).await.map_err(unreadable)? {
         if kept.is_new {
-            // The database was made with another secret, so the new one must not stay in that one's place.
+            // The database was made with another secret. So the generated secret must not stay in the place of that one.
             let _ = std::fs::remove_file(&secret_file);
         }
         return Err(Failure::Configuration(wrong_secret(config.secret.is_some(), &secret_file)));
@@ -269,12 +269,12 @@ async fn setup_token(config: &Config, opened: &Opened) -> Result<Option<String>,
     })
 }
 
-/// Where the service can be reached.
+/// The addresses at which the service can be reached.
 struct Addresses {
     /// The address of the listener.
     listener: SocketAddr,
     public_url: String,
-    /// The console, for people.
+    /// The console's URL, for people.
     console_url: String,
 }
 
@@ -303,13 +303,13 @@ async fn start_app(
         .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))
 }
 
-/// The operations on accounts for a command that opened the database, without a server.
+/// The operations on accounts for a command that has opened the database itself, without a server.
 pub(crate) struct Standalone {
     pub(crate) router: axum::Router,
     pub(crate) store: Store,
-    /// Locks the data directory.
+    /// The locked data directory.
     _data_dir: DataDir,
-    /// The service does not stop before the command ends.
+    /// The senders are kept so that the service does not stop before the command ends.
     _stops: [watch::Sender<bool>; 2],
 }
 
@@ -332,8 +332,8 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, wakeups: &
     };
     let (feed, wakeups) = (feed.clone(), wakeups.clone());
     let on_commit = move |commit: Commit| {
-        // Only commits of SQLite have events here. This runs on its writer thread, which may block. On Postgres, every instance reads the
-        // events from the outbox.
+        // Only commits of SQLite have events here. This code runs on SQLite's writer thread, which may block. On Postgres, every
+        // instance reads the events from the outbox.
         if !commit.events.is_empty() {
             feed.publish_blocking(commit.events);
         }
@@ -345,7 +345,7 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, wakeups: &
     Store::open(location, config.database_connections_max, Arc::new(on_commit)).await.map_err(Failure::Boot)
 }
 
-/// A listener and its real address, because port 0 picks a free port.
+/// A listener and its actual address. With port 0, the system chooses a free port.
 async fn bind(variable: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
     let listener = TcpListener::bind(wanted)
         .await
@@ -370,7 +370,7 @@ fn wrong_secret(is_configured: bool, file: &std::path::Path) -> String {
     format!("{which} does not open the secrets that are stored in this database: it was made with another one. {what_to_do}.")
 }
 
-/// Reports who may make the first account, which becomes admin. Does so only while no account exists.
+/// Reports who may make the first account, which becomes admin. It does so only while no account exists.
 fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, setup_token: Option<&str>) {
     let is_local = url::Url::parse(public_url).is_ok_and(|url| blockbase_rest::is_loopback_url(&url));
     match (&config.setup_token, setup_token) {
@@ -405,7 +405,7 @@ fn first_steps(config: &Config, setup_token: Option<&str>) -> String {
     format!("Nobody has signed up yet. The first account becomes admin.{token}")
 }
 
-/// Makes the first admin if no account exists. Otherwise the email and the password are ignored.
+/// Makes the first admin if no account exists. If one exists, the email address and the password are ignored.
 async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
     if !app.is_fresh().await.map_err(|error| Failure::Boot(format!("The accounts cannot be read: {error}")))? {
         tracing::info!("there are users already; SVC_ADMIN_EMAIL and its password are ignored");
@@ -427,9 +427,9 @@ fn address_policy(config: &Config) -> AddressPolicy {
     AddressPolicy { allow_private: config.allow_private_network }
 }
 
-/// Bytes of the outbox if no setting gives them and the size of the disk is unknown, as with Postgres.
+/// The maximum size of the outbox in bytes, if no setting gives it and the size of the disk is unknown, as with Postgres.
 const OUTBOX_BYTES_DEFAULT: i64 = 10 << 30;
-/// The outbox may take one fifth of the disk with SQLite's file.
+/// The outbox may take one fifth of the disk that contains SQLite's file.
 const OUTBOX_DISK_SHARE: u64 = 5;
 
 fn outbox_bytes_max(config: &Config) -> i64 {
@@ -511,7 +511,8 @@ fn rest_settings(config: &Config, addresses: &Addresses, telemetry: Option<Telem
     }
 }
 
-/// Who may read the metrics on their own listener: with a token, clients that send it; without one, all clients that reach the listener.
+/// The clients that may read the metrics on their own listener. If there is a token, these are the clients that send it. If not,
+/// these are all clients of the listener.
 fn own_metrics(config: &Config, address: SocketAddr, telemetry: Telemetry) -> Metrics {
     let access = match &config.metrics_token {
         Some(token) => MetricsAccess::Token(token.clone()),
@@ -524,7 +525,7 @@ fn own_metrics(config: &Config, address: SocketAddr, telemetry: Telemetry) -> Me
     Metrics { telemetry, access }
 }
 
-/// The surfaces beside REST.
+/// The surfaces besides REST.
 fn surfaces(app: &Arc<App>, console: Console, draining: watch::Receiver<bool>) -> Surfaces {
     let (graphql, mcp) = (Graphql::new(Arc::clone(app), draining.clone()), Mcp::new(Arc::clone(app), draining));
     Surfaces {
@@ -534,8 +535,8 @@ fn surfaces(app: &Arc<App>, console: Console, draining: watch::Receiver<bool>) -
     }
 }
 
-/// Accepts connections until it is dropped. Each connection is a task, and the drain waits for these tasks. If an address has too many
-/// connections, the new one is closed at once.
+/// Accepts connections until it is dropped. Each connection is a task, and the drain waits for these tasks. If an address has too
+/// many connections, a new one is closed at once.
 async fn accept(listener: &TcpListener, router: axum::Router, limits: &Connections, connections: &GracefulShutdown) {
     loop {
         let (stream, address) = match listener.accept().await {

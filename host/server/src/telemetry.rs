@@ -1,4 +1,4 @@
-//! The log, with one readable line where something is handled, and the export of spans.
+//! The log, with one readable line where a thing is handled, and the export of spans.
 
 use blockbase_telemetry::{Settings, TARGET, Telemetry};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
@@ -10,11 +10,10 @@ use crate::config::{Config, LogFormat};
 
 /// Starts logging to standard error, and telemetry if it is on.
 ///
-/// # Errors
-/// A line that names the variable: `SVC_LOG` is not a filter, or a variable of OpenTelemetry is malformed.
+/// # Errors A line that names the variable, if `SVC_LOG` is not a filter, or if a variable of OpenTelemetry is malformed.
 pub(crate) fn start(config: &Config) -> Result<Option<Telemetry>, String> {
-    // Telemetry also logs while it starts, so a first log is set for that time. The final log can be made only after the start,
-    // because it contains telemetry's layer.
+    // Telemetry also logs while it starts. So there is a temporary log for that time. The final log can be made only after the
+    // start, because it contains telemetry's layer.
     let early = tracing_subscriber::registry().with(filter(config)?).with(log(config));
     let telemetry = match config.telemetry {
         false => None,
@@ -38,7 +37,7 @@ fn start_telemetry(config: &Config) -> Result<Telemetry, String> {
     })
 }
 
-/// A library that logs each message at `info`, and each error of a client at `warn`.
+/// A library that logs each message at `info`, and each client's error at `warn`.
 const TALKATIVE: &str = "rmcp";
 
 fn filter(config: &Config) -> Result<EnvFilter, String> {

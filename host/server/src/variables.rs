@@ -1,7 +1,8 @@
-//! The environment variables of the server: the meaning of each, its default, and how much of its value may be shown.
+//! The environment variables of the server: the meaning of each, its default, and the part of its value that may be shown.
 //!
-//! This is the only list of them. `config` takes the defaults from here, `--help` prints the list, and `GET /api/v1/settings` shows it with
-//! the effective values. A new variable has to say whether it is a secret, because one of four functions makes each.
+//! This is their only list. `config` takes the defaults from here, `--help` prints the list, and `GET /api/v1/settings` shows it
+//! with the effective values. Each variable is made by one of four functions. So a new variable has to say whether it is a
+//! secret.
 
 use blockbase_app::{ListedSetting, SettingSource};
 use url::Url;
@@ -13,13 +14,13 @@ pub(crate) struct Variable {
     pub(crate) name: &'static str,
     shown: Shown,
     default: Fallback,
-    /// The smallest and largest number that it accepts, if it is a whole number.
+    /// The smallest and the largest number that the variable accepts, if it is a whole number.
     range: Option<(u64, u64)>,
-    /// The description, one line for `--help`.
+    /// The description, as one line for `--help`.
     description: &'static str,
 }
 
-/// How much of a value is shown.
+/// The part of a value that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     All,
@@ -32,7 +33,7 @@ enum Shown {
 /// The value of a variable that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fallback {
-    /// This value, as if the variable had been set to it.
+    /// This value, as if the variable were set to it.
     Is(&'static str),
     /// The value depends on something else. This text describes it.
     Told(&'static str),
@@ -48,11 +49,12 @@ const fn number(name: &'static str, default: Fallback, range: (u64, u64), descri
     Variable { name, shown: Shown::All, default, range: Some(range), description }
 }
 
-/// Bytes of a body, a value or a response. Less than 1 KiB would not work, and more than 4 GiB would not be a bound.
+/// The range of a setting for the bytes of a body, a value or a response. Less than 1 KiB would not work, and more than 4 GiB
+/// would not limit anything.
 const BYTES: (u64, u64) = (1 << 10, 4 << 30);
-/// Requests per minute. 0 means no limit.
+/// The range of a setting for requests per minute. 0 means no limit.
 const REQUESTS_PER_MINUTE: (u64, u64) = (0, u32::MAX as u64);
-/// Time limit of a long call in milliseconds, up to an hour.
+/// The range of a time limit for a long call, in milliseconds. The maximum is an hour.
 const CALL_MS: (u64, u64) = (1, 3_600_000);
 
 const fn secret(name: &'static str, default: Fallback, description: &'static str) -> Variable {
@@ -177,7 +179,7 @@ impl Variable {
         }
     }
 
-    /// The smallest and the largest number that it accepts; `None` if it is not a whole number.
+    /// The smallest and the largest number that it accepts. `None` if it is not a whole number.
     pub(crate) fn range(&self) -> Option<(u64, u64)> {
         self.range
     }
@@ -198,7 +200,7 @@ impl Variable {
         }
     }
 
-    /// What may be shown of the value `text`.
+    /// The part of the value `text` that may be shown.
     fn shown(&self, text: &str) -> Option<String> {
         match self.shown {
             Shown::All => Some(text.to_owned()),
@@ -224,15 +226,15 @@ impl Variable {
     }
 }
 
-/// An address without the parts that may contain a secret: the user, the password, the fragment, the query parameters, and a path that does
-/// not name a database. `None` if the address cannot be read.
+/// An address without the parts that may contain a secret: the user, the password, the fragment, the query parameters, and a path
+/// that does not name a database. `None` if the address cannot be parsed.
 fn shown_address(text: &str) -> Option<String> {
     let url = Url::parse(text.trim()).ok()?;
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     let is_database = matches!(url.scheme(), "postgres" | "postgresql");
     if url.path().contains('@') {
-        // The password contains a slash, so the parser split the address in the wrong place.
+        // The password contains a slash, so the parser has split the address in the wrong place.
         return None;
     }
     let path = if is_database { url.path() } else { "" };
@@ -270,7 +272,7 @@ mod tests {
             let listed = variable.listed(Some("hunter2-is-the-password"));
             let may_show = variable.shown == Shown::All;
             assert_eq!(listed.value.is_some(), may_show, "{}", variable.name);
-            // A new variable that holds a secret has to be marked as one.
+            // A new variable that contains a secret has to be marked as one.
             let sounds_secret = ["SECRET", "TOKEN", "PASSWORD"].iter().any(|word| variable.name.ends_with(word));
             assert_eq!(listed.secret, sounds_secret, "{}", variable.name);
         }

@@ -35,7 +35,7 @@ pub struct UserRow {
     pub updated_at: i64,
 }
 
-/// The columns of [`UserRow`], in its order, of a table `u`.
+/// The columns of [`UserRow`], in its order, for a table with the alias `u`.
 macro_rules! user_columns {
     () => {
         "u.id, u.name, u.email, u.email_verified, u.image, u.is_anonymous, u.banned, u.created_at, u.updated_at"
@@ -59,8 +59,9 @@ pub(crate) fn user(row: &Row, from: usize) -> Result<UserRow, DbError> {
 }
 
 impl Connection {
-    /// Locks the accounts until the transaction ends, because some decisions must not run at the same time: who is first, who is the
-    /// last admin, and whether a user is strong enough to act on another. The lock has to be the transaction's first statement.
+    /// Locks the accounts until the transaction ends, because some decisions must not run at the same time: which user is the
+    /// first one, which is the last admin, and whether a user has enough rights to act on another user. The lock has to be the
+    /// transaction's first statement.
     pub async fn lock_accounts(&mut self) -> Result<(), DbError> {
         self.run("UPDATE svc_once SET value = value WHERE name = 'accounts'", Vec::new()).await.map(|_| ())
     }
@@ -87,8 +88,8 @@ impl Connection {
         self.fetch(sql, Vec::new()).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Creates a user: with a password (argon2id in the PHC string form), or without one, as a guest or somebody who is invited. `false` if
-    /// the address is taken.
+    /// Creates a user. A guest or an invited user has no password. Other passwords are hashed with argon2id, in the PHC string
+    /// form. `false` if the address is taken.
     pub async fn insert_user(&mut self, user: &UserRow, password_hash: Option<String>) -> Result<bool, DbError> {
         let inserted = self
             .run(
@@ -135,7 +136,7 @@ impl Connection {
         rows.first().map(|row| Ok((user(row, 0)?, row.text(9)?))).transpose()
     }
 
-    /// The hash of a user's password. A guest has none, and somebody who was invited has none yet.
+    /// The hash of a user's password. A guest has none, and an invited user has none yet.
     pub async fn password_hash(&mut self, user_id: &str) -> Result<Option<String>, DbError> {
         let rows = self.fetch("SELECT password_hash FROM svc_credentials WHERE user_id = $1", vec![user_id.into()]).await?;
         rows.first().map(|row| row.text(0)).transpose()
@@ -155,7 +156,7 @@ impl Connection {
         Ok(changed == 1)
     }
 
-    /// Sets a password, whatever it was. The account's tokens end.
+    /// Sets a password, whatever the old one was. The account's tokens end.
     pub async fn set_password(&mut self, user_id: &str, new: &str, now: i64) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_credentials (user_id, password_hash, updated_at) VALUES ($1, $2, $3) \
@@ -182,7 +183,7 @@ impl Connection {
         rows.first().map(|row| user(row, 0)).transpose()
     }
 
-    /// A user. Nobody else changes or deletes the user until the transaction ends.
+    /// A user. No other transaction changes or deletes the user until this one ends.
     pub async fn held_user(&mut self, id: &str) -> Result<Option<UserRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => concat!("SELECT ", user_columns!(), " FROM svc_users u WHERE u.id = $1"),
@@ -201,7 +202,8 @@ impl Connection {
         Ok(!self.fetch(sql, vec![id.into()]).await?.is_empty())
     }
 
-    /// As [`Connection::keep_user`], but only one transaction at a time can hold this lock. The user's writes do not wait for it.
+    /// Does the same as [`Connection::keep_user`], but only one transaction at a time can hold this lock. The user's writes do
+    /// not wait for it.
     pub async fn keep_user_alone(&mut self, id: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT id FROM svc_users WHERE id = $1",
@@ -227,7 +229,8 @@ impl Connection {
         Ok(changed == 1)
     }
 
-    /// Stores the address that a user has proved. The error is [`DbError::Unique`] if somebody has got the address in the meantime.
+    /// Stores the address that a user has confirmed. The error is [`DbError::Unique`] if somebody has got the address in the
+    /// meantime.
     pub async fn set_proved_email(&mut self, user_id: &str, email: &str, now: i64) -> Result<bool, DbError> {
         let sql = "UPDATE svc_users SET email = $2, email_verified = $3, updated_at = $4 WHERE id = $1";
         Ok(self.run(sql, vec![user_id.into(), email.into(), true.into(), now.into()]).await? == 1)
@@ -241,8 +244,8 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_users WHERE id = $1", vec![id.into()]).await? == 1)
     }
 
-    /// Users, the newest first, and their number. The address or the name contains `search`, ignoring case, and the users have the role
-    /// with the id or name `role`.
+    /// Users, the newest first, and their number. If `search` is given, the address or the name has to contain it, ignoring case.
+    /// If `role` is given, the users have to have the role with this id or name.
     pub async fn users(
         &mut self,
         search: Option<String>,
@@ -334,7 +337,7 @@ impl Connection {
         Ok(!rows.is_empty())
     }
 
-    /// Ends an account's wait for its claim. `true` for the caller who ended it.
+    /// Ends an account's wait for its claim. Returns `true` if this call ended it.
     pub async fn end_claim(&mut self, user_id: &str) -> Result<bool, DbError> {
         Ok(self.run("DELETE FROM svc_pending_claims WHERE user_id = $1", vec![user_id.into()]).await? == 1)
     }
@@ -349,15 +352,15 @@ impl Connection {
         Ok(changed)
     }
 
-    /// Stores that the guest's records have yet to become the user's.
+    /// Stores that the guest's records still have to be moved to the user.
     pub async fn insert_carry_over(&mut self, guest_id: &str, user_id: &str) -> Result<(), DbError> {
         let sql = "INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ($1, $2)";
         self.run(sql, vec![guest_id.into(), user_id.into()]).await?;
         Ok(())
     }
 
-    /// At most `limit` pairs of a guest and a user who has yet to get the guest's records. With `user_id`, only pairs with this user or
-    /// guest.
+    /// At most `limit` pairs of a guest and the user to whom the guest's records still have to be moved. With `user_id`, only
+    /// pairs with this user or guest.
     pub async fn carry_overs(&mut self, user_id: Option<&str>, limit: i64) -> Result<Vec<(String, String)>, DbError> {
         let rows = match user_id {
             Some(user_id) => {
@@ -372,7 +375,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?))).collect()
     }
 
-    /// Whether the guest's records have yet to become a user's. Nobody else changes that until the transaction ends.
+    /// Whether the guest's records still have to be moved to a user. No other transaction changes that until this one ends.
     pub async fn held_carry_over(&mut self, guest_id: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT guest_id FROM svc_carry_overs WHERE guest_id = $1",
@@ -381,7 +384,7 @@ impl Connection {
         Ok(!self.fetch(sql, vec![guest_id.into()]).await?.is_empty())
     }
 
-    /// Forgets a guest once all records belong to the user.
+    /// Forgets a guest when all records belong to the user.
     pub async fn delete_carry_over(&mut self, guest_id: &str) -> Result<(), DbError> {
         self.run("DELETE FROM svc_carry_overs WHERE guest_id = $1", vec![guest_id.into()]).await?;
         Ok(())

@@ -32,7 +32,7 @@ pub struct BlockRow {
 pub struct BlockSecretRow {
     pub name: String,
     pub ciphertext: String,
-    /// The id of the key that it is encrypted under.
+    /// The id of the key that encrypts it.
     pub key_id: String,
     /// Milliseconds since the epoch.
     pub updated_at: i64,
@@ -50,27 +50,27 @@ pub struct BlockVersionRow {
     pub installed_at: i64,
 }
 
-/// One line that a block logged.
+/// One line that a block has logged.
 #[derive(Clone, Debug)]
 pub struct BlockLogRow {
     pub block: String,
     pub call_id: String,
     pub level: String,
     pub message: String,
-    /// JSON text.
+    /// The fields as JSON text.
     pub fields: Option<String>,
     /// Milliseconds since the epoch.
     pub logged_at: i64,
 }
 
-/// A log line as stored, with its number. Numbers grow from line to line.
+/// A log line as stored, with its number. Each line has a higher number than the lines before it.
 #[derive(Clone, Debug)]
 pub struct KeptLogLine {
     pub seq: i64,
     pub line: BlockLogRow,
 }
 
-/// The lines of a block that are requested.
+/// The requested lines of a block's log.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLogFilter {
     pub block: String,
@@ -80,30 +80,30 @@ pub struct BlockLogFilter {
     pub text: Option<String>,
     /// Only lines that were logged at this instant or later, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// If given, only lines with a higher number, the oldest first. Otherwise the newest come first.
+    /// If given, only lines with a higher number, the oldest first. If not, the newest lines first.
     pub after: Option<i64>,
     pub limit: i64,
 }
 
-/// The lines that a request for a block's log found.
+/// The lines that match a request for a block's log.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLogPage {
     pub lines: Vec<KeptLogLine>,
-    /// If the request continues from a number: the number up to which the page has all matching lines.
+    /// For a request that continues from a number: the number up to which the page has all matching lines.
     pub up_to: i64,
     /// Whether matching lines may have been dropped already.
     pub is_cut: bool,
 }
 
-/// Versions kept of each block, including the active one.
+/// The number of versions that are kept of each block, including the active one.
 const VERSIONS_KEPT: i64 = 5;
-/// Log lines kept of each block.
+/// The number of log lines that are kept of each block.
 const LOG_LINES_KEPT: i64 = 1000;
-/// The lock under which lines get their numbers on Postgres. The number is the text "bblog".
+/// The lock that an instance holds on Postgres while lines get their numbers. The number is the text "bblog".
 const LOG_LOCK: i64 = 0x62_626c_6f67;
 
 impl Connection {
-    /// Names of the blocks that are disabled.
+    /// The names of the blocks that are disabled.
     pub async fn disabled_blocks(&mut self) -> Result<Vec<String>, DbError> {
         let rows = self.fetch("SELECT name FROM svc_blocks WHERE NOT enabled", Vec::new()).await?;
         rows.iter().map(|row| row.text(0)).collect()
@@ -169,7 +169,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).collect()
     }
 
-    /// Replaces the manifest of a stored version. `false` if the version is not stored.
+    /// Replaces the manifest of a stored version. Returns `false` if the version is not stored.
     pub async fn set_block_manifest(&mut self, block: &str, version: &str, manifest: String) -> Result<bool, DbError> {
         let sql = "UPDATE svc_block_versions SET manifest = $3 WHERE block = $1 AND version = $2";
         Ok(self.run(sql, vec![block.into(), version.into(), manifest.into()]).await? == 1)
@@ -182,7 +182,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?, row.text(3)?))).collect()
     }
 
-    /// Replaces the file of a stored version by another form of the same file. `false` if no version has this digest.
+    /// Replaces the file of a stored version by another form of the same file. Returns `false` if no version has this digest.
     pub async fn set_block_component(
         &mut self,
         block: &str,
@@ -211,7 +211,7 @@ impl Connection {
         rows.first().map(|row| row.bytes(0)).transpose()
     }
 
-    /// Stores a block with its first version. `false` if a block with this name is installed.
+    /// Stores a block with its first version. Returns `false` if a block with this name is installed.
     pub async fn insert_block(
         &mut self,
         row: BlockVersionRow,
@@ -257,7 +257,8 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Makes a new version the active one. Deletes versions that were rolled back from, and the oldest versions past the limit.
+    /// Makes a new version the active one. Deletes the versions that a rollback has replaced, and the oldest versions beyond the
+    /// limit.
     pub async fn upgrade_block(
         &mut self,
         mut row: BlockVersionRow,
@@ -270,7 +271,7 @@ impl Connection {
         self.run(sql, vec![name.clone().into()]).await?;
         let sql = self.spell("SELECT coalesce(max(installed_at), 0) FROM svc_block_versions WHERE block = $1");
         let newest = self.fetch_integer(Statement { sql, params: vec![name.clone().into()] }).await?;
-        // Versions are ordered by this instant, so it must grow even if the clock goes back.
+        // Versions are ordered by this time. So it must increase even if the clock goes back.
         row.installed_at = row.installed_at.max(newest + 1);
         let (version, digest, installed_at) = (row.version.clone(), row.digest.clone(), row.installed_at);
         self.put_block_version(row).await?;
@@ -284,7 +285,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Makes the stored version with this digest the active one. `false` if no version has it.
+    /// Makes the stored version with this digest the active one. Returns `false` if no version has it.
     pub async fn serve_version(
         &mut self,
         name: &str,
@@ -311,20 +312,20 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Deletes a secret. `false` if it does not exist.
+    /// Deletes a secret. Returns `false` if it does not exist.
     pub async fn delete_block_secret(&mut self, block: &str, name: &str) -> Result<bool, DbError> {
         let sql = "DELETE FROM svc_block_secrets WHERE block = $1 AND name = $2";
         Ok(self.run(sql, vec![block.into(), name.into()]).await? == 1)
     }
 
-    /// Removes a block with its versions and logs. `false` if the block does not exist.
+    /// Removes a block with its versions and logs. Returns `false` if the block does not exist.
     pub async fn delete_block(&mut self, name: &str) -> Result<bool, DbError> {
         self.run("DELETE FROM svc_block_logs WHERE block = $1", vec![name.into()]).await?;
         Ok(self.run("DELETE FROM svc_blocks WHERE name = $1", vec![name.into()]).await? == 1)
     }
 
-    /// Changes the config or whether the block is enabled. `None` changes nothing. `false` if the active version has another digest, or
-    /// the block is gone.
+    /// Changes the config or whether the block is enabled. `None` changes nothing. Returns `false` if the active version has
+    /// another digest, or the block is gone.
     pub async fn update_block(
         &mut self,
         name: &str,
@@ -342,17 +343,17 @@ impl Connection {
         Ok(updated == 1)
     }
 
-    /// Adds lines in their order and deletes the oldest lines past the limit.
+    /// Adds lines in their order, and deletes the oldest lines beyond the limit.
     pub async fn append_block_logs(&mut self, lines: Vec<BlockLogRow>) -> Result<(), DbError> {
         if self.dialect() == Dialect::Postgres {
-            // Instances write one after the other, so that lines become visible in the order of their numbers. A client that
-            // follows the log by the number of the last line then misses none.
+            // Instances write one after the other, so that lines become visible in the order of their numbers. So a client that
+            // asks for the lines after the last known number misses none.
             self.fetch("SELECT 1::bigint FROM pg_advisory_xact_lock($1)", vec![LOG_LOCK.into()]).await?;
         }
         let mut blocks: Vec<String> = lines.iter().map(|line| line.block.clone()).collect();
         for line in lines {
             self.run(
-                // Lines of a deleted block must not become lines of a later block with its name.
+                // Lines of a deleted block must not become lines of a later block with the same name.
                 "INSERT INTO svc_block_logs (block, call_id, level, message, fields, logged_at) \
                  SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM svc_blocks WHERE name = $1)",
                 vec![

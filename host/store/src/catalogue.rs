@@ -5,7 +5,7 @@ use blockbase_query::Dialect;
 use crate::connection::Connection;
 use crate::error::DbError;
 
-/// An object as stored; `definition` and `field_keys` are JSON text.
+/// An object as stored. `definition` and `field_keys` are JSON text.
 #[derive(Clone, Debug)]
 pub struct ObjectRow {
     pub id: i64,
@@ -14,14 +14,14 @@ pub struct ObjectRow {
     pub field_keys: String,
 }
 
-/// The state of the object and of the subscriptions under which a transaction that holds the object writes.
+/// The state of an object and of the subscriptions, on which a transaction that has locked the object writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     pub revision: i64,
     pub subscriptions_version: i64,
 }
 
-/// A relationship as stored; `definition` is JSON text.
+/// A relationship as stored. `definition` is JSON text.
 #[derive(Clone, Debug)]
 pub struct RelationshipRow {
     pub id: i64,
@@ -32,7 +32,7 @@ pub struct RelationshipRow {
 #[derive(Clone, Debug)]
 pub struct SchemaChangeRow {
     pub version: i64,
-    /// JSON text.
+    /// The change as JSON text.
     pub change: String,
     pub applied_by: Option<String>,
     /// Milliseconds since the epoch.
@@ -45,12 +45,12 @@ pub struct Versions {
     pub schema: i64,
     pub blocks: i64,
     pub subscriptions: i64,
-    /// Users, roles, keys and sessions. It is raised only if there are other instances.
+    /// The version of users, roles, keys and sessions. It is raised only if there are other instances.
     pub accounts: i64,
 }
 
 impl Connection {
-    /// All versions, in one short statement.
+    /// All versions, read with one short statement.
     pub async fn versions(&mut self) -> Result<Versions, DbError> {
         let mut versions = Versions::default();
         for row in self.fetch("SELECT name, version FROM svc_versions", Vec::new()).await? {
@@ -94,10 +94,10 @@ impl Connection {
         Ok(version)
     }
 
-    /// Keeps an object from being dropped or altered until the transaction ends. `None` if the object is gone.
+    /// Prevents that an object is dropped or altered until the transaction ends. `None` if the object is gone.
     pub async fn hold_object(&mut self, id: i64) -> Result<Option<Held>, DbError> {
         let sql = match self.dialect() {
-            // SQLite's one writer runs one transaction after the other, so there is nothing to lock.
+            // SQLite's only writer runs one transaction after the other, so there is nothing to lock.
             Dialect::Sqlite => {
                 "SELECT o.revision, v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'subscriptions'"
             }
@@ -107,7 +107,7 @@ impl Connection {
         rows.first().map(|row| Ok(Held { revision: row.integer(0)?, subscriptions_version: row.integer(1)? })).transpose()
     }
 
-    /// Waits for the writes that hold an object, and keeps others from holding it until the transaction ends.
+    /// Waits for the writes that have locked an object, and keeps others from locking it until the transaction ends.
     pub async fn lock_object(&mut self, id: i64) -> Result<(), DbError> {
         match self.dialect() {
             Dialect::Sqlite => Ok(()),
@@ -186,7 +186,7 @@ impl Connection {
         self.run("DELETE FROM svc_objects WHERE id = $1", vec![id.into()]).await.map(|_| ())
     }
 
-    /// Whether a table or index with this name exists. Somebody else may have created it.
+    /// Whether a table or index with this name exists. It need not be a table of this server.
     pub async fn table_exists(&mut self, name: &str) -> Result<bool, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT 1 FROM sqlite_master WHERE name = $1",
@@ -218,7 +218,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Entries of the history below the version `before`, the newest first. If an object is named, only its entries.
+    /// Entries of the history below the version `before`, the newest first. If an object is named, only the entries about it.
     pub async fn schema_changes(
         &mut self,
         object: Option<String>,

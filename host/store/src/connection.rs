@@ -1,4 +1,4 @@
-//! One connection of either engine. Every operation's body runs its statements on it.
+//! A connection to either engine. The body of every operation runs its statements on it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::row::Row;
 use crate::spool::Spool;
 use crate::{Commit, postgres, sqlite};
 
-/// Pages of SQLite's search index, of 4 KB, that one step of a merge writes. It takes some tens of milliseconds.
+/// The number of pages of SQLite's search index, of 4 KB each, that one step of a merge writes. The step takes some tens of
+/// milliseconds.
 const MERGED_PAGES: i64 = 500;
 
 /// A connection. Its methods are async for Postgres. On SQLite they never wait.
@@ -31,20 +32,20 @@ pub(crate) enum Inner {
 /// The effects of a transaction besides its rows. They are applied when it commits.
 #[derive(Default)]
 pub(crate) struct Effects {
-    /// Events that the feed gets.
+    /// The events for the feed.
     pub(crate) events: Vec<Arc<CommittedEvent>>,
     /// The topics of all events.
     pub(crate) topics: Vec<String>,
     /// The events that the running transaction emitted, and the bytes of their payloads. On SQLite one commit may have several
     /// transactions.
     pub(crate) emitted: Emitted,
-    /// The consumer groups that get some of the events.
+    /// The consumer groups that get at least one of the events.
     pub(crate) consumers: BTreeSet<String>,
-    /// Changes of the kept counts: object and difference.
+    /// The changes of the stored counts: object and difference.
     pub(crate) counts: Vec<(i64, i64)>,
-    /// Changes of SQLite's search indexes. Postgres maintains its own.
+    /// The changes of SQLite's search indexes. Postgres maintains its own indexes.
     pub(crate) search: Vec<SearchChange>,
-    /// The new version of the schema.
+    /// The new version of the schema, if it has changed.
     pub(crate) schema_version: Option<i64>,
 }
 
@@ -68,11 +69,12 @@ pub(crate) struct SearchChange {
     pub(crate) object_id: i64,
     pub(crate) row: i64,
     pub(crate) is_new: bool,
-    /// `None` if the row was deleted or has no text.
+    /// The text of the row. `None` if the row was deleted or has no text.
     pub(crate) document: Option<String>,
 }
 
-/// Logs the text of statements, never their values, if `SVC_LOG=info,blockbase_store::sql=trace` asks for it.
+/// Logs the text of statements, but never their values. It does so only with a setting such as
+/// `SVC_LOG=info,blockbase_store::sql=trace`.
 pub(crate) fn show(statement: &Statement) {
     let text = statement.sql.as_str();
     tracing::trace!(target: "blockbase_store::sql", statement = text, "a statement runs");
@@ -147,8 +149,7 @@ impl Connection {
 
     /// All rows. The last `hidden` of `columns` are read but not shown.
     ///
-    /// # Errors
-    /// As [`Connection::fetch_json`].
+    /// # Errors The errors of [`Connection::fetch_json`].
     pub async fn fetch_records(
         &mut self,
         statement: Statement,
@@ -163,8 +164,8 @@ impl Connection {
         }
     }
 
-    /// Puts `head` and all rows into a spool. `render` writes each row. Only few rows are in memory at a time, and each is put soon
-    /// after it was read.
+    /// Puts `head` and all rows into a spool. `render` writes each row. Only few rows are in memory at a time, and each row is
+    /// put into the spool soon after it was read.
     ///
     /// # Errors
     /// [`DbError::AnswerTooLarge`] if a row has more than `row_bytes_max` bytes, [`DbError::Interrupted`] if nobody reads the rows any
@@ -186,8 +187,8 @@ impl Connection {
         }
     }
 
-    /// Runs one insert with several sets of values, each as long as the statement's own. `documents` are the new rows' texts for the
-    /// object's search index.
+    /// Runs an insert once for each set of values. Each set has as many values as the statement. `documents` are the new rows'
+    /// texts for the object's search index.
     ///
     /// # Errors
     /// The first failure, with the position of its values.
@@ -212,8 +213,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs one step of a merge of SQLite's search index, and returns whether there is more to do. `begins` starts a merge of the whole
-    /// index, unless that has no leftovers of deleted rows.
+    /// Runs one step of a merge of SQLite's search index, and returns whether there is more to do. With `begins`, it starts a
+    /// merge of the complete index, unless the index has no leftovers of deleted rows.
     pub async fn merge_search(&mut self, merge: SearchMerge, begins: bool) -> Result<bool, DbError> {
         let SearchMerge { leftovers, merge } = merge;
         if begins && self.fetch_rows(Statement { sql: leftovers, params: Vec::new() }).await?.is_empty() {
@@ -223,7 +224,7 @@ impl Connection {
         let changes = || Statement { sql: "SELECT total_changes()".to_owned(), params: Vec::new() };
         let before = self.fetch_integer(changes()).await?;
         self.execute(Statement { sql: merge, params: vec![pages.into()] }).await?;
-        // FTS5 reports the end this way: a step that finds nothing to merge counts as one change.
+        // This is how FTS5 reports the end: a step that finds nothing to merge counts as one change.
         Ok(self.fetch_integer(changes()).await? - before > 1)
     }
 
@@ -242,7 +243,7 @@ impl Connection {
         }
     }
 
-    /// Sets a savepoint on Postgres, because an error there breaks the transaction.
+    /// Sets a savepoint on Postgres, because without one an error would end the transaction.
     pub async fn savepoint(&mut self) -> Result<(), DbError> {
         self.on_postgres("SAVEPOINT svc_step").await
     }
@@ -273,12 +274,12 @@ impl Connection {
         self.execute(Statement { sql, params: Vec::new() }).await.map(|_| ())
     }
 
-    /// Adds `difference` to the kept count of an object when the transaction commits.
+    /// Adds `difference` to the stored count of an object when the transaction commits.
     pub fn count_rows(&mut self, object_id: i64, difference: i64) {
         self.effects.counts.push((object_id, difference));
     }
 
-    /// The kept count of an object. It is exact in this transaction's snapshot and needs no scan.
+    /// The stored count of an object. It is exact in this transaction's snapshot and needs no scan.
     pub async fn kept_count(&mut self, object_id: i64) -> Result<i64, DbError> {
         let rows = self
             .fetch("SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = $1", vec![object_id.into()])

@@ -1,7 +1,8 @@
-//! The delivery ledger: the state of each event for each consumer group. Claims are leases with a token, by the database's clock.
+//! The delivery ledger: the state of each event for each consumer group. A claim is a lease with a token. Its time is measured by
+//! the database's clock.
 //!
-//! A delivery is `pending` until its first attempt has ended, and then `delivered` or `failed`. A failed delivery is retried when its
-//! time comes, or it is dead.
+//! A delivery is `pending` until its first attempt has ended, and then `delivered` or `failed`. A failed delivery is either
+//! retried at a certain time, or it is dead.
 
 mod attempts;
 mod counts;
@@ -30,16 +31,17 @@ pub struct Claim {
     pub consumer: String,
     /// The token that identifies the claim.
     pub token: String,
-    /// Deliveries claimed at most.
+    /// The maximum number of deliveries to claim.
     pub limit: usize,
-    /// Deliveries of the group that are claimed already. At least those of this instance are counted.
+    /// The number of the group's deliveries that are already claimed. It counts at least those of this instance.
     pub in_flight: usize,
-    /// New deliveries are looked for only above this number. As far as the claimer knows, the group had everything below.
+    /// New deliveries are searched only above this number. As far as the claimer knows, the group has received everything below
+    /// it.
     pub after: i64,
     pub lease_ms: i64,
-    /// Bytes of payloads claimed at most. The first event is claimed even if it is larger.
+    /// The maximum number of bytes of payloads to claim. The first event is claimed even if it is larger.
     pub bytes_max: i64,
-    /// After so many claims without an outcome, a delivery is not claimed any more.
+    /// After this many claims without an outcome, a delivery is not claimed again.
     pub claims_max: i64,
 }
 
@@ -47,11 +49,11 @@ pub struct Claim {
 #[derive(Clone, Debug)]
 pub struct ClaimedDelivery {
     pub seq: i64,
-    /// Attempts that have ended.
+    /// The number of attempts that have ended.
     pub attempts: i64,
-    /// The number of the last kept attempt.
+    /// The number of the last stored attempt.
     pub last_attempt: Option<i64>,
-    /// Events of one record are delivered one after the other.
+    /// The record of the event. Events of one record are delivered one after the other.
     pub record_id: Option<String>,
     /// `None` if the event cannot be read.
     pub event: Option<ClaimedEvent>,
@@ -62,11 +64,11 @@ pub struct ClaimedDelivery {
 pub struct ClaimedEvent {
     pub id: String,
     pub topic: String,
-    /// JSON text.
+    /// The payload as JSON text.
     pub payload: String,
     pub occurred_at: i64,
     pub depth: i64,
-    /// The object of the event's record. With the record's creator in `owner`, it decides who may see the event.
+    /// The object of the event's record. The object and the record's creator (`owner`) decide who may see the event.
     pub object: Option<String>,
     pub owner: Option<String>,
 }
@@ -75,9 +77,9 @@ pub struct ClaimedEvent {
 #[derive(Clone, Debug, Default)]
 pub struct Claimed {
     pub deliveries: Vec<ClaimedDelivery>,
-    /// Deliveries that are dead now, because they were claimed too often without an outcome.
+    /// The number of deliveries that are dead now, because they were claimed too often without an outcome.
     pub given_up: u64,
-    /// Whether more deliveries are due than were claimed, now or once the claimed ones have ended.
+    /// Whether more deliveries are due than were claimed, either now or when the claimed ones have ended.
     pub has_more: bool,
     /// The first new delivery of the group, claimed or not.
     pub first_pending: Option<FirstPending>,
@@ -85,13 +87,13 @@ pub struct Claimed {
     pub is_contended: bool,
 }
 
-/// The first new delivery of a group, as one query found it.
+/// The first new delivery of a group, as a query found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstPending {
     pub seq: i64,
-    /// At the query, every transaction below this number was over.
+    /// At the time of the query, every transaction with a number below this one had ended.
     pub over_below: i64,
-    /// At the query, every open transaction was below this number.
+    /// At the time of the query, every open transaction had a number below this one.
     pub under_way_below: i64,
 }
 
@@ -99,11 +101,11 @@ pub struct FirstPending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,
-    /// Settled without an attempt, for this reason.
+    /// The delivery is settled without an attempt, for this reason.
     Skipped {
         error: String,
     },
-    /// The attempt failed and is retried after so many milliseconds.
+    /// The attempt failed and is retried after this many milliseconds.
     Failed {
         error: String,
         retry_ms: i64,
@@ -115,10 +117,10 @@ pub enum Outcome {
     Released,
 }
 
-/// The first key of the lock under which a group's deliveries are claimed. The second key is the group's name.
+/// The first key of the lock that an instance needs in order to claim a group's deliveries. The second key is the group's name.
 const CLAIM_LOCK: i32 = 0x6262_6463;
 
-/// Milliseconds since the epoch by the engine's clock.
+/// The time by the engine's clock, as SQL. It is in milliseconds since the epoch.
 pub(crate) fn database_now(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -126,7 +128,7 @@ pub(crate) fn database_now(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The condition that `column` is in the list that is bound as `$place`.
+/// SQL for the condition that `column` is in the list that is bound as `$place`.
 pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     match dialect {
         Dialect::Sqlite => format!("{column} IN (SELECT value FROM json_each(${place}))"),
@@ -134,8 +136,8 @@ pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     }
 }
 
-/// The two queues of a group. The statements are forced to use each queue's index. Any other index would lead through everything that
-/// was delivered before.
+/// The two queues of a group. The statements are forced to use each queue's index. With any other index, they would read
+/// everything that was delivered before.
 #[derive(Clone, Copy)]
 enum Queue {
     Pending,
@@ -161,7 +163,7 @@ impl Queue {
         }
     }
 
-    /// On Postgres, an order that only this index has.
+    /// An order that only this index has, so that Postgres uses the index.
     fn order(self, dialect: Dialect) -> &'static str {
         match (dialect, self) {
             (_, Queue::Retries) => "next_attempt_at, event_seq",
@@ -173,21 +175,23 @@ impl Queue {
 
 /// The smallest number of rows that a claim looks at.
 const WINDOW_MIN: usize = 64;
-/// Windows that a claim looks at after the first. Each is `WINDOW_GROWTH` times as large as the one before.
+/// The number of further windows that a claim looks at after the first one. Each is `WINDOW_GROWTH` times as large as the one
+/// before.
 const WINDOWS_MAX: usize = 4;
 const WINDOW_GROWTH: usize = 4;
-/// A record may have one of so many parts of a claim. Its events go one after the other, and other records should run beside it.
+/// One record may have at most this fraction of a claim (one part of four). Its events are delivered one after the other, and
+/// other records should run at the same time.
 const ONE_RECORD_SHARE: usize = 4;
-/// A row with so many claims without an outcome may be the one that ends the server. A claim takes at most one such row.
+/// A row with this many claims without an outcome may be the one that ends the server. A claim takes at most one such row.
 const CLAIMS_SUSPECT: i64 = 2;
 
-/// A row that could be claimed, or is claimed.
+/// A row that could be claimed, or that is already claimed.
 struct Candidate {
     seq: i64,
     record_id: Option<String>,
     is_leased: bool,
     claims: i64,
-    /// The numbers of the claim that found the delivery: see [`FirstPending`].
+    /// The transaction numbers of the query that found the delivery: see [`FirstPending`].
     over_below: i64,
     under_way_below: i64,
 }
@@ -205,7 +209,7 @@ impl Candidate {
     }
 }
 
-/// Chooses the rows that a claim takes from those that it looks at.
+/// Chooses, from the rows that a claim looks at, those that it takes.
 struct Choice {
     /// Records with a delivery in progress, or with an earlier event that was not chosen.
     busy: HashSet<String>,
@@ -233,12 +237,12 @@ impl Choice {
         }
     }
 
-    /// Notes the records with a delivery in progress.
+    /// Stores which records have a delivery in progress.
     fn know(&mut self, rows: &[Candidate]) {
         self.busy.extend(rows.iter().filter(|row| row.is_leased).filter_map(|row| row.record_id.clone()));
     }
 
-    /// Chooses rows in their order, until `most` rows are chosen in all.
+    /// Chooses rows in their order, until `most` rows are chosen altogether.
     fn choose(&mut self, rows: &[Candidate], most: usize) {
         for row in rows.iter().filter(|row| !row.is_leased) {
             if row.claims >= self.claims_max {
@@ -268,10 +272,10 @@ impl Choice {
 }
 
 impl Connection {
-    /// Claims the due deliveries of a group: first retries whose time has come, then new ones, each in their order.
+    /// Claims the due deliveries of a group: first retries whose time has come, then new deliveries. Both are in their order.
     ///
-    /// A record's event is not claimed while an earlier event of the record is. So events reach the group in the order of their commits,
-    /// even over several instances, unless one waits for a retry.
+    /// An event of a record is not claimed while an earlier event of the same record is claimed. So events reach the group in the
+    /// order of their commits, even if there are several instances, unless an event waits for a retry.
     pub async fn claim_deliveries(&mut self, claim: &Claim) -> Result<Claimed, DbError> {
         if !self.lock_claims(&claim.consumer).await? {
             return Ok(Claimed { is_contended: true, ..Claimed::default() });
@@ -288,7 +292,8 @@ impl Connection {
         });
         choice.know(&retries);
         choice.know(&pending);
-        // If there are enough new deliveries, retries get at most half of the places. So new ones continue even if many fail.
+        // If there are enough new deliveries, retries get at most half of the claim. So new deliveries continue even if many
+        // fail.
         let free = pending.iter().filter(|row| !row.is_leased).count();
         choice.choose(&retries, claim.limit.saturating_sub(free).max(claim.limit.div_ceil(2)));
         choice.choose(&pending, claim.limit);
@@ -313,7 +318,8 @@ impl Connection {
         Ok(claimed)
     }
 
-    /// The first rows, up to so many bytes of payloads, and whether there are more. If a row fits, so do the earlier rows of its record.
+    /// The first rows, up to this many bytes of payloads, and whether there are more rows. If a row fits, the earlier rows of its
+    /// record fit too.
     async fn fitting(&mut self, mut chosen: Vec<i64>, bytes_max: i64) -> Result<(Vec<i64>, bool), DbError> {
         chosen.sort_unstable();
         let sql = format!("SELECT seq, {} FROM svc_events WHERE {}", payload_bytes!(), among(self.dialect(), "seq", 1));
@@ -373,7 +379,7 @@ impl Connection {
     async fn lease(&mut self, claim: &Claim, chosen: Vec<i64>) -> Result<Vec<ClaimedDelivery>, DbError> {
         let dialect = self.dialect();
         let now = database_now(dialect);
-        // A row that somebody resets at this moment is left to the next claim.
+        // A row that another transaction resets at this moment is left to the next claim.
         let free = match dialect {
             Dialect::Sqlite => among(dialect, "event_seq", 4),
             Dialect::Postgres => format!(
@@ -403,7 +409,7 @@ impl Connection {
         Ok(deliveries)
     }
 
-    /// The readable events, by their numbers.
+    /// Those of the events that can be read, by their numbers.
     async fn claimed_events(&mut self, seqs: Vec<i64>) -> Result<HashMap<i64, ClaimedEvent>, DbError> {
         let sql = format!(
             "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner FROM svc_events WHERE {}",
@@ -438,7 +444,7 @@ impl Connection {
         Ok(given_up)
     }
 
-    /// Stores the outcomes of attempts whose claim is still valid. Returns how many claims were not.
+    /// Stores the outcomes of attempts whose claim is still valid. Returns the number of claims that were no longer valid.
     pub async fn settle_deliveries(
         &mut self,
         consumer: &str,
@@ -447,7 +453,7 @@ impl Connection {
     ) -> Result<u64, DbError> {
         let count = outcomes.len() as u64;
         let (mut delivered, mut released, mut settled) = (Vec::new(), Vec::new(), 0);
-        // Skipped deliveries, grouped by their error.
+        // The skipped deliveries, grouped by their error.
         let mut skipped: HashMap<String, Vec<i64>> = HashMap::new();
         for (attempted, outcome) in outcomes {
             let seq = attempted.seq;
@@ -544,7 +550,7 @@ impl Connection {
         Ok(is_held)
     }
 
-    /// The deliveries whose claim is still valid. Nobody else takes them before the transaction ends.
+    /// The deliveries whose claim is still valid. No other transaction takes them before this one ends.
     pub async fn held_claims(&mut self, consumer: &str, token: &str, seqs: Vec<i64>) -> Result<HashSet<i64>, DbError> {
         let dialect = self.dialect();
         let hold = if dialect == Dialect::Postgres { " FOR UPDATE" } else { "" };
@@ -556,7 +562,7 @@ impl Connection {
         self.fetch_rows(Statement { sql: self.spell(sql), params }).await?.iter().map(|row| row.integer(0)).collect()
     }
 
-    /// Ends all claims. A process that is gone made them, and no other process uses this database.
+    /// Ends all claims. The process that made them has ended, and no other process uses this database.
     pub async fn release_claims(&mut self) -> Result<u64, DbError> {
         let mut released = 0;
         for queue in Queue::BOTH {
@@ -577,7 +583,8 @@ impl Connection {
             Dialect::Sqlite => "SELECT value AS consumer FROM json_each($1)",
             Dialect::Postgres => "SELECT consumer FROM unnest($1) AS g (consumer)",
         };
-        // Postgres keeps a subselect with an order and a limit. It reads an entry or two of the index for each group.
+        // Postgres does not rewrite a subselect with an order and a limit. So it reads only one or two entries of the index for
+        // each group.
         let found = |queue: Queue, due: &str| {
             format!(
                 "(SELECT 1 FROM {} WHERE consumer = g.consumer AND {} {due} \
@@ -616,7 +623,7 @@ impl Connection {
         Ok(groups)
     }
 
-    /// Drops up to `limit` deliveries that a group does not get any more, of events up to the number `up_to`.
+    /// Drops up to `limit` deliveries that the group does not get any more. Their events have numbers up to `up_to`.
     pub async fn drop_deliveries(&mut self, consumer: &str, up_to: i64, limit: i64) -> Result<u64, DbError> {
         let mut dropped = 0;
         for queue in Queue::BOTH {

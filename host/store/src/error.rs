@@ -1,5 +1,5 @@
-//! Engine errors by their meaning, and the domain errors that they become. Each engine has one table that makes them. Nothing else reads
-//! driver errors.
+//! Engine errors by their meaning, and the domain errors that they become. For each engine, one table maps the driver's errors.
+//! No other code reads driver errors.
 
 use blockbase_query::ddl::unique_index_columns;
 use blockbase_schema::{Code, Column, Error, Object, Retry};
@@ -31,7 +31,7 @@ pub enum DbError {
     SchemaMoved(Cause),
     /// The transaction conflicts with another one, and one of the two has to start again.
     Contended(Cause),
-    /// The chain of records that are deleted with others is longer than the engine follows.
+    /// The chain of records that are deleted together is longer than the engine allows.
     TooDeep,
     /// The table has too many columns. Postgres also counts dropped ones.
     TooManyColumns,
@@ -47,7 +47,7 @@ pub enum DbError {
     NoRoomToSort,
     /// Others kept a lock for longer than the statement may wait.
     Locked(Cause),
-    /// Connection lost, pool exhausted, shutting down.
+    /// The connection was lost, the pool is exhausted, or the server shuts down.
     Unavailable(Cause),
     Other(Cause),
 }
@@ -64,7 +64,7 @@ impl From<DbError> for Error {
             DbError::Other(cause) => Error::internal(cause),
             DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),
             DbError::Contended(cause) => Error::retry(Retry::Contended, cause),
-            // Another transaction deleted the row of a system table at this moment.
+            // Another transaction deleted the row of a system table that this one refers to.
             DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "what a system row refers to is gone"),
             DbError::Interrupted => crate::unavailable("a read took too long"),
             DbError::AnswerTooLarge => Error::answer_too_large(),

@@ -1,4 +1,5 @@
-//! The outbox: events and their deliveries. They are written in the transaction of the change that they report. The feed reads them.
+//! The outbox: events and their deliveries. An event is written in the same transaction as the change that it reports. The feed
+//! reads the events.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,17 +22,17 @@ use crate::row::Row;
 pub struct NewEvent {
     pub id: Uuid,
     pub topic: String,
-    /// JSON text.
+    /// The payload as JSON text.
     pub payload: String,
     pub object: Option<String>,
     pub record_id: Option<String>,
-    /// `created_by` of the record, for row policies on streams.
+    /// The value of `created_by` of the record, for row policies on streams.
     pub owner: Option<String>,
-    /// The number of handlers in the chain of writes that led to it.
+    /// The number of handlers in the chain of writes that led to the event.
     pub depth: i64,
-    /// Milliseconds since the epoch.
+    /// The time of the event, in milliseconds since the epoch.
     pub occurred_at: i64,
-    /// The deliveries to consumer groups. Events of one topic and depth have the same deliveries.
+    /// The deliveries to consumer groups. Events with the same topic and depth have the same deliveries.
     pub deliveries: Arc<[NewDelivery]>,
 }
 
@@ -40,22 +41,22 @@ pub struct NewEvent {
 pub struct NewDelivery {
     pub consumer: String,
     pub handler: String,
-    /// The reason, if the delivery is dead from the beginning.
+    /// The reason, if the delivery is dead from the start.
     pub dead: Option<&'static str>,
 }
 
 /// A committed event for the feed's readers. Its JSON is made once for all of them.
 #[derive(Debug)]
 pub struct CommittedEvent {
-    /// Its number in the outbox.
+    /// The number of the event in the outbox.
     pub seq: i64,
     pub id: String,
     pub topic: String,
     pub object: Option<String>,
     pub owner: Option<String>,
-    /// The number of handlers in the chain of writes that led to it.
+    /// The number of handlers in the chain of writes that led to the event.
     pub depth: i64,
-    /// Milliseconds since the epoch.
+    /// The time of the event, in milliseconds since the epoch.
     pub occurred_at: i64,
     /// A frame of a stream: an `id:` line, a `data:` line with the envelope, and an empty line.
     frame: Bytes,
@@ -93,7 +94,7 @@ impl CommittedEvent {
         Ok(CommittedEvent::new(row.integer(0)?, &event, row.optional_text(6)?, row.optional_text(7)?, row.integer(9)?))
     }
 
-    /// Its approximate size in memory.
+    /// The event's approximate size in memory.
     pub fn bytes(&self) -> usize {
         self.frame.len() + self.topic.len()
     }
@@ -108,7 +109,7 @@ impl CommittedEvent {
         self.text(&self.envelope)
     }
 
-    /// JSON text.
+    /// The payload as JSON text.
     pub fn payload(&self) -> &str {
         self.text(&self.payload)
     }
@@ -123,7 +124,7 @@ impl CommittedEvent {
 #[schemars(inline)]
 struct Payload {}
 
-// The one home of an event's form: `write_envelope` writes its members, and the OpenAPI document describes them.
+// This file alone defines the form of an event: `write_envelope` writes its members, and the OpenAPI document describes them.
 /// An event, as answers, streams and webhooks show it.
 #[derive(Clone, Copy, Debug, JsonSchema)]
 #[schemars(rename = "SvcEvent", rename_all = "camelCase", deny_unknown_fields)]
@@ -136,14 +137,14 @@ pub struct EventText<'a> {
     // JSON text.
     #[schemars(with = "Payload")]
     pub payload: &'a str,
-    // Milliseconds since the epoch; RFC 3339 in the envelope.
+    // The time in milliseconds since the epoch. The envelope has it as RFC 3339.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub occurred_at: i64,
 }
 
 impl EventText<'_> {
     /// Appends `{ id, topic, payload, occurredAt }`, and returns the payload's range in it.
-    // Not by serde, which would read the payload again to make sure that it is JSON.
+    // This does not use serde, which would read the payload again to make sure that it is JSON.
     pub fn write_envelope(&self, out: &mut Vec<u8>) -> Range<usize> {
         let EventText { id, topic, payload, occurred_at } = self;
         out.extend_from_slice(b"{\"id\":");
@@ -161,18 +162,19 @@ impl EventText<'_> {
     }
 }
 
-/// A number in the outbox of Postgres. It is settled once every transaction before a certain one has ended.
+/// A number in the outbox of Postgres. It is settled when every transaction before a certain one has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedMark {
     /// The last number that was given to an event, committed or not.
     pub last_seq: i64,
-    /// A transaction that began after the number was given. Every transaction that drew this number, or an earlier one, began before it.
+    /// A transaction that began after the number was given. Every transaction that got this number, or an earlier one, began
+    /// before this transaction.
     pub xid: u64,
 }
 
-/// Events that the feed reads at once. It is less than a reader may be behind.
+/// The number of events that the feed reads at once. It is lower than the number of events that a reader may be behind.
 const FEED_PAGE: i64 = 500;
-/// Bytes of payloads that are read at once. The first event is read even if it is larger.
+/// The maximum number of bytes of payloads that are read at once. The first event is read even if it is larger.
 const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 
 /// A page of the outbox.
@@ -180,26 +182,26 @@ const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
 pub struct EventPage {
     /// The events that could be read.
     pub events: Vec<Arc<CommittedEvent>>,
-    /// The number of the last event that was looked at, if any.
+    /// The number of the last event that the query looked at, if there was one.
     pub last: Option<i64>,
 }
 
-/// Consecutive events that one statement looks at, even if few of them match.
+/// The number of consecutive events that one statement looks at, even if few of them match.
 const LOOKED_AT_ONCE: i64 = 10_000;
 
-/// The events that a reader gets who starts in the past.
+/// The events that a reader gets if it starts in the past.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayFilter {
     /// Events with one of these topics, or with any topic if the list is empty.
     pub topics: Vec<TopicFilter>,
     /// Only events of records of this object.
     pub object: Option<String>,
-    /// `None` if every event is visible.
+    /// The events that the caller may see. `None` if every event is visible.
     pub visible: Option<VisibleEvents>,
 }
 
 impl ReplayFilter {
-    /// The condition on an event `e`.
+    /// SQL for the condition on an event `e`.
     fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
         let topics: Vec<String> = self.topics.iter().map(|topic| topic_condition(topic, dialect, "e.topic", params)).collect();
         let mut tests = Vec::new();
@@ -222,11 +224,11 @@ pub struct EventHead {
     pub owner: Option<String>,
 }
 
-/// The record or object whose events are looked at.
+/// The record or object whose events are requested.
 #[derive(Clone, Debug, Default)]
 pub struct HeadFilter {
     pub object: Option<String>,
-    /// In the form that events store: a record's id is in lower case.
+    /// The record's id in lower case, which is the form that events store.
     pub record_id: Option<String>,
 }
 
@@ -264,17 +266,18 @@ fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
     ]
 }
 
-/// Payloads up to this size are packed on the calling thread.
+/// Payloads up to this number of bytes are packed on the calling thread.
 const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of the payloads of one commit's events.
+/// The maximum number of bytes of the payloads of one commit's events.
 const COMMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// If a commit of SQLite has more bytes of payloads than this, it takes no further transaction.
 pub(crate) const COMMIT_BYTES_FULL: usize = 8 * 1024 * 1024;
-/// Bytes of the payloads of one transaction's events. A single event may have more, because otherwise its record could not be written.
+/// The maximum number of bytes of the payloads of one transaction's events. A single event may have more, because otherwise its
+/// record could not be written.
 const TRANSACTION_BYTES_MAX: usize = COMMIT_BYTES_MAX - COMMIT_BYTES_FULL;
 
-/// Payloads of several events, with a list for each column.
+/// The payloads of several events, as one list for each column.
 #[derive(Default)]
 struct StoredList {
     payloads: Vec<Option<String>>,
@@ -305,8 +308,7 @@ async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, 
 impl Connection {
     /// Writes an event and its delivery rows.
     ///
-    /// # Errors
-    /// As [`Connection::emit_all`].
+    /// # Errors The errors of [`Connection::emit_all`].
     pub async fn emit(&mut self, event: NewEvent) -> Result<(), DbError> {
         self.emit_all(vec![event]).await
     }
@@ -370,7 +372,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes one round trip for any number of events and groups.
+    /// Needs one round trip for any number of events and groups.
     async fn emit_on_postgres(&mut self, mut events: Vec<NewEvent>) -> Result<(), DbError> {
         let Some(first) = events.first() else { return Ok(()) };
         let (depth, occurred_at) = (first.depth, first.occurred_at);
@@ -445,13 +447,13 @@ impl Connection {
         Ok(FeedMark { last_seq: row.integer(0)?, xid: transaction_number(row, 1)? })
     }
 
-    /// The oldest open transaction on Postgres. If none is open, the number of the next one.
+    /// The oldest open transaction on Postgres. If no transaction is open, the number of the next one.
     pub async fn oldest_transaction(&mut self) -> Result<u64, DbError> {
         let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
         transaction_number(rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?, 0)
     }
 
-    /// The events numbered in `(after, up_to]`, in their order. The page is bounded in number and bytes.
+    /// The events numbered in `(after, up_to]`, in their order. The number and the bytes of the page are limited.
     pub async fn events_between(&mut self, after: i64, up_to: i64) -> Result<EventPage, DbError> {
         let heads =
             concat!("SELECT seq, ", payload_bytes!(), " FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3");
@@ -471,15 +473,16 @@ impl Connection {
         Ok(EventPage { events, last: Some(last) })
     }
 
-    /// The events of a filter that are numbered in `(after, up_to]`, in their order. The page is bounded in number and bytes. The events
-    /// looked at are bounded too, so a page may be empty although more events follow.
+    /// The events that match the filter and are numbered in `(after, up_to]`, in their order. The number and the bytes of the
+    /// page are limited. The number of events that the query looks at is limited too, so a page may be empty although more events
+    /// follow.
     pub async fn events_of(&mut self, filter: &ReplayFilter, after: i64, up_to: i64) -> Result<EventPage, DbError> {
         if after >= up_to {
             return Ok(EventPage::default());
         }
         let (table, number) = match (self.dialect(), &filter.object) {
             (Dialect::Sqlite, Some(_)) => ("svc_events e INDEXED BY svc_events_object", "e.seq"),
-            // The expression of the index of objects.
+            // This is the expression in the index of objects.
             (Dialect::Postgres, Some(_)) => ("svc_events e", "(e.seq + 0)"),
             (_, None) => ("svc_events e", "e.seq"),
         };
@@ -560,7 +563,7 @@ impl Connection {
                          WHERE (e.seq >> 13) = runs.run AND e.record_id = $3 AND e.seq < $1 AND e.object = coalesce($4, e.object) \
                          ORDER BY e.seq DESC LIMIT $2"
                     }
-                    // `OFFSET 0` keeps the planner from a join that would walk through all events.
+                    // `OFFSET 0` prevents the planner from a join that would read all events.
                     Dialect::Postgres => {
                         "SELECT e.seq, e.topic, e.object, e.owner FROM \
                            (SELECT generate_series(min(seq) >> 13, least(max(seq), $1) >> 13) AS run FROM svc_events) AS runs \
@@ -576,7 +579,7 @@ impl Connection {
         rows.iter().map(event_head).collect()
     }
 
-    /// One event; `None` if it was deleted or cannot be read.
+    /// One event. `None` if it was deleted or cannot be read.
     pub async fn event(&mut self, seq: i64) -> Result<Option<CommittedEvent>, DbError> {
         const ONE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq = $1");
         let rows = self.fetch(ONE, vec![seq.into()]).await?;
@@ -608,8 +611,8 @@ impl Connection {
         Ok(Some((last.integer(0)?, earliest)))
     }
 
-    /// Sums up the differences that writers on Postgres stored, into one row for each object. Readers get the same total before and
-    /// after.
+    /// Adds up the differences that writers on Postgres have stored, so that each object has one row. Readers get the same total
+    /// before and after that.
     pub async fn fold_counts(&mut self) -> Result<(), DbError> {
         if matches!(self.inner, Inner::Sqlite(_)) {
             return Ok(());

@@ -12,19 +12,19 @@ use crate::error::DbError;
 pub struct InstanceRow {
     pub id: String,
     pub version: String,
-    /// Milliseconds since the epoch, by the database's clock. The same holds for `seen_at`.
+    /// The time in milliseconds since the epoch, by the database's clock. The same applies to `seen_at`.
     pub started_at: i64,
     pub seen_at: i64,
-    /// Milliseconds since `seen_at`.
+    /// The number of milliseconds since `seen_at`.
     pub silent_ms: i64,
 }
 
-/// How long a process that ended without a report is still shown, in milliseconds. After that, the next report of another process
-/// deletes its row.
+/// How long a process that ended without reporting it is still shown, in milliseconds. After that, the next report of another
+/// process deletes its row.
 const SHOWN_MS: i64 = 600_000;
 
 impl Connection {
-    /// Reports that a process is alive, with one short statement. `age_ms` is the time since its start.
+    /// Reports with one short statement that a process is alive. `age_ms` is the time since its start.
     pub async fn note_instance(&mut self, id: &str, version: &str, age_ms: i64) -> Result<(), DbError> {
         if self.dialect() == Dialect::Sqlite {
             return Ok(());
@@ -65,7 +65,7 @@ impl Connection {
             .collect()
     }
 
-    /// The engine's version in its own words.
+    /// The version of the engine, as the engine reports it.
     pub async fn engine_version(&mut self) -> Result<String, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT sqlite_version()",

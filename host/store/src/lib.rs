@@ -1,9 +1,10 @@
-//! The one crate that knows databases: SQLite and Postgres behind one executor.
+//! The only crate that knows databases: SQLite and Postgres behind one executor.
 //!
-//! [`Store::read_rows`] and [`Store::write`] run a body, an async function over a [`Connection`], on either engine. On SQLite a body
-//! never waits. Reads run on the calling thread, or on the blocking pool if they may scan. Writes run on the one writer thread, which
-//! commits the writes of many callers at once. On Postgres, a body runs on a pooled connection, and each write has its own transaction.
-//! This crate must not know HTTP, permissions or blocks. It maps driver errors to domain errors, and returns no driver error.
+//! [`Store::read_rows`] and [`Store::write`] run a body on either engine. A body is an async function with a [`Connection`] as
+//! its parameter. On SQLite a body never waits. Reads run on the calling thread, or on the blocking pool if they may scan. Writes
+//! run on the only writer thread, which commits the writes of many callers at once. On Postgres, a body runs on a pooled
+//! connection, and each write has its own transaction. This crate must not know HTTP, permissions or blocks. It maps driver
+//! errors to domain errors, and returns no driver error.
 #![forbid(unsafe_code)]
 
 mod accounts;
@@ -65,8 +66,8 @@ pub use webhooks::{PreviousSecret, WebhookRow};
 /// What a commit reports about its events in the outbox.
 #[derive(Debug, Default)]
 pub struct Commit {
-    /// Its events in commit order, only on SQLite, where this process is the only writer. On Postgres, the feed reads the outbox
-    /// instead.
+    /// Its events in commit order. Only SQLite has them, because there this process is the only writer. On Postgres, the feed
+    /// reads the outbox instead.
     pub events: Vec<Arc<CommittedEvent>>,
     /// The topics of its events.
     pub topics: Vec<String>,
@@ -80,16 +81,16 @@ pub type OnCommit = Arc<dyn Fn(Commit) + Send + Sync>;
 /// The cost of a read. It decides where SQLite runs the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadCost {
-    /// A few rows by index. They are read on the calling thread.
+    /// A few rows, found with an index. They are read on the calling thread.
     Rows,
     /// Possibly a scan. It runs on the blocking pool, a bounded number at a time.
     Scan,
 }
 
-/// The cost of a caller's read, as far as its plan shows.
+/// The cost of a caller's read, as far as its plan shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Possibly small. The read begins at once, and needs a permit if it turns out to be a scan.
+    /// The read may be small. It begins at once, and needs a permit if it turns out to be a scan.
     Unknown,
     /// The read looks through many rows or texts, so it needs a permit to begin.
     Scan,
@@ -101,11 +102,12 @@ pub struct Read {
     /// The version of the schema that its statements were planned on.
     pub schema: i64,
     pub cost: Cost,
-    /// The tables of a read whose several statements have to see the same moment. `None` for a single statement.
+    /// For a read with several statements that have to see the same moment: the tables that they read. `None` for a single
+    /// statement.
     pub tables_of_one_moment: Option<Vec<String>>,
 }
 
-/// A read of one snapshot that may take long.
+/// A read of one snapshot, which may take long.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The caller whose connections it uses.
@@ -114,19 +116,19 @@ pub struct Snapshot {
     pub schema: i64,
     /// The tables that its statements read.
     pub tables: Vec<String>,
-    /// How long it may be held.
+    /// How long the snapshot may stay open.
     pub time_max: Duration,
 }
 
 /// The disk space that the database uses and has, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// On SQLite, the file and its write-ahead log.
+    /// The size of the database. On SQLite, this is the file and its write-ahead log.
     pub size_bytes: i64,
-    /// Free space of the file system, if known: only on SQLite.
+    /// The free space of the file system, if it is known. Only on SQLite.
     pub free_bytes: Option<i64>,
     pub total_bytes: Option<i64>,
-    /// Whether writes are accepted, as far as this process knows.
+    /// Whether the database accepts writes, as far as this process knows.
     pub is_enough: bool,
 }
 
@@ -162,8 +164,7 @@ enum Engine {
 impl Store {
     /// Opens the database and brings its system tables to this version.
     ///
-    /// # Errors
-    /// A sentence for the operator: the database cannot be reached, or was migrated by a newer version.
+    /// # Errors A sentence for the operator: the server cannot connect to the database, or a newer version has migrated it.
     pub async fn open(location: Location, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Store, String> {
         let engine = match location {
             Location::Sqlite { file } => {
@@ -182,8 +183,8 @@ impl Store {
         }
     }
 
-    /// Runs `body` on a connection that reads for the service itself. It waits for no caller, and checks nobody's rights. A read for a
-    /// caller names its [`Reader`] instead.
+    /// Runs `body` on a connection that reads for the service itself. It does not wait behind callers, and checks no rights. A
+    /// read for a caller names its [`Reader`] instead.
     pub async fn read_as_service<T, F>(&self, cost: ReadCost, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -210,16 +211,17 @@ impl Store {
         let (owner, body) = (reader.owner(), asked(reader, body));
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, schema, body).await,
-            // The statements name their columns, and the rows' types are checked.
+            // The statements name their columns, and the types of the rows are checked. So the version of the schema need not be
+            // checked.
             Engine::Postgres(postgres) => postgres.read(&owner, None, body).await,
         }
     }
 
-    /// As [`Store::read_rows`], for a body that may be a scan.
+    /// Does the same as [`Store::read_rows`], for a body that may be a scan.
     ///
-    /// A scan needs the permit that `permit` resolves to, and keeps it while it runs. A read of unknown cost begins without one: on
-    /// SQLite on the calling thread, where most reads end within their budget, on Postgres on a connection. If it takes longer, it is
-    /// stopped and run again as a scan. So `body` may be called twice.
+    /// A scan needs the permit that `permit` resolves to, and keeps it while it runs. A read of unknown cost begins without a
+    /// permit. On SQLite it begins on the calling thread, where most reads end within their budget. On Postgres it begins on a
+    /// connection. If the read takes longer, it is stopped and runs again as a scan. So `body` may be called twice.
     ///
     /// # Errors
     /// The error of `permit`, in addition to the body's own.
@@ -237,8 +239,8 @@ impl Store {
         }
     }
 
-    /// Runs `body` as a caller's scan of system tables. It keeps `permit` while it runs, and uses none of the service's own places for
-    /// scans.
+    /// Runs `body` as a caller's scan of system tables. It keeps `permit` while it runs, and does not use the places for the
+    /// service's own scans.
     pub async fn scan<T, F, P>(&self, reader: impl Reader, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -275,7 +277,7 @@ impl Store {
         }
     }
 
-    /// The number of callers' scans that the engine runs at a time. The remaining connections are for everything else.
+    /// The maximum number of callers' scans that the engine runs at a time. The remaining connections are for everything else.
     pub fn callers_scans_max(&self) -> usize {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.callers_scans_max(),
@@ -309,8 +311,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::write`], but also while there is too little room. It is for writes that free room, and for small writes that are
-    /// needed to free room or to store an outcome.
+    /// Does the same as [`Store::write`], also when there is too little room. It is for writes that free room, and for small
+    /// writes that are needed to free room or to store an outcome.
     pub async fn write_in_reserve<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -323,8 +325,9 @@ impl Store {
         }
     }
 
-    /// As [`Store::write`], for a change of the schema. On SQLite the commit has no other transaction, and foreign keys are off, so that
-    /// a table can be replaced by its next version. On Postgres it waits a few seconds at most for other transactions on the table.
+    /// Does the same as [`Store::write`], for a change of the schema. On SQLite, the commit contains no other transaction, and
+    /// foreign keys are off, so that a table can be replaced by its next version. On Postgres, it waits at most a few seconds for
+    /// other transactions on the table.
     pub async fn write_schema<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -345,10 +348,9 @@ impl Store {
         }
     }
 
-    /// Listens for the hints of other instances to the dispatchers. Only Postgres has other instances.
+    /// Listens for hints that other instances give to the dispatchers. Other instances exist only on Postgres.
     ///
-    /// # Errors
-    /// The database does not answer.
+    /// # Errors If the database does not answer.
     pub async fn listen(&self) -> Result<Option<Hints>> {
         match &self.engine {
             Engine::Sqlite(_) => Ok(None),
@@ -356,8 +358,8 @@ impl Store {
         }
     }
 
-    /// Removes deleted data from files, if this process can. On SQLite the write-ahead log still contains it until the log is copied
-    /// back and cut. On Postgres, the server's own vacuum does this.
+    /// Removes deleted data from files, if this process can. On SQLite, the write-ahead log still contains it until the log is
+    /// copied into the file and truncated. On Postgres, the server's own vacuum does this.
     pub async fn forget_deleted(&self) -> Result<()> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
@@ -408,24 +410,24 @@ impl Store {
     }
 }
 
-/// The caller of a read. The check runs on the connection after all waits, and before any other statement of the read.
+/// The caller of a read. The caller's check runs on the connection after all waits, and before any other statement of the read.
 pub trait Reader: Send + Sync + 'static {
     /// The owner whose share the read uses, and in whose turn it runs.
     fn owner(&self) -> QuotaOwner;
 
-    /// The check that has to pass. `None` if nothing can have changed since the caller's rights were judged.
+    /// The check that has to pass. `None` if nothing can have changed since the caller's rights were checked.
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 }
 
-/// The caller of a write. The check runs in the transaction, like the reader's check on its connection.
+/// The caller of a write. The caller's check runs in the transaction, as the check of a reader runs on its connection.
 ///
-/// Every write names its writer, so no write can forget to check whether its caller still has the right.
+/// Every write has to name its writer. So no write can forget to check whether its caller still has the right.
 pub trait Writer: Reader {
-    /// The same check before the commit, for an engine on which others commit while the transaction runs.
+    /// Makes the same check before the commit, for an engine on which other transactions commit meanwhile.
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 }
 
-/// The service itself writes. Nobody can take a right from it.
+/// The service itself is the writer. Nobody can take a right from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Service;
 
@@ -445,7 +447,7 @@ impl Writer for Service {
     }
 }
 
-/// Checks `reader` on its connection.
+/// Checks the rights of `reader` on its connection.
 async fn admit(reader: &impl Reader, connection: &mut Connection) -> Result<()> {
     match reader.check(connection) {
         Some(check) => check.await,
@@ -453,7 +455,7 @@ async fn admit(reader: &impl Reader, connection: &mut Connection) -> Result<()> 
     }
 }
 
-/// The body of a read, after the check of its reader.
+/// Makes the body of a read that checks its reader first.
 fn asked<T, F>(
     reader: impl Reader,
     body: F,
@@ -470,7 +472,7 @@ where
     }
 }
 
-/// The same for a body that may run again.
+/// Does the same for a body that may run again.
 fn asked_again<T, F>(
     reader: impl Reader,
     body: F,
@@ -490,7 +492,7 @@ where
     }
 }
 
-/// The body of a transaction, after the check of its writer.
+/// Makes the body of a transaction that checks its writer first.
 fn admitted<T, F>(
     writer: impl Writer,
     body: F,
@@ -503,7 +505,7 @@ where
         Box::pin(async move {
             admit(&writer, connection).await?;
             let answer = body(connection).await?;
-            // SQLite has one writer, so nothing was committed in the meantime.
+            // SQLite has only one writer, so nothing was committed in the meantime.
             if connection.dialect() == Dialect::Postgres
                 && let Some(check) = writer.check_before_commit(connection)
             {
@@ -514,7 +516,7 @@ where
     }
 }
 
-/// The error while the database has no room for more data.
+/// The error if the database has no room for more data.
 pub(crate) fn storage_full(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let mut error = Error::new(
         blockbase_schema::Code::StorageFull,
@@ -524,7 +526,7 @@ pub(crate) fn storage_full(cause: Option<Box<dyn std::error::Error + Send + Sync
     error
 }
 
-/// The error while the database cannot be used.
+/// The error if the database cannot be used.
 pub(crate) fn unavailable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let mut error =
         Error::new(blockbase_schema::Code::Unavailable, "The database cannot be reached at the moment. Try again shortly.");

@@ -1,8 +1,8 @@
 //! Makers: API keys, webhooks, subscriptions, tasks and blocks store who made them.
 //!
-//! A table of such things has four columns: the user who made it, the API key that they used, `suspended_reason` and `suspended_at`.
-//! User and key are both null if no maker is stored. The statements here are the same for every kind. [`Made::KEPT`] lists the kinds
-//! whose tables have the columns. `app` judges what a maker may do.
+//! The table of each kind has four columns: the user who made the thing, the API key that they used, `suspended_reason` and
+//! `suspended_at`. User and key are both null if no maker is stored. The statements here are the same for every kind.
+//! [`Made::KEPT`] lists the kinds whose tables have the columns. `app` decides what a maker may do.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Stands in place of a user if the request had no credential. No user has this id.
+    /// This replaces the user if the request had no credential. No user has this id.
     pub const PUBLIC: &'static str = "public";
 
     /// The maker of things that a request without a credential made.
@@ -34,18 +34,18 @@ impl Maker {
     }
 }
 
-/// The reason why something has no rights at the moment.
+/// The reason why a thing has no rights at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SuspensionReason {
-    /// The user who made it was deleted.
+    /// The user who made the thing was deleted.
     MakerGone,
-    /// The user who made it is banned.
+    /// The user who made the thing is banned.
     MakerBanned,
-    /// The API key that it was made with was deleted.
+    /// The API key with which the thing was made was deleted.
     KeyGone,
-    /// The API key that it was made with has expired.
+    /// The API key with which the thing was made has expired.
     KeyExpired,
-    /// The API key that it was made with is itself suspended.
+    /// The API key with which the thing was made is itself suspended.
     KeySuspended,
     /// The maker has lost rights that the thing needs.
     RightsLost,
@@ -84,7 +84,7 @@ impl SuspensionReason {
     }
 }
 
-/// Since when and why something has no rights.
+/// The time and the reason since when a thing has no rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspension {
     pub reason: SuspensionReason,
@@ -159,7 +159,7 @@ impl Made {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thing {
     pub kind: Made,
-    /// Its name in routes: a subscription's consumer group, a block's name, or the id of other things.
+    /// The name of the thing in routes: a subscription's consumer group, a block's name, or the id of other things.
     pub id: String,
     pub name: Option<String>,
 }
@@ -174,7 +174,7 @@ pub enum MakerPart {
 }
 
 impl MakerPart {
-    /// Most keys of one [`MakerPart::ApiKeys`]. Each is a parameter of a statement.
+    /// The maximum number of keys in one [`MakerPart::ApiKeys`]. Each is a parameter of a statement.
     pub const KEYS_MAX: usize = 500;
 }
 
@@ -184,7 +184,7 @@ pub struct Unsettled {
     pub thing: Thing,
     pub stored: Option<SuspensionReason>,
     pub actual: Option<SuspensionReason>,
-    /// When the maker's key expired, if that is the reason.
+    /// The time when the maker's key expired, if that is the reason.
     pub expired_at: Option<i64>,
 }
 
@@ -214,7 +214,7 @@ impl Connection {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        // `$1` is the time, so the ids begin at `$2`.
+        // `$1` is the time, so the placeholders of the ids begin at `$2`.
         let places: Vec<String> = (0..ids.len()).map(|index| format!("${}", index + 2)).collect();
         let places = places.join(", ");
         let params: Vec<Param> = std::iter::once(Param::from(now)).chain(ids.iter().map(|id| id.as_str().into())).collect();
@@ -290,7 +290,7 @@ impl Connection {
         rows.first().map_or(Ok(None), |row| suspension(row, 0))
     }
 
-    /// Gives a thing another maker, which ends its suspension. `false` if the thing does not exist.
+    /// Gives a thing another maker, which ends its suspension. Returns `false` if the thing does not exist.
     pub async fn set_maker(&mut self, kind: Made, id: &str, maker: &Maker) -> Result<bool, DbError> {
         let Place { table, id: column, user, key, .. } = kind.place();
         let sql = self.spell(format!(

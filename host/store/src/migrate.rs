@@ -1,6 +1,6 @@
 //! System tables: numbered statements of `migrations/`, applied in order at boot.
 //!
-//! This is a small runner of our own. sqlx's migrator would need sqlx's SQLite driver, which the store does not use.
+//! The runner is in this file. sqlx's migrator would need sqlx's SQLite driver, which the store does not use.
 
 use rusqlite::{Connection as Driver, TransactionBehavior};
 use sqlx::{AssertSqlSafe, PgPool, Row};
@@ -46,11 +46,11 @@ const MIGRATIONS: &[Migration] = &[
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
 
-/// The lock for which instances queue that boot at the same time. The number is the text "blockbase".
+/// The lock that instances wait for if they boot at the same time. The number is the text "blockbase".
 const POSTGRES_LOCK: i64 = 0x626c_6f63_6b62;
 
-/// The placeholder for an object's name in a migration. A file does not know the objects, so a migration with it runs once for each
-/// object's table.
+/// The placeholder for an object's name in a migration. The file of a migration does not know the objects. So a migration with
+/// this placeholder runs once for each object's table.
 const OBJECT: &str = "{object}";
 
 /// The statements of a migration, for the existing objects.
@@ -106,8 +106,8 @@ pub(crate) fn sqlite(driver: &mut Driver) -> Result<(), String> {
 pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
     let explain = |error: sqlx::Error| format!("The system tables cannot be migrated: {error}");
     let mut transaction = pool.begin().await.map_err(explain)?;
-    // The lock is held to the end of the transaction. If several instances boot at once, one migrates, and the others then find the work
-    // done.
+    // The lock is held until the transaction ends. If several instances boot at once, one migrates, and the others then find
+    // nothing left to do.
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(POSTGRES_LOCK).execute(&mut *transaction).await.map_err(explain)?;
     sqlx::raw_sql(TABLE).execute(&mut *transaction).await.map_err(explain)?;
     let applied: i64 = sqlx::query("SELECT coalesce(max(version), 0) FROM svc_migrations")
@@ -133,10 +133,10 @@ pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
     transaction.commit().await.map_err(explain)
 }
 
-/// Installs the extension that search indexes need, in a separate transaction, because not every role may do so.
+/// Installs the extension that search indexes need, in a separate transaction, because not every role of the database may do so.
 ///
-/// If several instances run `CREATE EXTENSION IF NOT EXISTS` at once, one succeeds and the others fail. So they queue for it, as for the
-/// migrations.
+/// If several instances run `CREATE EXTENSION IF NOT EXISTS` at once, one succeeds and the others fail. So they take the same
+/// lock as for the migrations, one after the other.
 pub(crate) async fn postgres_trigrams(pool: &PgPool) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(POSTGRES_LOCK).execute(&mut *transaction).await?;

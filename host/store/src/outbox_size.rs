@@ -12,7 +12,7 @@ use crate::row::Row;
 pub struct OutboxSize {
     /// The number of counted events.
     pub events: i64,
-    /// The bytes of the counted events.
+    /// The number of bytes of the counted events.
     pub bytes: i64,
     /// Whether there are events that are not counted yet.
     pub has_more: bool,
@@ -33,7 +33,7 @@ macro_rules! settled {
 }
 
 impl Connection {
-    /// The stored size, and whether events were added since. One short statement.
+    /// The stored size, and whether events were added since then. It costs one short statement.
     pub async fn outbox_size(&mut self) -> Result<OutboxSize, DbError> {
         let sql = "SELECT events, bytes, coalesce((SELECT max(seq) FROM svc_events), 0) > counted_to FROM svc_outbox";
         let rows = self.fetch(sql, Vec::new()).await?;
@@ -90,8 +90,8 @@ impl Connection {
         Ok(deleted)
     }
 
-    /// Deletes those of the numbered events that no consumer group still needs. Returns how many were deleted, and how many are left.
-    /// Events that others deleted meanwhile count as neither.
+    /// Deletes those of the events with these numbers that no consumer group still needs. Returns how many it deleted, and how
+    /// many are left. Events that others deleted meanwhile are in neither number.
     pub async fn delete_settled_events(&mut self, seqs: &[i64]) -> Result<(u64, u64), DbError> {
         let (mut deleted, mut left) = (0, 0);
         for seq in seqs {
@@ -104,7 +104,7 @@ impl Connection {
         Ok((deleted, left))
     }
 
-    /// The number up to which the settled events of `(after, up_to]` have to be deleted to free `bytes`.
+    /// The number of the last event in `(after, up_to]` up to which the settled events have to be deleted to free `bytes`.
     pub async fn purge_goal(&mut self, after: i64, up_to: i64, before: i64, bytes: i64) -> Result<i64, DbError> {
         const SIZES: &str = concat!(
             "SELECT seq, CAST(",

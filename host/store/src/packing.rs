@@ -5,15 +5,17 @@ use std::borrow::Cow;
 use crate::error::DbError;
 use crate::row::Row;
 
-/// Larger payloads are compressed. Payloads of most records are smaller, so they stay readable text and cost no work.
+/// Larger payloads are compressed. The payloads of most records are smaller. They stay readable text and need no work.
 const PLAIN_BYTES_MAX: usize = 8 * 1024;
-/// The fastest level that finds repetitions in whole texts.
+/// The fastest level that finds repetitions of long texts.
 const LEVEL: i32 = 1;
-/// Above this size, matches are searched over the whole payload, because `before` and `after` are nearly the same text, far apart.
+/// Above this size, the compressor searches the complete payload for repetitions, because `before` and `after` are nearly the
+/// same text but far apart.
 const LONG_BYTES_MIN: usize = 128 * 1024;
 /// The largest window, as a power of two: 128 MiB.
 const WINDOW_LOG_MAX: u32 = 27;
-/// Bytes of the largest payload that is unpacked. It is several times what one write can make. A damaged row cannot demand more memory.
+/// The maximum size of an unpacked payload, in bytes. It is several times the size of the largest payload that one write can
+/// make. With this limit, a damaged row cannot demand more memory.
 const UNPACKED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// The size by which pages of the outbox are measured: the bytes of the payload itself.
@@ -36,7 +38,7 @@ pub(crate) use stored_bytes;
 pub(crate) struct Stored<'a> {
     /// The text, or an empty text if it is packed.
     pub(crate) payload: Cow<'a, str>,
-    /// Bytes of the text, if it is packed.
+    /// The number of bytes of the text, if it is packed.
     pub(crate) payload_bytes: Option<i64>,
     pub(crate) packed: Option<Vec<u8>>,
 }
@@ -48,7 +50,7 @@ pub(crate) fn pack(payload: &str) -> Result<Stored<'_>, DbError> {
         return Ok(plain);
     }
     let packed = compress(payload.as_bytes()).map_err(|error| DbError::Other(error.into()))?;
-    // Text that does not shrink stays readable.
+    // Text that does not become smaller stays readable.
     if packed.len() >= payload.len() {
         return Ok(plain);
     }
@@ -64,10 +66,9 @@ fn compress(payload: &[u8]) -> std::io::Result<Vec<u8>> {
     compressor.compress(payload)
 }
 
-/// The payload of a row. `text` is the index of `payload`; `payload_bytes` and `packed` follow it.
+/// The payload of a row. `text` is the index of the column `payload`. The columns `payload_bytes` and `packed` follow it.
 ///
-/// # Errors
-/// The row is damaged.
+/// # Errors If the row is damaged.
 pub(crate) fn payload_of(row: &Row, text: usize) -> Result<String, DbError> {
     let payload = match row.optional_integer(text + 1)? {
         None => row.text(text)?,
@@ -91,7 +92,7 @@ fn unpack(packed: &[u8], bytes: i64) -> Result<String, DbError> {
 mod tests {
     use super::*;
 
-    /// Text that a compressor can hardly shrink.
+    /// Text that a compressor can hardly make smaller.
     fn noise(bytes: usize) -> String {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut text = String::with_capacity(bytes);

@@ -1,7 +1,7 @@
 //! Postgres: connections of the service and of callers. A write is a transaction on one of them.
 //!
-//! The service's own reads and writes never wait behind those of callers. Callers share the other connections. Each caller first takes a
-//! place, and waiting callers are served in turn.
+//! The service's own reads and writes never wait behind those of callers. Callers share the other connections. Each caller first
+//! takes a place in a queue that serves callers in turn.
 
 mod statement;
 
@@ -28,13 +28,16 @@ use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
-/// How many of eight connections belong to the service. It has at least one. Deliveries use four at a time.
+/// Of every eight connections, this many are for the service itself. The service always has at least one. Deliveries use four at
+/// a time.
 const OWN_OF_EIGHT: u32 = 3;
-/// How long a caller's statement waits for a lock. Callers who need the same rows must not keep connections from others.
+/// How long a caller's statement waits for a lock. Callers who wait for the same rows must not occupy the connections that others
+/// need.
 const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned statements do not occupy the pool.
 const STATEMENT_TIMEOUT: &str = "60s";
-/// How long a transaction may wait for its instance. An instance that stopped in the middle must not keep a lock forever.
+/// How long a transaction may wait for its instance. An instance that stopped in the middle of a transaction must not keep a lock
+/// forever.
 const IDLE_IN_TRANSACTION: &str = "30s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
@@ -45,7 +48,7 @@ const CLIENT_CHECK: &str = "50ms";
 const CHEAP_READ: Duration = Duration::from_millis(25);
 /// One snapshot of the database for all statements of a read.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Bytes of rows that are rendered before other tasks of the thread get their turn.
+/// The number of bytes of rows that are rendered before other tasks of the thread get their turn.
 const BYTES_A_TURN: usize = 256 * 1024;
 
 /// How long a change of the schema waits for other transactions on its table, and how long it may run.
@@ -53,9 +56,9 @@ const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL stat
 
 #[derive(Clone)]
 pub(crate) struct Postgres {
-    /// Connections of the service itself.
+    /// The connections of the service itself.
     own: PgPool,
-    /// Connections for callers. The places below share them out.
+    /// The connections for callers. The places below decide which caller gets one.
     callers: PgPool,
     places: Arc<Places>,
     callers_connections_max: u32,
@@ -65,14 +68,14 @@ pub(crate) struct Postgres {
     has_trigrams: bool,
 }
 
-/// The connection that a body runs on: one of a pool, with or without a transaction.
+/// The connection on which a body runs. It belongs to a pool, and may have a transaction.
 pub(crate) struct Session {
-    /// `None` once it was given back or closed.
+    /// `None` after it was returned to the pool or closed.
     connection: Option<PoolConnection<Driver>>,
-    /// Whether a statement is running or has rows left that nobody read.
+    /// Whether a statement is running, or still has rows that were not read.
     is_busy: bool,
     in_transaction: bool,
-    /// The caller's place. It becomes free with the connection.
+    /// The caller's place. It becomes free when the connection does.
     _place: Option<Place>,
 }
 
@@ -115,7 +118,8 @@ impl Postgres {
             PgPoolOptions::new()
                 .max_connections(connections_max)
                 .acquire_timeout(ACQUIRE_WAIT)
-                // The first statement shows whether a connection is dead. A ping before each statement would cost a round trip.
+                // The pool does not ping a connection before it is used, which would cost a round trip. The first statement shows
+                // whether the connection is dead.
                 .test_before_acquire(false)
                 .connect_lazy_with(options)
         };
@@ -148,7 +152,7 @@ impl Postgres {
         self.has_trigrams
     }
 
-    /// Half of the callers' connections. The rest is for short reads and for writes.
+    /// Half of the callers' connections. The others are for short reads and for writes.
     pub(crate) fn callers_scans_max(&self) -> usize {
         (self.callers_connections_max as usize / 2).max(1)
     }
@@ -232,7 +236,7 @@ impl Postgres {
         let mut session = self.session(owner).await?;
         session.begin("BEGIN").await?;
         if is_schema {
-            // While this waits for a table, all others wait behind it, so the wait is short.
+            // While this waits for a table, all other transactions wait behind it. So the wait is short.
             session.run(SCHEMA_LOCK_TIMEOUT).await?;
         }
         let mut connection = Connection::new(Inner::Postgres(session));
@@ -269,7 +273,7 @@ impl Postgres {
 /// The channel on which instances announce new deliveries.
 const HINTS: &str = "svc_deliveries";
 
-/// The hints between instances. A hint may be lost, so a waiting instance also polls.
+/// The hints between instances. A hint can be lost, so a waiting instance also polls.
 pub struct Hints {
     listener: PgListener,
 }
@@ -277,8 +281,7 @@ pub struct Hints {
 impl Hints {
     /// The name of the instance that gave the next hint. If the connection is lost, this continues on a new one.
     ///
-    /// # Errors
-    /// The database does not answer.
+    /// # Errors If the database does not answer.
     pub async fn next(&mut self) -> Result<String> {
         let hint = self.listener.recv().await.map_err(statement::db_error)?;
         Ok(hint.payload().to_owned())
@@ -308,8 +311,8 @@ where
     answer
 }
 
-/// The statement that begins a snapshot. It locks the tables against changes of the schema before it takes the snapshot, in the same
-/// round trip. A table that is rewritten after a snapshot was taken looks empty in it.
+/// The statement that begins a snapshot. It locks the tables against changes of the schema before it takes the snapshot, in the
+/// same round trip. If a table were rewritten after the snapshot was taken, it would look empty in the snapshot.
 fn begin_snapshot(tables: &[String]) -> String {
     let mut names: Vec<String> = tables.iter().map(|name| format!("\"{name}\"")).collect();
     // The order is fixed, so that two transactions that lock the same tables deadlock less often.
@@ -339,8 +342,8 @@ where
     Ok(answer)
 }
 
-/// Closes a connection that was left in the middle. Postgres then ends its statement and its transaction. Returning it to the pool would
-/// mean waiting for both.
+/// Closes a connection if its statement or its transaction has not ended. Postgres then ends both. To return it to the pool, the
+/// server would have to wait for both.
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()
@@ -469,7 +472,7 @@ impl Session {
         spool: &Spool,
     ) -> Result<(), DbError> {
         let arguments = statement::arguments(statement.params)?;
-        // It stays busy until all rows are read, so a failure in between closes the connection.
+        // The connection stays busy until all rows are read. So a failure in between closes it.
         self.is_busy = true;
         let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
         let mut is_first = true;
@@ -480,7 +483,7 @@ impl Session {
             spooled.row(|index, out| statement::write_cell(out, columns[index].ty, &row, index))?;
             if let Some(bytes) = spooled.due() {
                 spool.put(bytes).await.map_err(|Unwanted| DbError::Interrupted)?;
-                // Rows may arrive so fast that the runtime would run no other task.
+                // Rows may arrive so fast that the runtime would not run any other task.
                 tokio::task::yield_now().await;
             }
         }

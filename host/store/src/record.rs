@@ -21,9 +21,9 @@ pub struct Record {
 /// The values that a statement selects after its columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beyond {
-    /// The row's version, if the statement selects it. It comes first.
+    /// The row's version, if the statement selects it. It is the first of these values.
     pub(crate) version: Option<i64>,
-    /// The value after it: SQLite's rowid, or a flag as 0 or 1.
+    /// The next value: SQLite's rowid, or a flag as 0 or 1.
     pub(crate) tail: Option<i64>,
 }
 
@@ -43,10 +43,9 @@ impl Record {
         &self.text[self.cells[index].clone()]
     }
 
-    /// The row's version, which goes up with each change of the row.
+    /// The row's version, which increases with each change of the row.
     ///
-    /// # Errors
-    /// The statement did not select it.
+    /// # Errors If the statement did not select it.
     pub fn version(&self) -> Result<i64, DbError> {
         self.beyond.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
     }
@@ -56,12 +55,12 @@ impl Record {
         self.beyond.tail
     }
 
-    /// Its approximate size in memory.
+    /// The record's approximate size in memory.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// The `index`th selected column, which is a uuid or null.
+    /// The `index`th selected column, which contains a uuid or null.
     pub fn uuid(&self, index: usize) -> Option<uuid::Uuid> {
         let text = std::str::from_utf8(self.cell(index)).ok()?;
         text.trim_matches('"').parse().ok()
@@ -71,7 +70,7 @@ impl Record {
 /// Writes rows as JSON objects, one after another, separated by commas.
 pub(crate) struct RecordWriter {
     out: Vec<u8>,
-    /// `{"id":`, `,"title":`, … made once for all rows.
+    /// The texts before the values: `{"id":`, `,"title":` and so on, made once for all rows.
     prefixes: Vec<Vec<u8>>,
     rows: usize,
     rows_max: usize,
@@ -80,7 +79,7 @@ pub(crate) struct RecordWriter {
     tail: Option<i64>,
 }
 
-/// Records of one page.
+/// The records of one page.
 #[derive(Debug)]
 pub struct Page {
     /// The records' JSON objects, separated by commas.
@@ -94,7 +93,7 @@ pub struct Page {
 }
 
 impl RecordWriter {
-    /// `rows_max` and `bytes_max` bound what [`RecordWriter::row`] writes.
+    /// `rows_max` and `bytes_max` limit the rows that [`RecordWriter::row`] writes.
     pub(crate) fn new<'a>(
         columns: impl IntoIterator<Item = &'a Column>,
         capacity: usize,
@@ -109,10 +108,10 @@ impl RecordWriter {
         RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0, rows_max, bytes_max, has_more: false, tail: None }
     }
 
-    /// Appends one row, unless there are enough, and returns its bytes. `cell` appends the JSON of one column.
+    /// Appends one row, unless the maximum number is reached, and returns its number of bytes. `cell` appends the JSON of one
+    /// column.
     ///
-    /// # Errors
-    /// The rows have more bytes than their bound.
+    /// # Errors If the rows have more bytes than allowed.
     pub(crate) fn row(&mut self, mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
         if self.rows == self.rows_max {
             self.has_more = true;
@@ -171,12 +170,12 @@ impl RecordWriter {
     }
 }
 
-/// Bytes of rows that are put into a spool at once.
+/// The number of bytes of rows that are put into a spool at once.
 const SPOOLED_BYTES: usize = 64 * 1024;
-/// How long a row waits for further rows before it is put.
+/// How long a row waits for further rows before it is put into the spool.
 const SPOOLED_WAIT: Duration = Duration::from_millis(500);
 
-/// Rows on their way into a spool. Each is rendered by itself, and several are put at a time.
+/// Rows that will be put into a spool. Each is rendered by itself, and several are put into the spool at a time.
 pub(crate) struct SpooledRows<'r> {
     writer: RecordWriter,
     row_bytes_max: usize,
@@ -196,7 +195,7 @@ impl<'r> SpooledRows<'r> {
         SpooledRows { writer, row_bytes_max, render, out: head, put_at: Instant::now() }
     }
 
-    /// Renders one row and returns its bytes. `cell` appends the JSON of one column.
+    /// Renders one row and returns its number of bytes. `cell` appends the JSON of one column.
     pub(crate) fn row(&mut self, cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
         let record = self.writer.record(0, Beyond::default(), cell)?;
         if record.bytes() > self.row_bytes_max {
@@ -206,7 +205,7 @@ impl<'r> SpooledRows<'r> {
         Ok(record.bytes())
     }
 
-    /// The rows that have to be put now, if any.
+    /// The rows that have to be put into the spool now, if there are any.
     pub(crate) fn due(&mut self) -> Option<Bytes> {
         (self.out.len() >= SPOOLED_BYTES || (!self.out.is_empty() && self.put_at.elapsed() >= SPOOLED_WAIT)).then(|| self.take())
     }

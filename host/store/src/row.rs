@@ -1,4 +1,4 @@
-//! A row of a system table. System tables use few types.
+//! A row of a system table. These tables use only few types.
 
 use crate::error::DbError;
 

@@ -1,7 +1,8 @@
 //! Carries bytes from a snapshot of the database to a client that may be slower.
 //!
-//! A client must not decide how long a snapshot lasts. So the reader of the database does not wait for the client while there is room: a
-//! little in memory, and more in a file without a name. The database waits only when both are full.
+//! The speed of a client must not determine how long a snapshot lasts. So the code that reads the database does not wait for the
+//! client while there is room: a little room in memory, and more in a file without a name. The database waits only when both are
+//! full.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -15,17 +16,17 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
-/// Bytes that wait in memory before further bytes go to the file.
+/// The number of bytes that wait in memory before further bytes go to the file.
 const MEMORY_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of one spool's file at most.
+/// The maximum number of bytes of one spool's file.
 const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// Bytes of all spools' files together.
+/// The maximum number of bytes of all spools' files together.
 const FILES_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-/// Bytes by which a file grows at a time. Each step checks the disk once.
+/// The number of bytes by which a file grows at a time. Each step checks the disk once.
 const STEP_BYTES: u64 = 8 * 1024 * 1024;
-/// Bytes of the disk that spools leave free for everything else.
+/// The number of bytes on the disk that spools leave free for everything else.
 const DISK_BYTES_LEFT: u64 = 1024 * 1024 * 1024;
-/// Bytes that are read from the file at once.
+/// The number of bytes that are read from the file at once.
 const READ_BYTES: u64 = 256 * 1024;
 /// How long a writer sleeps before it checks again whether a client still wants its bytes.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -65,14 +66,14 @@ impl SpoolRoom {
     }
 }
 
-/// The end into which bytes are put.
+/// The end of the queue into which bytes are put.
 #[derive(Clone)]
 pub struct Spool(Arc<Shared>);
 
-/// The end from which the client takes them.
+/// The end of the queue from which the client takes bytes.
 pub struct SpoolReader(Arc<Shared>);
 
-/// Some bytes are missing. Code that sends the bytes on must not end the response as if it were complete.
+/// Some bytes are missing. Code that passes the bytes on must not end the response as if it were complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rows could not be read to their end")]
 pub struct Incomplete;
@@ -84,13 +85,13 @@ pub(crate) struct Unwanted;
 struct Shared {
     room: Arc<SpoolRoom>,
     state: Mutex<State>,
-    /// There are bytes to take, or the end is known.
+    /// Notified when there are bytes to take, or the end is known.
     something: Notify,
-    /// There is room again, or the client wants no more. `freed` is for a writer on a thread of its own, `freed_async` for one on the
-    /// runtime.
+    /// Notified when there is room again, or the client wants no more bytes. `freed` is for a writer on a separate thread,
+    /// `freed_async` for a writer on the runtime.
     freed: Condvar,
     freed_async: Notify,
-    /// The reader is gone.
+    /// Notified when the reader is gone.
     closed: Notify,
 }
 
@@ -100,14 +101,14 @@ struct State {
     memory: VecDeque<Bytes>,
     memory_bytes: usize,
     file: Option<Arc<File>>,
-    /// Bytes of the disk that the file may use.
+    /// The number of bytes on the disk that the file may use.
     file_bytes: u64,
-    /// Bytes written to the file and read from it so far. The file is a ring.
+    /// The numbers of bytes that were written to the file and read from it so far. The file is a ring.
     written: u64,
     read: u64,
     end: Option<Result<(), Incomplete>>,
     is_closed: bool,
-    /// Since when there have been bytes that the client did not take.
+    /// The time since when the client has left available bytes untaken. `None` if there are no such bytes.
     waiting_since: Option<Instant>,
 }
 
@@ -207,7 +208,7 @@ impl Shared {
             let Some(file) = &state.file else { return Put::Full };
             (Arc::clone(file), state.written)
         };
-        // The reader takes nothing from here until `written` is raised.
+        // The reader takes no bytes from this position until `written` is raised.
         let place = written % self.room.file_bytes_max;
         let before_end = usize::try_from(self.room.file_bytes_max - place).unwrap_or(usize::MAX).min(bytes.len());
         let (head, tail) = bytes.split_at(before_end);
@@ -266,7 +267,7 @@ impl Spool {
         }
     }
 
-    /// Ends the spool: all bytes were put, or the rest does not come. An incomplete end is final.
+    /// Ends the spool: either all bytes were put into it, or the rest does not come. An incomplete end is final.
     pub fn end(&self, end: Result<(), Incomplete>) {
         let mut state = self.0.state.lock();
         if state.end != Some(Err(Incomplete)) {
@@ -287,7 +288,7 @@ impl Spool {
         self.0.state.lock().waiting_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Waits until the client has everything or has disconnected.
+    /// Waits until the client has received everything or has disconnected.
     pub async fn closed(&self) {
         loop {
             let closed = self.0.closed.notified();
@@ -316,10 +317,9 @@ impl SpoolReader {
         }
     }
 
-    /// The next bytes; `None` at the end.
+    /// The next bytes. `None` at the end.
     ///
-    /// # Errors
-    /// The bytes so far are not all, and nothing follows.
+    /// # Errors If some bytes are missing. No further bytes follow.
     pub async fn next(&mut self) -> Option<Result<Bytes, Incomplete>> {
         loop {
             let something = self.0.something.notified();
@@ -391,7 +391,7 @@ mod tests {
         Arc::new(SpoolRoom { directory: std::env::temp_dir(), used: AtomicU64::new(0), file_bytes_max, files_bytes_max })
     }
 
-    /// Bytes that depend on their position, so that a lost or repeated byte is noticed.
+    /// Bytes that depend on their position, so that the test notices a lost or repeated byte.
     fn chunk(number: usize, length: usize) -> Bytes {
         (0..length).map(|place| ((number * 31 + place) % 251) as u8).collect::<Vec<_>>().into()
     }
@@ -401,7 +401,7 @@ mod tests {
         const CHUNKS: usize = 400;
         const LENGTH: usize = 64 * 1024 - 7;
         for is_blocking in [true, false] {
-            // A ring of 3 MiB for 25 MiB. So the writer waits again and again, and chunks cross the ring's end.
+            // A ring of 3 MiB for 25 MiB of data. So the writer has to wait many times, and chunks cross the end of the ring.
             let room = room(3 * 1024 * 1024, FILES_BYTES_MAX);
             let (spool, mut reader) = spool(Arc::clone(&room));
             let writer = spool.clone();

@@ -1,4 +1,4 @@
-//! SQLite: a pool of readers on the write-ahead log, and the one writer.
+//! SQLite: a pool of readers on the write-ahead log, and the only writer.
 
 mod contains;
 mod functions;
@@ -31,20 +31,21 @@ use crate::{Cost, OnCommit, Read, ReadCost, Room, Row, Snapshot, migrate};
 use meter::{Meter, STEPS_A_REPORT};
 pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
 
-/// The service's own scans that run at a time. Callers' scans have separate places, so the service never waits for them.
+/// The maximum number of the service's own scans that run at a time. Callers' scans have separate places, so the service never
+/// waits for them.
 const OWN_SCANS_MAX: usize = 4;
-/// Callers' scans that run at a time.
+/// The maximum number of callers' scans that run at a time.
 const CALLERS_SCANS_MAX: usize = 8;
-/// Prepared statements kept by each connection.
+/// The number of prepared statements that each connection keeps.
 const STATEMENTS_KEPT: usize = 256;
-/// Page cache of one reader, in KiB.
+/// The page cache of one reader, in KiB.
 const READER_CACHE_KIB: i64 = 4 * 1024;
-/// Page cache of the writer, in KiB.
+/// The page cache of the writer, in KiB.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
-/// Bytes of the file that a connection maps, which is SQLite's maximum. Mapped reads come from the system's cache, which all connections
-/// share. docs/benchmarks.md shows the cost of a smaller value.
+/// The number of bytes of the file that a connection maps. It is SQLite's maximum. Mapped reads come from the system's cache,
+/// which all connections share. docs/benchmarks.md shows the cost of a smaller value.
 const MAPPED_BYTES: i64 = 2 * 1024 * 1024 * 1024 - 64 * 1024;
-/// How long a connection waits for a lock that a foreign process (a backup, a shell) holds.
+/// How long a connection waits for a lock of a foreign process, such as a backup or a shell.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Sqlite {
@@ -59,9 +60,9 @@ pub(crate) struct Sqlite {
     schema: Arc<SchemaState>,
 }
 
-/// The version of the schema. It shows a read whether the schema changed meanwhile.
+/// The version of the schema. A read compares it to find out whether the schema changed meanwhile.
 ///
-/// The number is twice the version, or one less while that version is being committed.
+/// The number is twice the version. While a version is being committed, the number is one less than twice that version.
 pub(crate) struct SchemaState(AtomicI64);
 
 impl SchemaState {
@@ -83,7 +84,8 @@ impl Sqlite {
         let mut session = Session::open(file, true).map_err(|error| explain(statement::db_error(error)))?;
         let sort_room = space::SortRoom::new(file)
             .map_err(|error| format!("The directory for sorts beside {} cannot be used: {error}", file.display()))?;
-        // The setting holds for the whole process, so it is set before there is another connection. SQLite only takes a path in UTF-8.
+        // The setting applies to the whole process, so it is set before there is another connection. SQLite only accepts a path
+        // in UTF-8.
         if let Some(directory) = sort_room.directory().to_str() {
             let set = session.pragma_update(None, "temp_store_directory", directory);
             set.map_err(|error| explain(statement::db_error(error)))?;
@@ -121,8 +123,8 @@ impl Sqlite {
         }
     }
 
-    /// Runs a reading body on one snapshot, and checks that it saw the expected schema all the time. Also returns whether the body
-    /// exceeded its budget.
+    /// Runs a reading body on one snapshot, and checks that the schema was the expected one all the time. Also returns whether
+    /// the body exceeded its budget.
     fn read_on<T, F>(&self, mut connection: Connection, schema: Option<i64>, body: F) -> (Result<T>, bool)
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
@@ -132,9 +134,10 @@ impl Sqlite {
             return (Err(error.into()), connection.meter().end());
         }
         let answer = run_now(body(&mut connection));
-        // The meter ends before the connection is given back, because the next thread that takes the connection uses the same meter.
+        // The meter ends before the connection is returned, because the next thread that takes the connection uses the same
+        // meter.
         let is_spent = connection.meter().end();
-        // A connection whose transaction cannot be ended is dropped, not reused.
+        // If the transaction cannot be ended, the connection is dropped and not used again.
         if statement::batch(&mut connection, "COMMIT").is_ok() {
             self.give_back(connection);
         }
@@ -159,7 +162,7 @@ impl Sqlite {
         }
     }
 
-    /// Runs a caller's scan, once the log gate lets it begin. The service's own scans never wait for callers' scans.
+    /// Runs a caller's scan, when the log gate lets it begin. The service's own scans never wait for callers' scans.
     pub(crate) async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -171,8 +174,8 @@ impl Sqlite {
         self.scan_now((permit, entered), Some(ends), schema, body).await
     }
 
-    /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is kept while it runs, which may be a moment
-    /// longer than the caller waits. `log_ends_it` makes it end early.
+    /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is kept while it runs, which may be a
+    /// moment longer than the caller waits. With `log_ends_it`, the body ends early.
     async fn scan_now<T, F, P>(
         self: &Arc<Self>,
         permit: P,
@@ -195,8 +198,8 @@ impl Sqlite {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
             let connection = sqlite.take()?;
-            // Only reads of records need room for sorts, because records may be many and large. Lists of system tables are bounded, and
-            // people need them to free room.
+            // Only reads of records need room for sorts, because records may be many and large. Lists of system tables have a
+            // limited size, and people need them to free room.
             let sort_room = schema.is_some().then(|| Arc::clone(&sqlite.sort_room));
             connection.meter().begin_scan(abandoned, log_ends_it, sort_room);
             sqlite.read_on(connection, schema, body).0
@@ -224,8 +227,8 @@ impl Sqlite {
         self.scan(permit, Some(read.schema), move |connection| body(connection)).await
     }
 
-    /// Runs a body on one snapshot, on the blocking pool and a separate connection. It may have any number of rows, so sorts use a file
-    /// and not memory.
+    /// Runs a body on one snapshot, on the blocking pool and a separate connection. The snapshot may have any number of rows, so
+    /// sorts use a file and not memory.
     pub(crate) async fn read_snapshot<T, F, P>(self: &Arc<Self>, snapshot: Snapshot, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -240,25 +243,28 @@ impl Sqlite {
         let read = move || {
             let _held = (permit, exporting);
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;
-            // Mapped pages count as memory of the process, and this read may map the whole file.
+            // Mapped pages count as memory of the process, and this read may map the complete file.
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
             connection.meter().begin_snapshot(abandoned, Arc::clone(&sqlite.sort_room), snapshot.time_max);
             statement::batch(&mut connection, "BEGIN")?;
-            // The first read takes the snapshot, so this version belongs to the snapshot's tables. A later change does not matter.
+            // The first read takes the snapshot, so this version belongs to the tables of the snapshot. A later change does not
+            // matter.
             run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;
             run_now(body(&mut connection))
         };
         tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
     }
 
-    /// Whether there is room for more data. Free pages of the file count, because a deletion leaves them and the file keeps its size.
+    /// Whether there is room for more data. Free pages of the file count as room, because after a deletion they stay in the file,
+    /// which keeps its size.
     pub(crate) fn has_room(&self) -> bool {
         self.space.has_room(&self.file, || {
             let Ok(connection) = self.take() else { return 0 };
             let free = match &connection.inner {
                 Inner::Sqlite(session) => {
-                    // Log pages that were copied into the file become free once the log is cut. This does not wait for readers.
+                    // Log pages that were copied into the file become free when the log is truncated. This does not wait for
+                    // readers.
                     let _ = session.busy_timeout(Duration::ZERO);
                     let _ = session.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
                     let _ = session.busy_timeout(BUSY_WAIT);
@@ -295,7 +301,7 @@ impl Sqlite {
         self.writer.write(owner, is_schema, body).await
     }
 
-    /// Copies the write-ahead log into the file and cuts it. If readers prevent that, a later checkpoint cuts the log.
+    /// Copies the write-ahead log into the file and truncates it. If readers prevent that, a later checkpoint truncates the log.
     pub(crate) fn cut_log(&self) -> Result<()> {
         let driver = Session::open(&self.file, false).map_err(statement::db_error)?;
         driver.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(statement::db_error)?;
@@ -308,7 +314,7 @@ impl Sqlite {
     }
 }
 
-/// Checks that a snapshot has the tables that its statements were planned on.
+/// Checks that the tables in a snapshot are in the version on which the statements were planned.
 async fn check_version(connection: &mut Connection, expected: i64) -> Result<()> {
     match connection.version("schema").await? == expected {
         true => Ok(()),
@@ -361,8 +367,8 @@ impl DerefMut for Session {
 }
 
 impl Connection {
-    /// Runs a query that looks for the rows of a write, after the write has begun. On SQLite all other writes wait meanwhile, so the
-    /// query ends after a second.
+    /// Runs a query that looks for the rows of a write, after the write has begun. On SQLite, all other writes wait meanwhile, so
+    /// the query may take at most a second.
     ///
     /// # Errors
     /// [`DbError::Interrupted`] if the query takes longer, otherwise the query's own errors.
@@ -397,13 +403,14 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     driver.pragma_update(None, "trusted_schema", false)?;
     // Deleted content is overwritten with zeros, so that nobody can read it from the file.
     driver.pragma_update(None, "secure_delete", true)?;
-    // A reader may sort as much as the whole database, so its sorts use files. That bounds its memory. SQLite makes a file only if the
-    // cache is too small. The writer's temporary data is bounded by what one call may change.
+    // A reader may sort the whole database, so its sorts use files, which limits its memory. SQLite makes a file only if the
+    // cache is too small. The size of the writer's temporary data is limited, because one call may change only a limited amount.
     driver.pragma_update(None, "temp_store", if is_writer { "MEMORY" } else { "FILE" })?;
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;
-    // Without this, a value bound to LIMIT expires the prepared statement, and every list is parsed and planned again.
+    // Without this, a value that is bound to LIMIT makes the prepared statement invalid, so that every list is parsed and planned
+    // again.
     driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(&driver, meter)?;
     Ok(driver)

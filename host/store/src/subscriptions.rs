@@ -9,15 +9,15 @@ use crate::row::Row;
 #[derive(Clone, Debug)]
 pub struct SubscriptionRow {
     pub consumer: String,
-    /// Topic pattern.
+    /// The topic pattern.
     pub topic: String,
     pub handler: String,
-    /// JSON text.
+    /// The configuration as JSON text.
     pub config: String,
     pub per_instance: bool,
     /// `block:<name>` if a block declared it.
     pub source: Option<String>,
-    /// Stored when the subscription is created, and changed by [`Connection::set_maker`].
+    /// Set when the subscription is created, and changed by [`Connection::set_maker`].
     pub maker: Maker,
     pub suspension: Option<Suspension>,
 }
@@ -54,7 +54,7 @@ impl Connection {
         self.fetch(ONE, vec![consumer.into()]).await?.first().map(subscription).transpose()
     }
 
-    /// Whether a group gets events: it does not if its webhook or block is disabled. `None` if there is no such group.
+    /// Whether a group gets events. It gets none if its webhook or block is disabled. `None` if there is no such group.
     pub async fn group_is_active(&mut self, consumer: &str) -> Result<Option<bool>, DbError> {
         let sql = "SELECT coalesce((SELECT b.enabled FROM svc_blocks b WHERE 'block:' || b.name = s.source), TRUE) \
                    FROM svc_subscriptions s WHERE s.consumer = $1 \
@@ -63,7 +63,7 @@ impl Connection {
         rows.first().map(|row| row.boolean(0)).transpose()
     }
 
-    /// Stores a subscription. `false` if the group exists.
+    /// Stores a subscription. Returns `false` if the group exists.
     pub async fn insert_subscription(&mut self, row: SubscriptionRow) -> Result<bool, DbError> {
         let inserted = self
             .run(

@@ -1,7 +1,7 @@
 //! Scheduled tasks and their runs.
 //!
-//! A due run belongs to the instance that moves the task's next run on. A run has a lease by the database's clock. So a run whose
-//! instance died can be told from one that takes long.
+//! If a task is due, the instance that sets the time of its next run begins the run. A run has a lease, whose time is measured by
+//! the database's clock. So a run whose instance died can be distinguished from a run that takes long.
 
 use blockbase_query::Dialect;
 
@@ -11,7 +11,7 @@ use crate::error::DbError;
 use crate::makers::{Maker, Suspension, suspension};
 use crate::row::Row;
 
-/// A task as stored; `config` is JSON text.
+/// A task as stored. `config` is JSON text.
 #[derive(Clone, Debug)]
 pub struct TaskRow {
     pub id: String,
@@ -39,14 +39,14 @@ impl TaskRow {
     }
 }
 
-/// A run of a task; `result` is JSON text.
+/// A run of a task. `result` is JSON text.
 #[derive(Clone, Debug)]
 pub struct TaskRunRow {
     pub id: String,
     pub task_id: String,
-    /// `schedule` or `manual`.
+    /// The value is `schedule` or `manual`.
     pub trigger: String,
-    /// `running`, `succeeded` or `failed`.
+    /// The value is `running`, `succeeded` or `failed`.
     pub status: String,
     pub started_at: i64,
     pub finished_at: Option<i64>,
@@ -107,7 +107,7 @@ impl Connection {
         rows.first().map(task).transpose()
     }
 
-    /// As [`Connection::task`], but nobody else changes the task until the transaction ends.
+    /// Does the same as [`Connection::task`], but no other transaction changes the task until this one ends.
     pub async fn held_task(&mut self, id_or_name: &str) -> Result<Option<TaskRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.task(id_or_name).await,
@@ -117,7 +117,7 @@ impl Connection {
         rows.first().map(task).transpose()
     }
 
-    /// Creates a task. `false` if the name is taken.
+    /// Creates a task. Returns `false` if the name is taken.
     pub async fn insert_task(&mut self, task: &TaskRow) -> Result<bool, DbError> {
         let inserted = self
             .run(
@@ -178,7 +178,7 @@ impl Connection {
         rows.iter().map(task).collect()
     }
 
-    /// Moves a task's next run from `due` to `next`. If several callers or instances try, one succeeds.
+    /// Moves a task's next run from `due` to `next`. If several callers or instances try this, one succeeds.
     pub async fn win_run(&mut self, id: &str, due: i64, next: Option<i64>) -> Result<bool, DbError> {
         let won = self
             .run(
@@ -189,7 +189,7 @@ impl Connection {
         Ok(won == 1)
     }
 
-    /// Begins a run with a lease of `lease_ms`. `false` if a run is in progress.
+    /// Begins a run with a lease of `lease_ms`. Returns `false` if a run is in progress.
     pub async fn begin_run(&mut self, run: &TaskRunRow, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "INSERT INTO svc_task_runs (id, task_id, trigger_kind, status, lease_until, started_at) \
@@ -215,7 +215,7 @@ impl Connection {
         Ok(begun)
     }
 
-    /// Renews the lease of a run in progress. `false` if the lease was lost.
+    /// Renews the lease of a run in progress. Returns `false` if the lease was lost.
     pub async fn renew_run(&mut self, id: &str, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "UPDATE svc_task_runs SET lease_until = {} + $2 WHERE id = $1 AND status = 'running'",
@@ -225,7 +225,7 @@ impl Connection {
         Ok(self.execute(blockbase_query::Statement { sql, params: vec![id.into(), lease_ms.into()] }).await? == 1)
     }
 
-    /// Ends a run. `false` if it was ended already.
+    /// Ends a run. Returns `false` if it has already ended.
     pub async fn end_run(&mut self, run: &TaskRunRow) -> Result<bool, DbError> {
         let ended = self
             .run(

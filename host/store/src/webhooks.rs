@@ -1,4 +1,4 @@
-//! Stored webhooks. The code that writes their secrets encrypts them.
+//! Stored webhooks. The code that writes them encrypts their secrets.
 
 use blockbase_query::Dialect;
 
@@ -7,7 +7,7 @@ use crate::error::DbError;
 use crate::makers::{Maker, Suspension, maker, suspension};
 use crate::row::Row;
 
-/// A webhook as stored; `topics` and `headers` are JSON text.
+/// A webhook as stored. `topics` and `headers` are JSON text.
 #[derive(Clone, Debug)]
 pub struct WebhookRow {
     pub id: String,
@@ -18,13 +18,13 @@ pub struct WebhookRow {
     pub enabled: bool,
     /// `block:<name>` if a block declared it.
     pub source: Option<String>,
-    /// Ciphertext and the id of its key.
+    /// The ciphertext, and the id of its key.
     pub secret: (String, String),
     /// The previous secret, and the time until which it also signs.
     pub previous: Option<PreviousSecret>,
     pub created_at: i64,
     pub updated_at: i64,
-    /// Stored when the webhook is created, and changed by [`Connection::set_maker`].
+    /// Set when the webhook is created, and changed by [`Connection::set_maker`].
     pub maker: Maker,
     pub suspension: Option<Suspension>,
 }
@@ -32,9 +32,9 @@ pub struct WebhookRow {
 /// A replaced secret, which still signs for some time.
 #[derive(Clone, Debug)]
 pub struct PreviousSecret {
-    /// Ciphertext and the id of its key.
+    /// The ciphertext, and the id of its key.
     pub secret: (String, String),
-    /// Milliseconds since the epoch.
+    /// The end of that time, in milliseconds since the epoch.
     pub until: i64,
 }
 
@@ -79,7 +79,7 @@ impl Connection {
         self.fetch(ONE, vec![id.into()]).await?.first().map(webhook).transpose()
     }
 
-    /// A webhook. Nobody else changes it until the transaction ends.
+    /// A webhook. No other transaction changes it until this one ends.
     pub async fn held_webhook(&mut self, id: &str) -> Result<Option<WebhookRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => concat!("SELECT ", webhook_columns!(), " FROM svc_webhooks WHERE id = $1"),

@@ -1,4 +1,4 @@
-//! A reader's rights are checked on the connection: after all waits of the read, and before any other part of it runs.
+//! The store checks a reader's rights on the connection, after all waits of the read and before any other part of it runs.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

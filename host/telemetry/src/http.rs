@@ -13,10 +13,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use crate::instruments::{exports_traces, instruments};
 use crate::spans::TARGET;
 
-/// The protocol between this server and the client, or the proxy before the server.
+/// The protocol between this server and the client, or between this server and the proxy before it.
 const SCHEME: &str = "http";
 
-/// A request that begins.
+/// The data of a request at its beginning.
 #[derive(Debug)]
 pub struct RequestStart<'a> {
     pub method: &'a str,
@@ -59,7 +59,7 @@ pub fn request_span(start: &RequestStart<'_>) -> Span {
         "error.type" = Empty,
     );
     if start.traceparent.is_some() {
-        // This fails for a span that is not sampled or has already begun. Both are harmless.
+        // This fails for a span that is not sampled or has already begun. Both cases are harmless.
         let _ = span.set_parent(TraceContextPropagator::new().extract(&Caller(start)));
     }
     span

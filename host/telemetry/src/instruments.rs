@@ -10,18 +10,18 @@ use parking_lot::Mutex;
 
 /// The instrumentation scope of all metrics and spans.
 pub(crate) const SCOPE: &str = "blockbase";
-/// Upper bounds of durations in milliseconds.
+/// The upper bounds of the buckets for durations, in milliseconds.
 const MILLISECONDS: [f64; 14] =
     [1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 30_000.0];
-/// Upper bounds of a request's duration in seconds, as the semantic conventions advise.
+/// The upper bounds of the buckets for a request's duration in seconds, as the semantic conventions advise.
 const REQUEST_SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
-/// Upper bounds of a call's memory in bytes.
+/// The upper bounds of the buckets for a call's memory, in bytes.
 const MEMORY_BYTES: [f64; 9] =
     [65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 33_554_432.0, 67_108_864.0, 134_217_728.0, 268_435_456.0];
-/// Upper bounds of the number of jobs in one commit.
+/// The upper bounds of the buckets for the number of jobs in one commit.
 const JOBS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// Set once telemetry is on.
+/// The instruments, as soon as telemetry is on.
 static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 
 /// The outcome of a call or a delivery.
@@ -67,8 +67,8 @@ pub(crate) struct Instruments {
     pub(crate) request_duration: Histogram<f64>,
     queue: Arc<Mutex<Option<Queue>>>,
     _observed: (ObservableGauge<u64>, ObservableGauge<f64>),
-    /// The provider is kept here, because dropping the last one exports the rest, which would delay a process that has to end at
-    /// once.
+    /// The provider is kept here and never dropped. Dropping it would export the remaining data, which would delay a process that
+    /// has to end at once.
     _provider: SdkMeterProvider,
 }
 
@@ -159,7 +159,7 @@ impl Instruments {
     }
 }
 
-/// The instruments; `None` if telemetry is off.
+/// The instruments. `None` if telemetry is off.
 pub(crate) fn instruments() -> Option<&'static Instruments> {
     INSTRUMENTS.get()
 }
@@ -174,7 +174,7 @@ pub(crate) fn exports_traces() -> bool {
     INSTRUMENTS.get().is_some_and(|instruments| instruments.exports_traces)
 }
 
-/// The topic as an attribute. The topics that are made for each webhook share one value.
+/// The topic as an attribute. Topics that exist separately for each webhook share one value.
 pub fn topic_family(topic: &str) -> &str {
     if topic.starts_with("webhook.test.") { "webhook.test" } else { topic }
 }
@@ -233,11 +233,11 @@ pub fn hook(block: &str, name: &str, outcome: Outcome, took: Duration) {
     instruments.hook_duration.record(milliseconds(took), &attributes);
 }
 
-/// The resources that one call of a block used, and what stopped it.
+/// The resources that one call of a block used, and the reason why it was stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockUse<'a> {
     pub block: &'a str,
-    /// Time on a processor.
+    /// The processor time.
     pub busy: Duration,
     pub memory_bytes: usize,
     /// The kind of the trap that ended the call.
@@ -282,9 +282,9 @@ pub fn commit_batch(jobs: usize) {
     }
 }
 
-/// Sets the queue: the pending deliveries of each consumer group, and the age of the oldest one (0 if none waits).
+/// Sets the queue: the pending deliveries of each consumer group, and the age of the oldest one (0 if there is none).
 ///
-/// Each call replaces the previous values. Before the first call the metrics have no queue.
+/// Each call replaces the previous values. Before the first call, the metrics contain no queue.
 pub fn set_queue(pending: Vec<(String, u64)>, oldest_age_seconds: f64) {
     if let Some(instruments) = instruments() {
         *instruments.queue.lock() = Some(Queue { pending, oldest_age_seconds });

@@ -1,7 +1,7 @@
 //! Telemetry: metrics for Prometheus, metrics and traces by OTLP.
 //!
-//! The functions here record every measurement. Until [`init`] has run, they do nothing, and each call costs one check of a
-//! `OnceLock`. This crate must not know of any other crate of the workspace, nor of HTTP. It gets names, numbers and times.
+//! The functions here record every measurement. Until [`init`] has run, they do nothing, and each call only checks a `OnceLock`.
+//! This crate must not know of any other crate of the workspace, nor of HTTP. It gets only names, numbers and times.
 #![forbid(unsafe_code)]
 
 mod http;

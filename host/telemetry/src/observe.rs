@@ -1,4 +1,4 @@
-//! Runs a call in its span and records its metrics, however it ends.
+//! Runs a call in its span and records its metrics, no matter how the call ends.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use tracing::{Instrument, Span};
 use crate::instruments::{Outcome, action, delivery, hook, is_on};
 use crate::spans::{action_span, end_span, event_span, hook_span};
 
-/// The `error.type` of a call whose caller disconnected before its end.
+/// The `error.type` of a call whose caller disconnected before the call ended.
 const CANCELLED: &str = "cancelled";
 
-/// Runs a call of an action's handler in its span, and counts it. `error_type` gives an error's stable code.
+/// Runs a call of an action's handler in its span, and counts it. `error_type` returns an error's stable code.
 pub async fn observe_action<T, E>(
     block: &str,
     name: &str,
@@ -23,7 +23,7 @@ pub async fn observe_action<T, E>(
     observe(action_span(block, name), |outcome, took| action(block, name, outcome, took), error_type, call).await
 }
 
-/// Runs a call of a hook's handler in its span, and counts it. `error_type` gives an error's stable code.
+/// Runs a call of a hook's handler in its span, and counts it. `error_type` returns an error's stable code.
 pub async fn observe_hook<T, E>(
     block: &str,
     name: &str,
@@ -36,7 +36,7 @@ pub async fn observe_hook<T, E>(
     observe(hook_span(block, name), |outcome, took| hook(block, name, outcome, took), error_type, call).await
 }
 
-/// Runs an attempt to deliver an event in its span, and counts it. `error_type` gives an error's stable code.
+/// Runs an attempt to deliver an event in its span, and counts it. `error_type` returns an error's stable code.
 pub async fn observe_delivery<T, E>(
     topic: &str,
     consumer: &str,

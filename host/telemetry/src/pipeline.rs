@@ -1,6 +1,7 @@
 //! The pipelines that bring recorded values to scrapers of `/metrics` and to an OTLP collector.
 //!
-//! The SDK reads its own variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, …), and warns of values that it cannot use.
+//! The SDK reads its own variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, …), and logs a warning about values that
+//! it cannot use.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::instruments::{Instruments, SCOPE};
 use crate::spans::TARGET;
 
-/// Longest time for the last export when the server ends.
+/// The longest time for the last export when the server ends.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// The content type of [`Telemetry::render_prometheus`].
@@ -42,20 +43,20 @@ pub struct Settings {
 /// The settings of a collector. The exporter reads its address and headers from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collector {
-    /// Whether its address is `https`.
+    /// Whether the collector's address begins with `https`.
     pub is_https: bool,
-    /// Time limit of one export.
+    /// The time limit of one export.
     pub timeout: Duration,
 }
 
 impl Collector {
     fn client(self) -> Result<Client, String> {
-        // Installs the process's provider of cryptography. An error means that the process already has one, which is fine.
+        // Installs the process's provider of cryptography. An error only means that the process already has one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().timeout(self.timeout).redirect(Policy::none());
         let client = match self.is_https {
             true => client,
-            // Without `https` the system's certificates are not needed. A small container image may have none.
+            // Without `https`, the client does not need the system's certificates. A small container image may have none.
             false => client.tls_certs_only([]),
         };
         client.build().map_err(|error| format!("The client of the OTLP collector cannot be made: {}.", causes(&error)))
@@ -76,8 +77,8 @@ pub struct Telemetry {
     tracers: Option<SdkTracerProvider>,
 }
 
-/// Starts the pipelines, and turns the recording functions on. The caller calls it once, before the async runtime starts. An
-/// exporter's client has its own runtime and threads, so a slow collector does not slow the service down.
+/// Starts the pipelines, and turns the recording functions on. It is called once, before the async runtime starts. An exporter's
+/// client has its own runtime and threads, so a slow collector does not slow down the service.
 ///
 /// # Errors
 /// A sentence for the operator, if a variable that the SDK reads is malformed.
@@ -86,7 +87,7 @@ pub fn init(settings: &Settings) -> Result<Telemetry, String> {
     let registry = Registry::new();
     let exporter = opentelemetry_prometheus::exporter()
         .with_registry(registry.clone())
-        // There is only one scope, so its label would be useless.
+        // There is only one scope, so a label for it would be useless.
         .scope_info_enabled(false)
         .build()
         .map_err(|error| format!("/metrics cannot be set up: {error}."))?;
@@ -129,7 +130,7 @@ fn resource(version: &'static str) -> Resource {
 }
 
 impl Telemetry {
-    /// The layer that exports the spans of this crate, with its filter; `None` if traces are not exported.
+    /// The layer that exports the spans of this crate, with its filter. `None` if traces are not exported.
     pub fn layer<S>(&self) -> Option<impl Layer<S> + Send + Sync + 'static>
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync + 'static,
@@ -154,7 +155,7 @@ impl Telemetry {
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(|error| error.to_string())
     }
 
-    /// Exports the remaining data, and ends the pipelines. Blocks the thread for at most little more than five seconds.
+    /// Exports the remaining data, and ends the pipelines. This blocks the thread for at most little more than five seconds.
     pub fn shutdown(&self) {
         let tracers = self.tracers.clone();
         let traces = std::thread::spawn(move || tracers.map_or(Ok(()), |tracers| tracers.shutdown_with_timeout(FLUSH)));

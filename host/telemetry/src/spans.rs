@@ -1,4 +1,4 @@
-//! The spans that are exported. They have their own target, so that the log does not show them and no other span is exported.
+//! The spans that are exported. They have their own target. So the log does not show them, and no other span is exported.
 
 use tracing::Span;
 use tracing::field::Empty;

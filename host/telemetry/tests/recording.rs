@@ -1,4 +1,4 @@
-//! A scrape shows what was recorded. There is one test, because the whole process shares the instruments.
+//! A scrape shows the recorded values. There is only one test, because the complete process shares the instruments.
 
 use std::time::Duration;
 

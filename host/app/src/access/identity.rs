@@ -68,7 +68,8 @@ impl App {
         }
     }
 
-    /// The same with all rights of the caller.
+    /// Does the same, but gives the caller all rights of its credential, without the limits of a role that it views the service
+    /// as.
     async fn authenticate_whole(&self, credentials: &Credentials) -> Result<Caller> {
         if credentials.is_operator {
             return Ok(Caller::system());
@@ -106,8 +107,8 @@ impl App {
         }
     }
 
-    /// The identity of the credentials. A session that has not been extended for a day is extended if the credentials have a slot
-    /// for the news.
+    /// The identity of the credentials. Extends a session whose last extension was more than a day ago, if the credentials have a
+    /// slot that takes the news to the client.
     pub(crate) async fn identify(&self, credentials: &Credentials) -> Result<Option<Arc<Identity>>> {
         let identity = match self.presented(credentials) {
             Presented::Nothing | Presented::Bearer(None) => None,
@@ -121,8 +122,8 @@ impl App {
         Ok(identity)
     }
 
-    /// As [`App::change_accounts`] by the service if `forgets` is true. Otherwise it is a plain write, because a new account
-    /// changes no cached identity.
+    /// If `forgets` is true, does the same as [`App::change_accounts`] for the service. Otherwise it makes a plain write, because
+    /// a new account changes no cached identity.
     pub(crate) async fn add_to_accounts<T, F>(&self, forgets: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -131,7 +132,8 @@ impl App {
         if forgets { self.change_accounts(Service, body).await } else { self.store.write_in_reserve(Service, body).await }
     }
 
-    /// As [`App::change_accounts`], for a caller. The caller's rights are checked in the transaction, which locks the accounts.
+    /// Does the same as [`App::change_accounts`], for a caller. The caller's rights are checked in the transaction, which locks
+    /// the accounts.
     pub(crate) async fn change_accounts_by<T, F>(&self, caller: Judged, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -155,7 +157,8 @@ impl App {
                     Box::pin(async move {
                         let answer = body(connection).await?;
                         if is_shared {
-                            // Last, so that a transaction that waits for this row holds no lock that its holder still needs.
+                            // This comes last. A transaction that waits for this row then holds no lock that the row's holder
+                            // still needs.
                             connection.raise_version("accounts").await?;
                         }
                         Ok(answer)
@@ -186,7 +189,7 @@ impl App {
         let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
         let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
         let mut identity = self.identity_of_key_holder(holder, &maker, now, generation)?;
-        // It is not kept for longer than the values that it was computed from.
+        // The server keeps the identity no longer than the values that it was computed from.
         identity.kept_at = identity.kept_at.min(read_at);
         if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
             self.note_use(id, last_used_at.is_none(), Caller::of_identity(Arc::new(identity.clone())), now);
@@ -298,7 +301,7 @@ impl App {
                     (session.expires_at, session.updated_at) = (now + SESSION_MS, now);
                     renewal.note(Renewed { token: token.to_owned(), by_cookie });
                 }
-                // The session has just ended.
+                // The session has ended a moment ago.
                 Extension::Gone => return Ok(None),
                 Extension::Later => {}
             }
@@ -313,8 +316,7 @@ impl App {
         let shown = Shown::Session { row: session, pending_claim };
         let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
         let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, judged, kept_at: now };
-        // A session that is still to be extended is not cached: each request reads it again, until one of them can notify its
-        // client.
+        // A session that has to be extended is not cached. Each request reads it again, until one of them can notify its client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
             false => Ok(Some(self.identities.keep(hash, identity, generation))),
@@ -334,7 +336,7 @@ impl App {
         });
     }
 
-    /// Extends a session. A request neither fails nor waits long because of it.
+    /// Extends a session. If that fails or takes long, the request goes on without it.
     async fn extend_session(&self, id: &str, now: i64) -> Extension {
         let id = id.to_owned();
         let extend = self.store.write_in_reserve(Service, move |connection| {

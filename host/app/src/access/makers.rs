@@ -44,13 +44,15 @@ use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Authority, Caller};
 use crate::outbox::platform_event::Announcer;
 
-/// Most keys between a thing and the user whose rights it has in the end: a key can make a key, which makes a further key.
+/// The maximum number of keys between a thing and the user whose rights it has in the end. There can be several, because a key
+/// can make another key.
 pub(crate) const CHAIN_MAX: usize = 8;
-/// Longer chains than this give no rights. Adopting a key can make the chains of what it made longer than [`CHAIN_MAX`].
+/// A chain with more keys than this gives no rights. The chains of the things that a key made can become longer than
+/// [`CHAIN_MAX`] when somebody adopts the key.
 const CHAIN_READ_MAX: usize = 32;
-/// Expired keys that are handled in one transaction.
+/// The number of expired keys that one transaction handles.
 const EXPIRED_AT_ONCE: i64 = 100;
-/// Things that an error lists.
+/// The maximum number of things that an error lists.
 const LISTED_MAX: usize = 100;
 
 /// The reason as a clause for a sentence about the thing.
@@ -66,7 +68,7 @@ pub(crate) fn explain(reason: SuspensionReason) -> &'static str {
 }
 
 impl Caller {
-    /// The maker to record for things that this caller makes; nobody if no permission is checked at all.
+    /// The maker to record for things that this caller makes. Nobody, if the server checks no permissions at all.
     pub(crate) fn maker(&self) -> Maker {
         match self.principal.actor() {
             Some(actor) => Maker { user_id: actor.user_id.clone(), api_key_id: actor.api_key_id.clone() },
@@ -75,7 +77,7 @@ impl Caller {
         }
     }
 
-    /// The caller's own rights. For a block, the rights that it was granted for itself.
+    /// The caller's own rights. For a block, these are the rights that it was granted for itself.
     pub(crate) fn rights(&self) -> &Arc<Permissions> {
         match &self.authority {
             Authority::Own(permissions) => permissions,
@@ -142,7 +144,7 @@ impl App {
         self.kept_rights_of_maker(maker).await.map(|(rights, _)| rights)
     }
 
-    /// The same, and when it was read.
+    /// Returns the same rights, and the time at which they were read.
     pub(crate) async fn kept_rights_of_maker(&self, maker: &Maker) -> Result<(MakerRights, i64)> {
         let now = self.clock.now();
         if maker.is_nobody() {
@@ -162,7 +164,7 @@ impl App {
         Ok((rights, now))
     }
 
-    /// As [`App::rights_of_maker`], by the accounts as the transaction of `connection` sees them.
+    /// Does the same as [`App::rights_of_maker`], with the accounts that the transaction of `connection` sees.
     pub(crate) async fn rights_of_maker_in(&self, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
         let (now, generation) = (self.clock.now(), self.identities.generation());
         if maker.is_nobody() {
@@ -193,8 +195,8 @@ impl App {
         Ok(maker)
     }
 
-    /// Suspends what was made with keys that have expired since the last time. Rights do not depend on this: it only makes the
-    /// suspension visible and emits its event.
+    /// Suspends the things that were made with keys that have expired since the last call. Rights do not depend on this call. It
+    /// only makes the suspension visible and emits its event.
     pub async fn settle_expired_keys(&self) -> Result<()> {
         let now = self.clock.now();
         let announcer = self.announcer(&Caller::system());
@@ -220,8 +222,9 @@ impl App {
     }
 }
 
-/// The grants that the caller needs to make or adopt a key with this role. If the key acts as another user, a grant for own rows
-/// reaches that user's rows, so the caller needs it for all rows. The same goes for a condition that depends on the caller.
+/// The grants that the caller needs to make or adopt a key with this role. If the key acts as another user, its grants for own
+/// rows apply to that user's rows. So the caller needs these grants for all rows. The same goes for a condition that depends on
+/// the caller.
 pub(crate) fn carried_by_role(role: &RoleRow, is_own: bool) -> Result<Vec<Grant>> {
     let given = grants(&role.permissions)?;
     Ok(match is_own {
@@ -254,7 +257,7 @@ pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thi
     Ok(())
 }
 
-/// Checks that a maker exists and is not banned. This stays so until the transaction ends.
+/// Checks that a maker exists and is not banned. The maker is neither deleted nor banned until the transaction ends.
 ///
 /// # Errors
 /// `unauthorized` if the maker was deleted or banned since the request began; `key_suspended`.
@@ -284,7 +287,7 @@ pub(crate) fn key_suspended(reason: SuspensionReason) -> Error {
 }
 
 /// Updates the stored suspensions of the things that `part` made to the state of `part`. Does the same for the things that its
-/// keys made, and so on. Each thing that is suspended by this has its event.
+/// keys made, and so on. Emits an event for each thing that it suspends.
 ///
 /// Each transaction that deletes, bans or unbans a user, or that deletes or adopts a key, has to call it.
 pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, part: MakerPart, now: i64) -> Result<()> {
@@ -338,7 +341,7 @@ pub(crate) fn declared_by_none(source: Option<&String>) -> Result<()> {
     }
 }
 
-// One of the things that a user made, in the refusal to delete the user.
+// One of the user's things, as listed in the refusal to delete the user.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct OwnedThing<'a> {

@@ -10,9 +10,9 @@ use crate::caller::Caller;
 
 /// How often an operation starts again because the schema changed or another transaction conflicted with it.
 const ATTEMPTS_MAX: u32 = 8;
-/// How often it starts again while further changes of the schema may happen in between.
+/// How often an operation starts again while other changes of the schema may run at the same time.
 const ATTEMPTS_BESIDE_CHANGES: u32 = 2;
-/// How long it waits before it starts again the first time, doubled each further time.
+/// How long an operation waits before it starts again for the first time. Each further wait is twice as long.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(2);
 
 impl App {

@@ -15,7 +15,7 @@ use crate::access::identity::grants;
 use crate::caller::Caller;
 use crate::caller::maker_rights::MakerRights;
 
-/// The rights of any user with these grants. The id stands for no real user, so it has no own rows.
+/// The rights of any user with these grants. The id is not that of a real user, so the rights include no own rows.
 fn of_somebody(grants: Vec<Grant>) -> Permissions {
     Permissions::of_subject(grants, Variables::of_somebody(0))
 }
@@ -38,7 +38,7 @@ impl Caller {
         Err(Error::new(Code::Forbidden, message))
     }
 
-    /// Whether no check of this kind can refuse the caller.
+    /// Whether the caller has every right, so that no check of this file can refuse the caller.
     fn is_as_strong_as_all(&self) -> bool {
         self.holds("*", Action::Manage)
     }
@@ -109,7 +109,7 @@ impl App {
         caller.require_as_strong("This API key", &self.rights_of_key(connection, holder).await?)
     }
 
-    /// The present rights of a key. For a suspended key, the rights that it can have once somebody has adopted it.
+    /// The present rights of a key. For a suspended key, these are the rights that it can have after somebody has adopted it.
     async fn rights_of_key(&self, connection: &mut Connection, holder: &KeyHolder) -> Result<Permissions> {
         let role = Permissions::new(grants(&holder.role.permissions)?, Some(holder.user.id.clone()));
         Ok(match self.rights_of_maker_in(connection, &holder.key.maker).await? {

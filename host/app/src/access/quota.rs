@@ -1,6 +1,6 @@
 //! The shares of callers: scans, and bytes of responses that wait for their reader. So no caller can use up the whole server.
 //!
-//! Streams, exports and password attempts take their places in their own files. The surface counts the bodies of requests.
+//! The files of streams, exports and password attempts take the places for these. The surface counts the bodies of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,24 +15,24 @@ use crate::App;
 use crate::base::frames::{FrameSender, Frames, frames};
 use crate::caller::Caller;
 
-/// Scans of one owner, at a time.
+/// The maximum number of scans that one owner may run at a time.
 const SCANS_EACH: usize = 2;
-/// Scans of one owner that may wait for their turn.
+/// The maximum number of scans of one owner that may wait for their turn.
 const WAITING_EACH_MAX: usize = 100;
-/// Scans that may wait in all.
+/// The maximum number of scans of all owners that may wait.
 const WAITING_MAX: usize = 1000;
 /// How long a scan waits for its turn.
 const SCAN_WAIT: Duration = Duration::from_secs(5);
 
-/// Bytes of all responses that wait for their reader.
+/// The maximum number of bytes of all responses that wait for their reader.
 const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// Bytes of the waiting responses of one owner.
+/// The maximum number of bytes of the waiting responses of one owner.
 const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
 
-/// The permit to run a scan, until this is dropped. The service itself needs no place.
+/// The permit to run a scan, until this is dropped. The service's own scans need no place.
 pub(crate) struct ScanPermit(#[expect(dead_code, reason = "it is held")] Option<Place>);
 
-/// Writes of the service for a caller, in the caller's turn. They are not checked against the caller's rights.
+/// Writes of the service on behalf of a caller. They wait for the caller's turn, but are not checked against the caller's rights.
 pub(crate) struct InTurnOf(pub(crate) QuotaOwner);
 
 impl Reader for InTurnOf {
@@ -62,7 +62,7 @@ pub(crate) fn scan_places(scans_max: usize) -> Arc<Places> {
     })
 }
 
-/// Bytes of responses that wait for their reader.
+/// The quota for bytes of responses that wait for their reader.
 pub(crate) fn response_bytes() -> Arc<ByteQuota> {
     ByteQuota::new(BytesRule {
         all: RESPONSE_BYTES_MAX,
@@ -74,12 +74,12 @@ pub(crate) fn response_bytes() -> Arc<ByteQuota> {
 }
 
 impl App {
-    /// The bytes of responses that wait for their reader. A surface counts each response here until it is sent.
+    /// The quota for bytes of responses that wait for their reader. A surface counts each response here until it is sent.
     pub fn response_bytes(&self) -> &Arc<ByteQuota> {
         &self.response_bytes
     }
 
-    /// Bytes that the rows of one more list may have.
+    /// Returns how many bytes the rows of one more list may have.
     pub(crate) fn answer_bytes_left(&self, caller: &Caller) -> usize {
         caller.answer_left.as_ref().map_or(self.settings.answer_bytes_max, |left| left.load(Ordering::Relaxed))
     }
@@ -89,7 +89,8 @@ impl App {
         frames(frames_max, Some((Arc::clone(&self.response_bytes), owner.clone())))
     }
 
-    /// Waits until an owner may have a further response. None is made while the owner does not read the waiting ones.
+    /// Waits until an owner may have a further response. While the owner does not read the waiting responses, the server makes no
+    /// new one.
     ///
     /// # Errors
     /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
@@ -127,7 +128,7 @@ impl App {
 
 impl App {
     /// Runs a caller's read of records. If the read becomes a scan, it takes one of the caller's places for scans. If accounts
-    /// have changed, the caller is checked again after the wait for a turn, and before the answer is shown.
+    /// have changed meanwhile, it checks the caller again: after the wait for a turn, and before it returns the answer.
     ///
     /// # Errors
     /// `unavailable` if the caller has no place for a scan left, the errors of [`App::recheck`], and those of `body`.
@@ -139,8 +140,8 @@ impl App {
         self.read_metered_in(caller, None, read, body).await
     }
 
-    /// The same for a caller who may have a permit already, which the read then uses. If several requests each kept a permit and waited for
-    /// a second one, none of them could go on.
+    /// Does the same for a caller who may already have a permit. The read then uses this permit. If several requests each kept a
+    /// permit and waited for a second one, they would wait for each other forever.
     pub(crate) async fn read_metered_in<T, F>(
         &self,
         caller: &Caller,
@@ -181,7 +182,7 @@ impl App {
         Ok(answer)
     }
 
-    /// Runs a caller's scan of the service's own tables when the caller has a place for it, like [`App::read_metered`].
+    /// Waits for a place, and then runs a caller's scan of the service's own tables, like [`App::read_metered`].
     ///
     /// # Errors
     /// `unavailable` if the caller has no place for a scan left, the errors of [`App::recheck`], and those of `body`.

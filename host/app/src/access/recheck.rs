@@ -3,12 +3,13 @@
 //!
 //! So a [`Caller`] keeps the data by which it was checked ([`Judged`]): its identity, and the state of the accounts at that time
 //! ([`Stamp`]). Every write of the store names its [`Writer`], and [`App::by`] makes the one for a caller. If accounts have
-//! changed or are changing, the caller is checked again in that transaction, before anything else of it runs. On Postgres it is
-//! checked once more before the commit, because its statements may have waited for others. Code that reads, answers, or acts
-//! outside of the database calls [`App::recheck`].
+//! changed or are changing, that transaction checks the caller again before it does anything else. On Postgres it is checked once
+//! more before the commit, because its statements may have waited for others. Code that reads, answers, or acts outside of the
+//! database calls [`App::recheck`].
 //!
 //! A caller who has lost a right is refused, whether or not the request needs that right. Long operations name the rights that
-//! they need ([`Judged::that_needs`]), and only the loss of those counts. Additional rights make no difference.
+//! they need ([`Judged::that_needs`]), and only the loss of these rights matters to them. A caller who has gained rights is not
+//! refused.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -40,7 +41,7 @@ fn ended(message: &str) -> Error {
     Error::new(Code::Unauthorized, message)
 }
 
-/// Whether the stamp belongs to this state of the accounts. If other instances can change accounts too, it is trusted only as
+/// Whether the stamp was made in this state of the accounts. If other instances can change accounts too, it is trusted only as
 /// long as a cached identity, because this instance may not hear of their changes.
 fn is_of(stamp: &Stamp, generation: u64, app: &App) -> bool {
     let is_young = || !app.is_shared() || app.now() - stamp.at.load(Ordering::Acquire) < KEPT_MS;
@@ -48,8 +49,8 @@ fn is_of(stamp: &Stamp, generation: u64, app: &App) -> bool {
 }
 
 impl Judged {
-    /// Whether nothing happened that could have changed the caller, such as a sign-out, a ban, another role, or the end of their
-    /// session or key, and no change of accounts is under way.
+    /// Whether the caller is certainly unchanged: no sign-out, ban, other role, or end of their session or key can have happened
+    /// since the check, and no change of accounts is under way.
     fn is_current(&self, app: &App) -> bool {
         if app.identities.are_changing() {
             return false;
@@ -74,7 +75,8 @@ impl Judged {
         if let Some(identity) = &self.identity {
             let mut judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
             if judged.is_err() {
-                // Its statements may have seen two states of the accounts: a session before its end, and the roles after it.
+                // The statements may have seen two states of the accounts: for example a session before its end, and the roles
+                // after it.
                 judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
             }
             judged?;
@@ -125,7 +127,7 @@ impl Judged {
 
     /// Refuses a caller who had the rights `before`, has the rights `found` now, and has lost a right that counts.
     fn still_has(&self, before: &Permissions, found: &Permissions, stamp: &Stamp, (generation, now): (u64, i64)) -> Result<()> {
-        // A condition with another value of a variable reaches other rows.
+        // With another value of a variable, a condition applies to other rows.
         let means_the_same = before.mean_the_same_for(found);
         let has_all = means_the_same && found.first_not_held(before).is_none();
         if has_all {
@@ -146,13 +148,13 @@ impl Judged {
     }
 }
 
-/// A caller as the reader of a read, or as the writer of a transaction.
+/// A caller in the role of a read's reader or a transaction's writer.
 pub(crate) struct By {
     app: Weak<App>,
     owner: QuotaOwner,
     judged: Judged,
-    /// Whether the transaction changes accounts. Only one such transaction runs at a time, and its caller is always checked in
-    /// it. So no other transaction can have taken their rights since that check.
+    /// Whether the transaction changes accounts. Only one such transaction runs at a time, and it always checks its caller. So no
+    /// other transaction can have taken the caller's rights after that check.
     changes_accounts: bool,
 }
 
@@ -182,7 +184,7 @@ impl Reader for By {
     }
 
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
-        // The read may have waited long, and its answer may be large.
+        // The read may have waited long, and its answer may be large, so the caller may have changed since the start.
         if let Some(app) = self.app.upgrade()
             && let Err(error) = app.check_response_room(&self.owner)
         {
@@ -194,8 +196,8 @@ impl Reader for By {
 
 impl Writer for By {
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
-        // A change of accounts may change the caller's own rights, so they cannot be checked after it. Nobody else changes
-        // accounts in between.
+        // A change of accounts may change the caller's own rights, so they cannot be checked after it. No other transaction
+        // changes accounts in between.
         let is_certain = self.changes_accounts || self.is_current();
         if is_certain { None } else { Some(self.judge_again(connection)) }
     }
@@ -207,8 +209,8 @@ impl App {
         By { app: self.weak(), owner: caller.quota_owner().clone(), judged: caller.judged.clone(), changes_accounts: false }
     }
 
-    /// The same for a change of accounts. It never waits behind the writes of callers, because it may be the change that ends
-    /// their rights.
+    /// Returns the same for a change of accounts. Such a change never waits behind the writes of callers, because it may be the
+    /// change that ends their rights.
     pub(crate) fn accounts_by(&self, judged: Judged) -> By {
         By { app: self.weak(), owner: QuotaOwner::Service, judged, changes_accounts: true }
     }
@@ -236,7 +238,7 @@ impl App {
             match self.recheck(caller).await {
                 Ok(()) => {}
                 Err(error) if matches!(error.code, Code::Unauthorized | Code::Forbidden | Code::KeySuspended) => return error,
-                // The database does not answer for a moment.
+                // The database may not answer for a moment. The next round tries again.
                 Err(_) => {}
             }
         }
@@ -256,7 +258,7 @@ impl App {
             }
             Shown::Session { row, .. } => {
                 let gone = || ended("The session token is not valid, or the session has ended. Sign in again.");
-                // The service acts for a maker without a session.
+                // An empty id means that the service acts for a maker, without a session.
                 let (user, roles) = match row.id.is_empty() {
                     true => {
                         let user = connection.user(&identity.user.id).await?.ok_or_else(gone)?;

@@ -19,7 +19,7 @@ impl SessionRecheck {
     pub fn new(app: &Arc<App>, caller: Caller, credentials: &Credentials) -> SessionRecheck {
         SessionRecheck {
             app: Arc::clone(app),
-            // A later check has no response that could tell the client that its session was extended.
+            // A later check has no response with which it could tell the client that its session was extended.
             credentials: Credentials { renewal: RenewalSlot::default(), ..credentials.clone() },
             caller,
             generation: None,
@@ -31,8 +31,8 @@ impl SessionRecheck {
         &self.caller
     }
 
-    /// Whether nothing happened on this instance since the last check that could have changed the caller, such as a sign-out, a
-    /// ban, another role, or the end of their session or key.
+    /// Whether the caller is certainly unchanged since the last check, as far as this instance knows: no sign-out, ban, other
+    /// role, or end of their session or key has happened.
     pub fn is_current(&self) -> bool {
         self.generation == Some(self.app.identities.generation())
             && self.caller.identity().is_none_or(|identity| identity.holds_until > self.app.now())

@@ -10,16 +10,15 @@ use blockbase_schema::{Code, Error, Object, Registry, Relation, Result};
 
 use crate::caller::Caller;
 
-/// Most grants with conditions or fields on one object, in one list.
+/// The maximum number of grants with conditions or fields on one object, in one list.
 const CONDITIONAL_GRANTS_MAX: usize = 20;
 
-/// Grants as they are stored. `list` names the list in messages. `known` is the registry without the fields that the caller may
-/// not know. A condition must not test these fields, because it reveals something of the values that it tests, and its author may
-/// use the grant.
+/// Makes the stored form of grants. `list` names the list in messages. `known` is the registry without the fields that the caller
+/// may not know. A condition must not test these fields, because its author may use the grant, and would then learn something
+/// about the values of these fields.
 ///
-/// # Errors
-/// The error in a condition or in a list of fields, with its place; `forbidden` for a condition on related records of an object
-/// of which the caller may not read every record.
+/// # Errors The error in a condition or in a list of fields, with its place. `forbidden` for a condition on related records of an
+/// object, if the caller may not read every record of that object.
 pub(crate) fn stored_grants(
     caller: &Caller,
     ground: &Ground<'_>,
@@ -94,7 +93,7 @@ fn stored_clause(caller: &Caller, ground: &Ground<'_>, known: &Registry, resourc
     clause.numbered(registry, object).ok_or_else(|| Error::internal("a condition that was read could not be stored"))
 }
 
-/// A field or relation that a condition tests, and that its author may not read in every row.
+/// Returns a field or relation that a condition tests, if the condition's author may not read it in every row.
 fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
     let mut columns = BTreeSet::new();
     condition.columns_into(&mut columns);
@@ -103,8 +102,8 @@ fn tested_in_part(condition: &Condition, seen: &Seen) -> Option<String> {
     name.or_else(|| condition.links().find(|(_, shape)| seen.readable_links(*shape).is_some()).map(|(key, _)| key.to_owned()))
 }
 
-/// Grants as answers show them: with names instead of numbers of the catalogue. A condition or a list of fields with a name that
-/// no longer exists is shown as it is stored, and its grant is marked as broken.
+/// Grants as answers show them: with names instead of numbers of the catalogue. If a name in a condition or in a list of fields
+/// no longer exists, the answer shows the stored form and marks the grant as broken.
 pub(crate) fn shown_grants(registry: &Registry, grants: Vec<Grant>) -> Vec<Grant> {
     let shown = |mut grant: Grant| {
         for clause in [&mut grant.rows, &mut grant.check].into_iter().flatten() {

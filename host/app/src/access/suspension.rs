@@ -18,7 +18,8 @@ use crate::state::RightsSettled;
 use crate::state::acts_later::Kept;
 use crate::state::identity_cache::KEPT_MS;
 
-/// How often suspensions are updated although no account changed here: another instance may have ended before it updated them.
+/// How often suspensions are updated even if no account changed on this instance. Another instance may have ended before it
+/// updated them.
 const SETTLED_ANYWAY_MS: i64 = 60_000;
 
 /// The reason why a thing stops, given the rights of its maker; `None` if it does not stop.
@@ -33,7 +34,7 @@ pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result
     }
 }
 
-/// A sentence for readers of the ledger or of an error.
+/// A sentence for readers of the ledger or of an error, which says why a thing stopped.
 pub(crate) fn stopped(what: &str, reason: SuspensionReason) -> String {
     format!("The {what} is suspended: {}. Somebody who holds the rights that it needs can adopt it.", explain(reason))
 }
@@ -76,7 +77,7 @@ impl App {
     /// Updates the suspensions for a caller who is about to see them. The update counts as a scan of that caller. Returns whether
     /// there was one. A failure is only logged, and the stored suspensions are shown: a read does not fail because of a write.
     pub(crate) async fn settle_rights_shown(&self, caller: &Caller) -> bool {
-        // Other instances change accounts too, and this one may not have heard of it.
+        // Other instances change accounts too, and this instance may not have noticed it.
         let age_max = if self.is_shared() { KEPT_MS } else { SETTLED_ANYWAY_MS };
         if self.rights_are_settled(age_max) {
             return false;
@@ -159,9 +160,8 @@ impl App {
     /// Makes the caller the maker of a webhook, a subscription, a task or a block, so that it acts with the caller's rights. A
     /// block's webhooks and subscriptions are adopted with it.
     ///
-    /// # Errors
-    /// `not_found`; `forbidden` if it needs a right that the caller lacks, and then nothing changes; `conflict` if a block
-    /// declared it, or if it is a task of the service.
+    /// # Errors `not_found`. `forbidden` if the thing needs a right that the caller lacks; then nothing changes. `conflict` if a
+    /// block declared the thing, or if it is a task of the service.
     pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
         let thing = Thing { kind, id: id.to_owned(), name: None };

@@ -1,8 +1,7 @@
 //! Lets a caller view the service as a role would see it.
 //!
-//! It shows what the rights of a role allow to see, but never more than what the caller may see anyway. So the rights of the role
-//! are limited to those of the caller. The limited rights are a part of the [`Caller`], so they apply to every operation and
-//! every surface.
+//! The caller sees what the rights of the role allow, but never more than without this. So the rights of the role are limited to
+//! those of the caller. The limited rights are a part of the [`Caller`], so they apply to every operation and every surface.
 
 use std::sync::Arc;
 
@@ -43,7 +42,8 @@ impl App {
             .await?;
         // The store also finds a role by its name. That is not allowed here, because a name can be given to another role.
         let found = found.filter(|found| found.id == role).ok_or_else(|| Error::not_found("role"))?;
-        // As in a session with only this role: `$user.roles` contains it, and all other variables are the caller's.
+        // The caller appears as in a session with only this role: `$user.roles` contains the role, and all other variables are
+        // the caller's own.
         let subject = caller.identity().map(|identity| variables_of(&identity.user, vec![found.name.clone()], None));
         // Every session has the rights of `public`.
         let of_role = self.permissions([&found].into_iter().chain(&public), subject.unwrap_or_default())?;

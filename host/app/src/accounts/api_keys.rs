@@ -1,4 +1,4 @@
-//! API keys: they act as their user, with the rights of one role, cut to what their maker holds.
+//! API keys: they act as their user, with the rights of one role, limited to the rights of their maker.
 
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
@@ -17,20 +17,20 @@ use crate::base::topic::Topic;
 use crate::caller::Caller;
 use crate::state::acts_later::{ActsLater, Kept};
 
-/// Longest name of a key in characters.
+/// The maximum length of a key's name, in characters.
 pub const NAME_CHARS_MAX: usize = 200;
-/// Most keys that act as one user.
+/// The maximum number of keys that act as one user.
 pub const KEYS_OF_USER_MAX: i64 = 1000;
 
-/// What making a key takes.
+/// The parameters of a new key.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     pub name: String,
     /// The role's id or name.
     pub role: String,
-    /// The user as whom it acts; the caller if it is left out.
+    /// The user that the key acts as. The caller, if this is left out.
     pub user_id: Option<String>,
-    /// Milliseconds since the epoch. The key does not expire if it is left out.
+    /// Milliseconds since the epoch. If this is left out, the key does not expire.
     pub expires_at: Option<i64>,
 }
 
@@ -76,7 +76,7 @@ fn missing() -> Error {
     Error::not_found("API key")
 }
 
-/// The key, if the decision reaches it; held until the transaction ends.
+/// Returns the key if the decision includes it, and locks it until the transaction ends.
 async fn within(connection: &mut Connection, access: &Access, id: &str) -> Result<KeyHolder> {
     let holder = connection.held_api_key(id).await?.ok_or_else(missing)?;
     match access.only().is_some_and(|only| only != holder.user.id) {
@@ -85,7 +85,7 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
     }
 }
 
-/// Keys as things that act later.
+/// API keys as a kind of things that act later.
 pub(crate) struct MadeApiKeys;
 
 impl ActsLater for MadeApiKeys {
@@ -93,8 +93,8 @@ impl ActsLater for MadeApiKeys {
         Made::ApiKey
     }
 
-    /// A key's rights are cut to those of its maker. It needs no right itself, so it is suspended only together with its maker
-    /// (`makers::settle`).
+    /// A key's rights are limited to those of its maker. The key itself needs no right, so it is suspended only together with its
+    /// maker (`makers::settle`).
     fn list<'a>(&'a self, _connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
         Box::pin(async { Ok(Vec::new()) })
     }
@@ -118,7 +118,7 @@ impl ActsLater for MadeApiKeys {
 }
 
 impl App {
-    /// Keys, the newest first.
+    /// Lists keys, the newest first.
     ///
     /// # Errors
     /// `forbidden`; `answer_too_large`.
@@ -128,7 +128,7 @@ impl App {
         let keys = self
             .scan(caller, move |connection| {
                 Box::pin(async move {
-                    // Those of one user are few in any case.
+                    // One user's keys are always few.
                     if only.is_none() && connection.api_keys_length().await? > bytes_max {
                         let message = "The API keys together have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). \
                                        Delete some that nobody uses, or raise that limit.";
@@ -141,12 +141,11 @@ impl App {
         Ok(keys.iter().map(ApiKeyAnswer::from).collect())
     }
 
-    /// Makes a key: what lists show of it, and the key itself, which is shown this once.
+    /// Makes a key. Returns the key as lists show it, and the key itself, which is shown only this once.
     ///
-    /// # Errors
-    /// `forbidden` if the role gives more than the caller holds. A key of another user acts in that user's name: it needs
-    /// what changing that user needs, and a grant for own rows, which are that user's, has to be held for all. `conflict` where
-    /// the user has as many keys as one may have.
+    /// # Errors `forbidden` if the role gives more rights than the caller has. A key of another user acts in that user's name. So
+    /// it needs the rights that a change of that user needs. A grant for own rows means that user's rows, so the caller needs
+    /// this grant for all rows. `conflict` if the user has the maximum number of keys.
     pub async fn create_api_key(&self, caller: &Caller, new: NewKey) -> Result<(ApiKeyAnswer, ApiKey)> {
         let access = caller.access(Resource::ApiKeys, Action::Create)?;
         let length = new.name.chars().count();
@@ -221,8 +220,7 @@ impl App {
     /// Makes the caller the maker of a key. From then on its rights are cut to the caller's rights, and it is not suspended any
     /// more.
     ///
-    /// # Errors
-    /// `forbidden` if the key carries more than the caller holds; nothing changes then.
+    /// # Errors `forbidden` if the key gives more rights than the caller has. Then nothing changes.
     pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<ApiKeyAnswer> {
         let access = caller.access(Resource::ApiKeys, Action::Update)?;
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
@@ -234,7 +232,7 @@ impl App {
                     keep_maker(connection, &maker).await?;
                     let holder = within(connection, &access, &id).await?;
                     if caller.actor_id() != Some(holder.user.id.as_str()) {
-                        // As when a key is made for another user.
+                        // This needs the same right as making a key for another user.
                         caller.require(Resource::Users, Action::Update)?;
                         app.require_strength_over_user(connection, &caller, &holder.user).await?;
                     }
@@ -261,8 +259,7 @@ impl App {
 
     /// Deletes a key. It stops working at once.
     ///
-    /// # Errors
-    /// `forbidden` if the key is stronger than the caller.
+    /// # Errors `forbidden` if the key has rights that the caller lacks.
     pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
         let access = caller.access(Resource::ApiKeys, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);

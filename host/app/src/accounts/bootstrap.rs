@@ -1,4 +1,4 @@
-//! The account that the configuration makes at boot, and its claim.
+//! The account that the server makes at boot from its configuration, and the claim of this account.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::caller::identity::{Identity, Shown};
 use crate::caller::judged::Judged;
 use crate::caller::{Caller, Credentials};
 
-/// Its name until somebody claims it.
+/// The account's name until somebody claims it.
 const BOOTSTRAP_NAME: &str = "Administrator";
 
-/// The pair of `SVC_ADMIN_EMAIL` and the password beside it.
+/// `SVC_ADMIN_EMAIL` and the password that is configured with it.
 #[derive(Clone)]
 pub struct BootstrapAdmin {
     pub email: String,
     pub password: String,
-    /// The variable that the password came from, for messages.
+    /// The variable that the password came from. Messages name it.
     pub password_variable: &'static str,
 }
 
@@ -32,8 +32,8 @@ impl App {
         Ok(!self.has_users().await?)
     }
 
-    /// Creates the account where nobody has signed up yet; of several instances that boot at once, one does. `false` where
-    /// somebody has.
+    /// Creates the account if nobody has signed up yet. If several instances boot at once, one of them creates it. Returns
+    /// `false` if somebody has signed up.
     ///
     /// # Errors
     /// A sentence without the password: the address is not valid, or the password is too weak.
@@ -56,7 +56,7 @@ impl App {
             updated_at: now,
         };
         let announcer = self.announcer(&Caller::system());
-        // Other instances may run already.
+        // Other instances may already run.
         self.change_accounts(Service, move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -78,10 +78,9 @@ impl App {
         .await
     }
 
-    /// The session that a claim comes with.
+    /// The session whose user has a claim.
     ///
-    /// # Errors
-    /// `unauthorized` without one.
+    /// # Errors `unauthorized` without a session.
     pub(crate) async fn claiming_session(&self, credentials: &Credentials) -> Result<Arc<Identity>> {
         self.session(credentials).await.map_err(|problem| match problem {
             AuthProblem::Other(error) => error,
@@ -89,7 +88,7 @@ impl App {
         })
     }
 
-    /// Claims the account that was made at boot: a name and a password of one's own. Every other session of it ends.
+    /// Claims the account that was made at boot: its user chooses a name and a password. All other sessions of the account end.
     ///
     /// # Errors
     /// `no_pending_claim` if this session has no claim, or another session claimed first; `unauthorized` without a session.
@@ -120,7 +119,7 @@ impl App {
                 })
                 .await?;
             if !still_waits {
-                // The same claim was made in between.
+                // Another request made the same claim in between.
                 return Err(nothing());
             }
             let message = "`newPassword` is the bootstrap password itself; the claim replaces it.";
@@ -136,7 +135,7 @@ impl App {
                         return Ok(false);
                     }
                     if !connection.change_password(&user_id, &old_hash, &new_hash, now).await? {
-                        // Undoes the end of the claim.
+                        // The error rolls back the transaction, and so also the end of the claim.
                         return Err(Error::new(Code::Conflict, "The password was changed meanwhile. Sign in again."));
                     }
                     (user.name, user.updated_at) = (name, now);

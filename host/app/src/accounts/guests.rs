@@ -19,33 +19,35 @@ use crate::outbox::platform_event::Announcer;
 use crate::outbox::record_events::WriteContext;
 use crate::records::stamps::{Restamped, restamp};
 
-/// Name of every guest.
+/// The name of every guest.
 const GUEST_NAME: &str = "Anonymous";
-/// Guests that are looked for together.
+/// The number of guests that one query looks for.
 const GUESTS_AT_ONCE: i64 = 200;
-/// A transaction changes the stamps of this many records, or of up to twice as many.
+/// The number of records whose stamps one transaction changes. It may change up to twice as many.
 const STAMPS_AT_ONCE: usize = 500;
-/// Guests whose records are looked for together.
+/// The number of guests whose records one query looks for.
 const CARRY_OVERS_AT_ONCE: i64 = 100;
 
 /// How a guest becomes a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Upgrade {
-    /// They sign up, and their API keys act as the new user.
+    /// The guest signs up, and the guest's API keys act as the new user.
     SignUp,
-    /// They sign in to an account that was there before. Somebody else may have handed them the guest's session, with keys or
-    /// webhooks that would then act as that account. So the guest's keys are deleted, and what the guest made is suspended.
+    /// The guest signs in to an existing account. Somebody else may have given them the guest's session, with keys or webhooks
+    /// that would then act as that account. So the guest's keys are deleted, and the things that the guest made are suspended.
     SignIn,
 }
 
-/// Makes what the guest `from` had the user's `to`, and deletes the guest. Of two who try at the same time one does it; `false`
-/// for the other. The caller has locked the accounts before anything else, and calls [`App::follow_carry_over`] after the commit.
+/// Moves everything that the guest `from` had to the user `to`, and deletes the guest. If two requests try this at the same time,
+/// one succeeds. The other gets `false`. The caller of this function has locked the accounts before anything else, and calls
+/// [`App::follow_carry_over`] after the commit.
 ///
-/// Where the guest has many records, the stamps of the rest are changed after it, some at a time ([`App::follow_carry_over`]): otherwise
-/// a guest could make the others wait for as long as all of them take.
+/// If the guest has many records, the remaining stamps are changed after the commit, in several transactions
+/// ([`App::follow_carry_over`]). Otherwise other callers would have to wait until all of them are changed.
 ///
 /// The user gets the guest's stamps, and the guest's roles except the role of guests. The user gets the guest's preferences if
-/// they have none. On sign-up they also get API keys and what the guest made. Past events do not change.
+/// they have none. On sign-up the user also gets the guest's API keys, and the things that the guest made. Past events do not
+/// change.
 pub(super) async fn carry_over(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -55,7 +57,7 @@ pub(super) async fn carry_over(
     now: i64,
 ) -> Result<bool> {
     let registry = Arc::clone(&context.registry);
-    // From here on no write of the guest commits: each of them keeps its user.
+    // From here on no write of the guest commits, because each of these writes locks its user.
     let guest = connection.held_user(from).await?.filter(|user| user.is_anonymous && !user.banned);
     let Some(guest) = guest else { return Ok(false) };
     if connection.version("schema").await? != registry.version {
@@ -80,11 +82,11 @@ pub(super) async fn carry_over(
         }
     }
     connection.copy_preferences(&guest.id, to).await?;
-    // On sign-in this deletes the guest's keys, and suspends what the guest made until somebody adopts it.
+    // On sign-in this deletes the guest's keys, and suspends the things that the guest made, until somebody adopts it.
     remove_user(connection, announcer, &guest.id, now).await
 }
 
-/// Makes some of the records that `from` created or updated those of `to`: whether these were all.
+/// Moves some of the records that `from` created or updated to `to`. Returns whether these were all.
 async fn restamp_some(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<bool> {
     let mut left = STAMPS_AT_ONCE;
     for object in registry.objects() {
@@ -113,7 +115,7 @@ impl App {
             tracing::warn!(error.cause = %error, "what a guest took along could not be loaded; the next comparison loads it");
         }
         let finished = match self.itself() {
-            // It continues if the client disconnects.
+            // The task continues if the client disconnects.
             Ok(app) => {
                 let user_id = user_id.to_owned();
                 let finish = tokio::spawn(async move { app.finish_carry_overs_of(Some(&user_id)).await });
@@ -168,7 +170,7 @@ impl App {
         Ok(())
     }
 
-    /// One transaction of it, in the user's turn: whether it was the last one.
+    /// Runs one transaction of the carry-over, in the user's turn. Returns whether it was the last one.
     async fn carry_over_some(&self, guest: &str, user: &str) -> Result<bool> {
         self.on_schema(&Caller::system(), move |registry| async move {
             let (guest, user) = (guest.to_owned(), user.to_owned());
@@ -196,8 +198,7 @@ impl App {
 
     /// Creates a guest and signs them in.
     ///
-    /// # Errors
-    /// Where guests are off, or the caller is a guest already.
+    /// # Errors If guests are off, or if the caller is already a guest.
     pub async fn sign_in_as_guest(&self, client: Client) -> Result<SignedIn, AuthProblem> {
         if !self.settings.anonymous_auth {
             return Err(AuthProblem::GuestsOff);
@@ -239,7 +240,7 @@ impl App {
         Ok(SignedIn { token, user: answer, remember: true })
     }
 
-    /// Deletes the guest who asks for it. What they made is suspended.
+    /// Deletes the guest who asks for it. The things that they made are suspended.
     pub async fn delete_guest(&self, credentials: &Credentials) -> Result<(), AuthProblem> {
         if !self.settings.anonymous_auth {
             return Err(AuthProblem::GuestsOff);
@@ -254,7 +255,7 @@ impl App {
         Ok(())
     }
 
-    /// Deletes a guest, with what their relationships say. Returns whether there was one.
+    /// Deletes a guest, and handles dependent records as the relationships say. Returns whether there was one.
     async fn remove_guest(&self, caller: &Caller, id: &str) -> Result<bool> {
         self.removing(caller, id, || self.remove_guest_at_once(caller, id)).await
     }
@@ -266,7 +267,7 @@ impl App {
             self.change_accounts_by(caller.judged.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
-                    // One who signs up at this moment is no guest any more.
+                    // A guest who signs up at this moment is no longer a guest.
                     if !connection.held_user(&id).await?.is_some_and(|user| user.is_anonymous) {
                         return Ok(false);
                     }
@@ -283,8 +284,8 @@ impl App {
         .await
     }
 
-    /// Deletes the guests who were made before `before`, with their sessions, roles and keys, and suspends what they made. Returns how many
-    /// there were. A guest who cannot be deleted does not keep the others.
+    /// Deletes the guests who were made before `before`, with their sessions, roles and keys, and suspends the things that they
+    /// made. Returns how many guests it deleted. If one guest cannot be deleted, the others still are.
     pub(crate) async fn delete_old_guests(&self, before: i64) -> Result<u64> {
         let mut deleted = 0;
         let mut failed: HashSet<String> = HashSet::new();

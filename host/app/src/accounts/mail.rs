@@ -1,9 +1,9 @@
-//! Mail with links: who asks for one, and what a link in it does.
+//! Mails with links: requests for such a mail, and the effect of its link.
 //!
-//! A request for a mail does the same work for every address, whether or not an account has it: it counts the mail, stores it, and writes an
-//! event. Everything that depends on the account happens later, when the event is delivered: the account is looked up, the token of the
-//! link is made, and the text is written. So neither the answer nor its time tells whether an account exists, a token that was not sent is
-//! stored nowhere, and the event, the ledger and the log show no token.
+//! A request for a mail does the same work for every address, whether or not an account has it: it counts the mail, stores it,
+//! and writes an event. Everything that depends on the account happens later, when the event is delivered: the account is looked
+//! up, the token of the link is made, and the text is written. So neither the answer nor the time it takes reveals whether an
+//! account exists. A token that was not sent is stored nowhere. The event, the ledger and the log show no token.
 
 use blockbase_auth::{LinkToken, hash_token};
 use blockbase_quota::network_of;
@@ -24,20 +24,20 @@ use crate::outbox::platform_event::Announcer;
 use crate::state::mail_texts::{MailTexts, MailValues};
 
 const HOUR_MS: i64 = 3_600_000;
-/// Mails to one address that may be asked for within an hour.
+/// The maximum number of mails to one address that may be requested within an hour.
 const MAILS_OF_ADDRESS_MAX: i64 = 5;
-/// Mails that one account may ask for within an hour, to any addresses.
+/// The maximum number of mails that one account may request within an hour, to any addresses.
 const MAILS_OF_ACCOUNT_MAX: i64 = 20;
 const LIMIT_MS: i64 = HOUR_MS;
-/// Most mailed links of one kind that an account has at the same time.
+/// The maximum number of mailed links of one kind that an account has at the same time.
 const LINKS_MAX: i64 = 10;
-/// Rows that one transaction deletes.
+/// The maximum number of rows that one transaction deletes.
 const PURGED_AT_ONCE: i64 = 500;
-/// Characters of a token's hash that tell two copies of a mail apart.
+/// The number of characters of a token's hash that distinguish two copies of a mail.
 const COPY_CHARS: usize = 12;
-/// Longest name of a language.
+/// The maximum length of a language's name, in characters.
 const LANGUAGE_CHARS_MAX: usize = 35;
-/// Longest address of a page where a link ends.
+/// The maximum length of the address of a page where a link ends, in characters.
 pub const PAGE_CHARS_MAX: usize = 2_000;
 
 /// A mail to be sent.
@@ -45,17 +45,17 @@ pub const PAGE_CHARS_MAX: usize = 2_000;
 pub struct OutgoingMail {
     /// The id of the mail, for [`App::mail_was_sent`].
     pub id: String,
-    /// Names this copy. A further attempt has another link, so it must not look like the same mail.
+    /// The message id of this copy. A further attempt has another link, so it must not look like the same mail.
     pub message_id: String,
     pub to: String,
     pub subject: String,
     pub text: String,
     pub html: Option<String>,
-    /// The token in the text. Whoever reports a failure leaves it out.
+    /// The token in the text. Reports of a failure must leave it out.
     pub token: String,
 }
 
-/// A mail that is asked for.
+/// A mail that somebody or the server requests.
 pub(super) struct NewMail<'a> {
     pub(super) kind: MailKind,
     pub(super) address: &'a str,
@@ -63,32 +63,33 @@ pub(super) struct NewMail<'a> {
     pub(super) page: Option<String>,
     pub(super) language: Option<String>,
     pub(super) maker: Maker,
-    /// Nobody for mail that the server sends by itself, or that somebody asks for who manages users.
+    /// Who asks for the mail. Nobody, if the server sends it by itself, or if somebody who manages users requests it.
     pub(super) asker: Asker,
 }
 
-/// Who asks for a mail. How much they may ask for is limited whether or not the addresses have accounts, so the limit tells nothing.
+/// Who asks for a mail. The limit on their requests is the same whether or not the addresses have accounts, so it does not reveal
+/// which accounts exist.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asker {
-    /// The account of the session, or the one whose password was shown.
+    /// The user of the session, or the user whose password the request showed.
     user_id: Option<String>,
     network: Option<String>,
 }
 
 impl Asker {
-    /// The client of a request that has no session, or whose session is not needed.
+    /// The asker is the client of a request that has no session, or that needs none.
     pub(super) fn client(client: &Client) -> Asker {
         let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
         Asker { user_id: None, network: address.map(|address| network_of(address).to_string()) }
     }
 
-    /// The client of a request of an account.
+    /// The asker is the client of a request, and the account in whose name it was made.
     pub(super) fn account(client: &Client, user_id: &str) -> Asker {
         Asker { user_id: Some(user_id.to_owned()), ..Asker::client(client) }
     }
 }
 
-/// How somebody asks for a mail.
+/// A request for a mail, as a surface passes it on.
 #[derive(Clone, Debug, Default)]
 pub struct MailRequest {
     pub email: String,
@@ -98,15 +99,15 @@ pub struct MailRequest {
     pub languages: Option<String>,
 }
 
-/// A [`MailRequest`] that was checked.
+/// A [`MailRequest`] after its check.
 pub(super) struct CheckedRequest {
-    /// In its normal form.
+    /// The address in its normal form.
     pub(super) address: String,
     pub(super) page: Option<String>,
     pub(super) language: Option<String>,
 }
 
-/// The refusal of what happens too often in a window of time, `left_ms` before the window ends.
+/// The error for something that was done too often in a window of time. It ends in `left_ms` milliseconds.
 pub(super) fn too_many(what: &str, left_ms: i64) -> Error {
     let seconds = u16::try_from(left_ms / 1000 + 1).unwrap_or(u16::MAX);
     Error::new(Code::RateLimited, format!("{what}. Try again in {seconds} s.")).with_retry_after(seconds)
@@ -166,7 +167,7 @@ impl App {
         mail: NewMail<'_>,
         now: i64,
     ) -> Result<bool> {
-        // No address looks like these.
+        // These names cannot be equal to an address.
         let of_account = mail.asker.user_id.map(|id| (format!("mail of the account {id}"), MAILS_OF_ACCOUNT_MAX));
         let of_network =
             mail.asker.network.map(|name| (format!("mail of the network {name}"), self.settings.mails_of_network_max));
@@ -177,7 +178,7 @@ impl App {
                 return Err(too_many("Too many mails were asked for", since + LIMIT_MS - now));
             }
         }
-        // A notice is not counted, so nobody can use up the count to suppress it.
+        // A notice does not count, so nobody can prevent it by using up the limit.
         let asked = match mail.kind {
             MailKind::EmailChanged => 0,
             _ => connection.count_in_window(&hash_token(mail.address), LIMIT_MS, now).await?.0,
@@ -206,7 +207,7 @@ impl App {
         Ok(true)
     }
 
-    /// Asks for a link to another password. The answer is the same whether or not an account has the address.
+    /// Asks for a link to set a new password. The answer is the same whether or not an account has the address.
     ///
     /// # Errors
     /// `rate_limited` if the client's network asks for too much mail.
@@ -215,7 +216,7 @@ impl App {
         self.ask_alone(MailKind::Reset, None, request.checked()?, Asker::client(client)).await
     }
 
-    /// Asks for a link that proves an address. With a session, the address has to be that of the session's user.
+    /// Asks for a link that confirms an address. With a session, the address has to be that of the session's user.
     ///
     /// # Errors
     /// [`AuthProblem::EmailMismatch`] and [`AuthProblem::EmailAlreadyVerified`] for a session; `rate_limited`.
@@ -236,7 +237,8 @@ impl App {
         self.ask_alone(MailKind::Verify, user_id, request, asker).await
     }
 
-    /// Whether a user has to prove their address before they can sign in. Admins can always sign in, because they configure the mail.
+    /// Whether a user has to confirm their address before they can sign in. Admins can always sign in, because they configure how
+    /// the server sends mail.
     pub(super) async fn waits_for_proof(&self, user: &UserRow) -> Result<bool> {
         if !self.settings.require_email_verification || user.email_verified {
             return Ok(false);
@@ -249,7 +251,7 @@ impl App {
         Ok(!is_admin)
     }
 
-    /// Asks for a link that proves the address of a user who has shown the password.
+    /// Asks for a link that confirms the address of a user who has shown the password.
     pub(super) async fn request_verification_of(
         &self,
         client: &Client,
@@ -285,8 +287,7 @@ impl App {
     /// The mail that an event leads to, with a new link; `None` if there is nothing to send: no account has the address, it was sent
     /// before, or it is no longer needed.
     ///
-    /// # Errors
-    /// The database does not answer, or the event cannot be read.
+    /// # Errors If the database does not answer, or if the event cannot be read.
     pub async fn mail_of_event(&self, event: &ClaimedEvent) -> Result<Option<OutgoingMail>> {
         let Some(texts) = self.settings.mail.clone() else {
             return Err(Error::internal("the server sends no mail (SVC_SMTP_URL)"));
@@ -298,12 +299,13 @@ impl App {
                 Box::pin(async move {
                     let Some(mail) = connection.mail(&mail_id).await? else { return Ok(None) };
                     let user = match (&mail.user_id, mail.kind) {
-                        // These go to an address that is not the account's yet, or no longer.
+                        // These mails go to an address that is not yet the account's address, or no longer.
                         (Some(id), MailKind::ChangeEmail | MailKind::EmailChanged) => connection.user(id).await?,
                         (Some(id), _) => connection.user(id).await?.filter(|user| user.email == mail.address),
                         (None, _) => connection.user_of_email(&mail.address).await?,
                     };
-                    // Held, so that a change of the address or the password, or another mail of the account, comes before or after.
+                    // The user is locked. So a change of the address or the password, or another mail of the account, happens
+                    // before or after this.
                     let user = match user {
                         Some(user) => connection.held_user(&user.id).await?.filter(|held| held.email == user.email),
                         None => None,
@@ -333,7 +335,7 @@ impl App {
                             created_at: now,
                             expires_at: now + lives_ms,
                         };
-                        // Earlier links stay valid: a mail with one may be on its way.
+                        // Earlier links stay valid, because a mail with such a link may be on its way.
                         connection.insert_account_token(row, LINKS_MAX - 1).await?;
                     }
                     let values = MailValues {
@@ -383,7 +385,7 @@ impl App {
     }
 }
 
-/// Whether a mail still says something to its user.
+/// Whether the user still needs a mail.
 fn is_due(mail: &MailRow, user: &UserRow) -> bool {
     let wants = match mail.kind {
         MailKind::Verify => !user.email_verified,

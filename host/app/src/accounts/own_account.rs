@@ -1,4 +1,4 @@
-//! What users do with their own account by mailed links and passwords: another address, and the deletion.
+//! Operations of users on their own account with mailed links and passwords: another address, and the deletion of the account.
 
 use blockbase_auth::{PASSWORD_CHARS_MAX, hash_token};
 use blockbase_schema::time::DAY_MS;
@@ -16,14 +16,14 @@ use crate::caller::client::{AuthProblem, Client};
 use crate::caller::identity::Identity;
 use crate::state::sign_in_tries::Try;
 
-/// How old a session may be that deletes its account without a password or a link.
+/// The maximum age of a session that may delete its account without a password or a link.
 const FRESH_MS: i64 = DAY_MS;
-/// Wrong passwords of one account that are checked within [`WRONG_PASSWORDS_MS`]. Somebody at an unlocked computer has a session, and may
-/// try passwords with it from many networks.
+/// The maximum number of wrong passwords for one account within [`WRONG_PASSWORDS_MS`]. Somebody at an unlocked computer has a
+/// session, and may try passwords with it from many networks.
 const WRONG_PASSWORDS_MAX: i64 = 10;
 const WRONG_PASSWORDS_MS: i64 = 900_000;
 
-/// How a user shows that the deletion of the account is meant.
+/// How a user shows that they really want to delete the account.
 #[derive(Clone, Debug, Default)]
 pub struct DeletionRequest {
     pub password: Option<String>,
@@ -33,16 +33,17 @@ pub struct DeletionRequest {
     pub page: Option<String>,
 }
 
-/// What a request for a deletion led to.
+/// The result of a request for a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     Deleted,
-    /// A link was mailed that deletes the account.
+    /// The server mailed a link that deletes the account.
     Mailed,
 }
 
 impl App {
-    /// Asks for a link that gives the account another address. The new address gets it. The answer is the same if the address is taken.
+    /// Asks for a link that gives the account another address. The mail goes to the new address. If another account has this
+    /// address, the answer is the same.
     ///
     /// # Errors
     /// [`AuthProblem::EmailIsTheSame`]; [`AuthProblem::EmailCannotChange`] for guests; `rate_limited` after too many mails.
@@ -116,8 +117,8 @@ impl App {
         tried.map(|(attempt, _)| attempt)
     }
 
-    /// Deletes the account of the caller's session, if a password, a link or a new session shows that it is meant. Otherwise a link is
-    /// mailed. What the user made is suspended.
+    /// Deletes the account of the caller's session, if a password, a link or a new session shows that the user wants it.
+    /// Otherwise it mails a link. The things that the user made are suspended.
     ///
     /// # Errors
     /// `not_found` if users may not delete themselves; `conflict` for the last admin.

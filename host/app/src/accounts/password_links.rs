@@ -1,8 +1,8 @@
-//! Links to set a password. Somebody who manages users makes one and hands it over, and it is used once.
+//! Links to set a password. Somebody who manages users makes a link and hands it over. It can be used once.
 //!
-//! A link has the rights of its maker ([`crate::access::makers`]): they are judged when it is used. Otherwise somebody could keep a link to
-//! an account without rights, and take the account over once it has more rights than they have. A link that somebody hands over says
-//! nothing about an address. A link that was mailed proves it ([`super::mail`]).
+//! A link has the rights of its maker ([`crate::access::makers`]): they are checked when it is used. Otherwise somebody could
+//! keep a link to an account without rights, and take over the account after it has got more rights than they have. A link that
+//! somebody hands over does not confirm an address. A mailed link confirms it ([`super::mail`]).
 
 use blockbase_auth::{LinkToken, check_password, hash_token};
 use blockbase_query::Action;
@@ -23,17 +23,17 @@ use crate::state::sign_in_tries::{Try, account_of};
 
 /// How long an invitation is valid, in milliseconds.
 pub(super) const INVITATION_MS: i64 = 7 * DAY_MS;
-/// How long a link is valid that sets another password or proves an address, in milliseconds.
+/// How long a link to set a new password or to confirm an address is valid, in milliseconds.
 pub(super) const LINK_MS: i64 = 3_600_000;
-/// The name under which tries of tokens are counted. It is no address, so that it cannot be an account's.
+/// The name under which attempts with tokens are counted. It is not an address, so it cannot be equal to an account's address.
 pub(super) const TOKEN_TRIES: &str = "the links to set a password";
-/// Stands for the address in the check of a password before the account is known. No password can be equal to it.
+/// Replaces the address in the check of a password as long as the account is unknown. No password can be equal to it.
 const NO_ADDRESS: &str = "\0";
-/// Stands for the network of a sign-in where nobody signs in. No network has this name.
+/// Replaces the network of a sign-in if nobody signs in. No network has this name.
 const NO_NETWORK: &str = "";
 /// How long an expired token is kept, so that its user learns that it has expired.
 const EXPIRED_KEPT_MS: i64 = DAY_MS;
-/// Expired tokens deleted in one transaction.
+/// The maximum number of expired tokens that one transaction deletes.
 const PURGED_AT_ONCE: i64 = 500;
 
 /// A link with which somebody sets their password once.
@@ -47,24 +47,24 @@ pub struct PasswordLinkAnswer {
     pub(super) expires_at: Timestamp,
 }
 
-/// What is checked once more when a link is used, because of what changed since it was made.
+/// The data of a link that is checked again when the link is used, because it may have changed since the link was made.
 struct Link {
     token: AccountTokenRow,
     user: UserRow,
 }
 
-/// What the transaction of a reset decided.
+/// The decision of a reset's transaction.
 enum Outcome {
     Done {
         /// Whether it was a first proof of the address that ended what the account had.
         has_ended: bool,
     },
     Invalid,
-    /// It would make the first account that can sign in.
+    /// The reset would create the first account that can sign in.
     NeedsSetup,
 }
 
-/// The refusal of every way but sign-up while there is no admin.
+/// The refusal of every way to get an account, except sign-up, as long as there is no admin.
 pub(super) fn setup_required() -> Error {
     Error::new(
         Code::SetupRequired,
@@ -85,7 +85,8 @@ pub(super) async fn is_admin(connection: &mut Connection, user_id: &str) -> Resu
 }
 
 impl App {
-    /// Makes a link for an account, and ends the earlier ones of its kind. The caller of this function has judged who asks for it.
+    /// Makes a link for an account, and ends the account's earlier links of the same kind. The caller of this function has
+    /// checked that the link is allowed.
     pub(super) async fn new_password_link(
         &self,
         connection: &mut Connection,
@@ -107,15 +108,14 @@ impl App {
             expires_at,
         };
         connection.insert_account_token(row, 0).await?;
-        // Browsers do not send the part after `#`, so it gets into no log.
+        // Browsers do not send the part after `#`, so it does not appear in logs.
         let link = format!("{}#token={}", self.settings.set_password_url, token.as_str());
         Ok(PasswordLinkAnswer { link, expires_at: Timestamp(expires_at) })
     }
 
-    /// Makes a link with which a user sets another password, or the first one if they were invited.
+    /// Makes a link with which a user sets a new password. An invited user sets the first one.
     ///
-    /// # Errors
-    /// `forbidden` if the user holds more than the caller; `conflict` for guests and for banned users.
+    /// # Errors `forbidden` if the user has rights that the caller lacks; `conflict` for guests and for banned users.
     pub async fn make_password_link(&self, caller: &Caller, user_id: &str) -> Result<PasswordLinkAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, caller, app) = (user_id.to_owned(), caller.clone(), self.itself()?);
@@ -156,12 +156,12 @@ impl App {
     ///
     /// A password that is refused does not use up the link.
     ///
-    /// # Errors
-    /// [`AuthProblem::InvalidToken`], whatever is wrong with the token; `setup_required`; `rate_limited` after too many wrong tokens.
+    /// # Errors [`AuthProblem::InvalidToken`] for any fault of the token; `setup_required`; `rate_limited` after too many wrong
+    /// tokens.
     pub async fn reset_password(&self, client: &Client, token: &str, password: String) -> Result<(), AuthProblem> {
         check_password(&password, NO_ADDRESS)?;
         let attempt = self.begin_try(TOKEN_TRIES, client).await?;
-        // Nobody makes the server hash passwords without a token that holds.
+        // The server hashes no password without a valid token, so that strangers cannot make it work hard.
         let Some(link) = self.known_link(token).await? else {
             log_invalid(client);
             return Err(AuthProblem::InvalidToken);
@@ -188,7 +188,7 @@ impl App {
         self.change_accounts(Service, move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
-                // Of several requests with this token, the others see that it is gone.
+                // If several requests use this token, the first one deletes it. The others find that it is gone.
                 let Some(Link { mut user, token }) = app.link(connection, &token_hash, now).await? else {
                     return Ok(Outcome::Invalid);
                 };
@@ -204,7 +204,7 @@ impl App {
                 let has_ended =
                     token.is_mailed && app.prove_address(connection, &mut user, &browser, &password_hash, now).await?;
                 replace_password(connection, &user.id, &password_hash, now).await?;
-                // Whoever tried the old password without success does not have to wait with the new one.
+                // Somebody who failed to sign in with the old password does not have to wait with the new one.
                 for account in [&attempt.account, &account_of(&user.email)] {
                     connection.sign_in_succeeded(account, &attempt.network, now).await?;
                 }
@@ -214,10 +214,10 @@ impl App {
         .await
     }
 
-    /// Sets a user's password. Their sessions and links end. The operator of the server does so when nobody can sign in.
+    /// Sets a user's password. Their sessions and links end. The operator of the server uses this when nobody can sign in.
     ///
-    /// # Errors
-    /// `not_found`; `invalid_value` for a weak password; `conflict` for guests; `forbidden` if the user holds more than the caller.
+    /// # Errors `not_found`; `invalid_value` for a weak password; `conflict` for guests; `forbidden` if the user has rights that
+    /// the caller lacks.
     pub async fn set_password(&self, caller: &Caller, user_id: &str, password: String) -> Result<()> {
         caller.require(Resource::Users, Action::Update)?;
         let refused = |problem| password_error(problem, "password");
@@ -236,7 +236,7 @@ impl App {
                 }
                 check_password(&given, &user.email).map_err(refused)?;
                 replace_password(connection, &user_id, &password_hash, now).await?;
-                // Failed tries of others no longer delay the user's sign-in.
+                // Failed attempts of others no longer delay the user's sign-in.
                 Ok(connection.sign_in_succeeded(&account_of(&user.email), NO_NETWORK, now).await?)
             })
         })
@@ -250,7 +250,8 @@ impl App {
             .await
     }
 
-    /// The link of a token, if it can be used: it has not expired, its user is not banned, and its maker could still make it.
+    /// The link of a token, if it can be used: it has not expired, its user is not banned, and its maker still has the rights to
+    /// make it.
     async fn link(&self, connection: &mut Connection, token_hash: &str, now: i64) -> Result<Option<Link>> {
         let token = connection.account_token(token_hash, &TokenKind::OF_PASSWORDS, now).await?;
         let Some(token) = token else { return Ok(None) };

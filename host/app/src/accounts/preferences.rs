@@ -14,11 +14,12 @@ use crate::access::stored_grants::shown_grants;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 
-/// Most bytes of one user's preferences, stored as JSON without spaces.
+/// The maximum number of bytes of one user's preferences, stored as JSON without spaces.
 pub const PREFERENCES_BYTES_MAX: usize = 64 * 1024;
-/// Most bytes of a guest's preferences. Anybody can become any number of guests, so each may store only a little.
+/// The maximum number of bytes of a guest's preferences. Anybody can become any number of guests, so each may store only a
+/// little.
 pub const GUEST_PREFERENCES_BYTES_MAX: usize = 4 * 1024;
-/// Most keys at the top level.
+/// The maximum number of keys at the top level.
 pub const PREFERENCES_KEYS_MAX: usize = 1000;
 
 /// What the caller may do.
@@ -70,7 +71,7 @@ impl App {
             let (user_id, changes) = (user_id.clone(), changes.clone());
             self.store.write(self.by(caller), move |connection| {
                 Box::pin(async move {
-                    // They may have been deleted a moment ago, or have signed up as somebody else.
+                    // The user may have been deleted a moment ago. Or a guest may have signed up as another user.
                     if !connection.keep_user(&user_id).await? {
                         return Err(Error::new(Code::Unauthorized, "The session has ended. Sign in again."));
                     }
@@ -84,10 +85,9 @@ impl App {
         .await
     }
 
-    /// What the caller may do.
+    /// The permissions of the caller.
     ///
-    /// # Errors
-    /// `unauthorized` for callers that nobody knows, under enforcement.
+    /// # Errors `unauthorized` for callers without a valid credential, under enforcement.
     pub fn own_permissions(&self, caller: &Caller) -> Result<OwnPermissions> {
         if self.settings.require_auth && !caller.is_known() {
             return Err(Error::unauthenticated());
@@ -95,7 +95,7 @@ impl App {
         let registry = self.registry();
         let mut permissions = shown_grants(&registry, caller.rights().effective());
         if !caller.holds(Resource::Roles, Action::Read) && !caller.holds(Resource::Objects, Action::Read) {
-            // The exceptions are names that the caller does not know.
+            // The caller does not know the names of the exceptions.
             for grant in &mut permissions {
                 if let (Some(fields), Some(object)) = (&mut grant.fields, registry.object(&grant.resource)) {
                     *fields = fields.without_exceptions(&registry, object);
@@ -106,7 +106,7 @@ impl App {
     }
 }
 
-/// The changes with values as they are stored; `None` for a key that goes.
+/// The changes with values as they are stored; `None` for a key to remove.
 fn read_changes(changes: Members) -> Result<Vec<(String, Option<String>)>> {
     let read = |(key, value): (String, Box<serde_json::value::RawValue>)| {
         let value = compact(value.get()).map_err(|error| malformed(&error))?;
@@ -173,7 +173,7 @@ mod tests {
         for more in [of_size(PREFERENCES_BYTES_MAX + 1), r#"{"b":1}"#.to_owned()] {
             assert_eq!(change(&full, &more).expect_err("too much").code, Code::PayloadTooLarge);
         }
-        // What makes room in the same change counts.
+        // A change may remove members and add others. The limit applies to the result.
         assert_eq!(change(&full, r#"{"a":null,"b":1}"#).expect("room"), r#"{"b":1}"#);
         let keys = |from: usize, to: usize| {
             let keys: Vec<String> = (from..to).map(|number| format!("\"k{number}\":0")).collect();

@@ -1,4 +1,4 @@
-//! Changes that users make to their own account: the password, the name, the image.
+//! The changes that users make to their own account: the password, the name, the image.
 
 use blockbase_auth::check_password;
 

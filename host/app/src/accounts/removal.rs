@@ -15,24 +15,23 @@ use crate::outbox::record_events::WriteContext;
 use crate::records::deletion::{Step, StepSize, delete_records, delete_some, in_steps};
 use crate::records::read::record_id;
 
-/// Clears what refers to a user who is about to be deleted, or deletes it, as its relationships say, and removes links with the user. The
-/// engine would do the same without stamps and events.
+/// Clears the references to a user who is about to be deleted, or deletes the records that refer to the user, as the
+/// relationships say. Removes links with the user. The database would do the same, but without stamps and events.
 ///
-/// # Errors
-/// `answer_too_large` for more records than one call may change.
+/// # Errors `answer_too_large` if these are more records than one call may change.
 pub(crate) async fn detach_user(connection: &mut Connection, context: &mut WriteContext, id: &str) -> Result<()> {
     let registry = Arc::clone(&context.registry);
     if connection.version("schema").await? != registry.version {
         return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
     }
     let (Some(users), Some(id)) = (registry.users().filter(|_| registry.leads_to_users()), record_id(id)) else { return Ok(()) };
-    // The row of the user that relationships lead to goes first. It would go with the user.
+    // The user's row that relationships refer to is deleted first. Otherwise it would be deleted with the user.
     delete_records(connection, context, users, &Scope::All, vec![id], None).await.map(drop)
 }
 
 impl App {
-    /// Runs `remove`, which deletes a user in one transaction. If too many records refer to the user for one, these are detached in
-    /// several transactions first. Others can see the steps in between.
+    /// Runs `remove`, which deletes a user in one transaction. If too many records refer to the user for one transaction, it
+    /// first detaches them in several transactions. Others can see the steps in between.
     pub(crate) async fn removing<T, F>(&self, caller: &Caller, id: &str, remove: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
@@ -46,7 +45,7 @@ impl App {
         }
     }
 
-    /// Detaches what refers to a user, in several transactions.
+    /// Detaches the records that refer to a user, in several transactions.
     async fn detach_user_in_steps(&self, caller: &Caller, id: &str) -> Result<()> {
         in_steps(true, |size| self.detach_step(caller, id, size)).await.map(drop)
     }
@@ -66,8 +65,9 @@ impl App {
     }
 }
 
-/// Makes what refers to the user `from` refer to the user `to`, and what is linked with `from` be linked with `to`, without events. If a
-/// unique value forbids it, the reference stays, and ends with the user `from` as its relationship says.
+/// Changes the references to the user `from` to the user `to`, and the links with `from` to links with `to`, without events. If a
+/// unique value forbids this, the reference stays until the user `from` is deleted, and then the rule of its relationship
+/// applies.
 pub(crate) async fn move_references(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<()> {
     let (Some(from), Some(to)) = (record_id(from), record_id(to)) else { return Ok(()) };
     let dialect = connection.dialect();
@@ -89,19 +89,19 @@ pub(crate) async fn move_references(connection: &mut Connection, registry: &Regi
     Ok(())
 }
 
-/// Deletes a user with their sessions, roles and the keys that act as them, and suspends what they made.
+/// Deletes a user with their sessions, roles and the keys that act as them, and suspends the things that they made.
 pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announcer, id: &str, now: i64) -> Result<bool> {
     let keys = connection.api_keys_of_user(id).await?;
     if !connection.delete_user(id).await? {
         return Ok(false);
     }
-    // The user before their keys: that they are gone is why their things stop.
+    // The user comes before the user's keys, because the reason for the suspension of the things is that the user is gone.
     settle(connection, announcer, MakerPart::User(id.to_owned()), now).await?;
     keys_are_gone(connection, announcer, keys, now).await?;
     Ok(true)
 }
 
-/// Emits the events of keys that are gone, and suspends what was made with them.
+/// Emits the events of deleted keys, and suspends the things that were made with them.
 pub(crate) async fn keys_are_gone(
     connection: &mut Connection,
     announcer: &Announcer,
@@ -111,7 +111,7 @@ pub(crate) async fn keys_are_gone(
     for KeyHolder { key, .. } in &gone {
         announcer.emit(connection, Topic::KeyDeleted(key.into())).await?;
     }
-    // All keys are gone by now, so that what they made can be looked for together: a query for each kind, not for each key.
+    // All keys are deleted by now. So one query for each kind finds the things of all keys, instead of one for each key.
     let ids: Vec<String> = gone.into_iter().map(|holder| holder.key.id).collect();
     for some in ids.chunks(MakerPart::KEYS_MAX) {
         settle(connection, announcer, MakerPart::ApiKeys(some.to_vec()), now).await?;

@@ -20,29 +20,29 @@ use crate::caller::Caller;
 pub use effective::RolePermissions;
 pub use explain::{ExplainRequest, Explanation};
 
-/// Longest name of a role in characters.
+/// The maximum length of a role's name, in characters.
 const NAME_CHARS_MAX: usize = 64;
-/// Longest description in characters.
+/// The maximum length of a description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 1000;
-/// Longest resource of a grant in characters.
+/// The maximum length of a grant's resource, in characters.
 const RESOURCE_CHARS_MAX: usize = 128;
-/// Most grants of one role.
+/// The maximum number of grants of one role.
 const GRANTS_MAX: usize = 1000;
 /// The member of a body with the grants of a role.
 const PERMISSIONS: &str = "permissions";
-/// Most roles in all, the seeded ones among them.
+/// The maximum number of roles, with the seeded ones.
 const ROLES_MAX: i64 = 1000;
 /// Roles that the service itself refers to by their names.
 const SEEDED: [&str; 3] = [ADMIN, PUBLIC, ANONYMOUS];
-/// The refusal to list them all.
+/// The message if the roles are too large for one list.
 const ROLES_TOO_LARGE: &str =
     "The roles together have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Read a role by its name or id.";
 
-/// What creating or changing a role takes; what is left out stays as it is.
+/// The members of a new role, or the changes of a role. Members that are left out stay unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct RoleChanges {
     pub name: Option<String>,
-    /// `Some(None)` takes it away.
+    /// `Some(None)` removes the description.
     pub description: Option<Option<String>>,
     pub permissions: Option<Vec<Grant>>,
 }
@@ -62,8 +62,7 @@ pub struct RoleAnswer {
 }
 
 impl RoleAnswer {
-    /// # Errors
-    /// `internal` if the stored grants cannot be read: an answer must not show fewer than there are.
+    /// # Errors `internal` if the stored grants cannot be read: an answer must not leave any of them out.
     fn of(registry: &Registry, role: &RoleRow) -> Result<RoleAnswer> {
         Ok(RoleAnswer {
             id: role.id.clone(),
@@ -96,7 +95,8 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Whether `resource` could be one: `*`, an object or platform resource, or what a block declares as `<block>:<name>`.
+/// Whether `resource` could be the name of a resource: `*`, an object, a resource of the platform, or a resource of a block
+/// (`<block>:<name>`).
 fn is_resource(resource: &str) -> bool {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_lowercase())
@@ -150,7 +150,7 @@ impl App {
         let roles = self
             .scan(caller, move |connection| {
                 Box::pin(async move {
-                    // Before any is read: a role can have some hundred kilobytes of grants.
+                    // This comes before any role is read, because one role can have some hundred kilobytes of grants.
                     match connection.roles_length().await? > bytes_max {
                         true => Err(Error::new(Code::AnswerTooLarge, ROLES_TOO_LARGE)),
                         false => Ok(connection.roles().await?),
@@ -174,9 +174,8 @@ impl App {
         found.ok_or_else(|| Error::not_found("role"))
     }
 
-    /// # Errors
-    /// `forbidden` if a grant gives more than the caller holds; `unique_violation` if the name is taken; `conflict` where
-    /// there are as many roles as there may be.
+    /// # Errors `forbidden` if a grant gives a right that the caller lacks; `unique_violation` if the name is taken; `conflict`
+    /// if the maximum number of roles exists.
     pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Create)?;
         let name = changes.name.ok_or_else(|| Error::new(Code::NotNullViolation, "`name` is required.").with_field("name"))?;
@@ -214,9 +213,8 @@ impl App {
 
     /// Changes a role.
     ///
-    /// # Errors
-    /// `forbidden` if the role, somebody who has it or a new grant gives more than the caller holds; `conflict` if the service
-    /// needs it as it is.
+    /// # Errors `forbidden` if the role, a user with the role, or a new grant has a right that the caller lacks. `conflict` if
+    /// the service needs the role unchanged.
     pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Update)?;
         if let Some(name) = &changes.name {
@@ -235,7 +233,7 @@ impl App {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
-                    // A name can stand for a role in the configuration, so that a new name may be a gift to others.
+                    // The configuration can refer to a role by its name, so a new name may give the role to other users.
                     app.require_strength_over_role(connection, &caller, &role).await?;
                     let is_seeded = SEEDED.contains(&role.name.as_str());
                     if let Some(name) = changes.name.filter(|name| *name != role.name) {
@@ -254,7 +252,8 @@ impl App {
                         caller.covers(&added)?;
                         let own = caller.actor_id().unwrap_or_default();
                         if connection.has_keys_of_others(&role.id, own).await? {
-                            // Own rows are those of the keys' users: as when such a key is made, they have to be held for all.
+                            // For keys with this role, own rows are those of the keys' users. So the caller needs these grants
+                            // for all rows, as when such a key is made.
                             let for_all: Vec<Grant> = added.into_iter().map(Grant::for_all).collect();
                             caller.covers(&for_all)?;
                         }
@@ -268,7 +267,7 @@ impl App {
                     role.description = changes.description.unwrap_or(role.description);
                     role.updated_at = now;
                     connection.update_role(&role).await.map_err(|error| match error {
-                        // Another change took the name at this moment.
+                        // Another change took the name in the meantime.
                         blockbase_store::DbError::Unique { .. } => taken(&role.name),
                         other => other.into(),
                     })?;
@@ -279,10 +278,10 @@ impl App {
         RoleAnswer::of(&registry, &role)
     }
 
-    /// Deletes a role: nobody has it any more, and its keys are gone.
+    /// Deletes a role, takes it away from all users, and deletes its keys.
     ///
-    /// # Errors
-    /// `forbidden` if the role, or somebody who has it, holds more than the caller; `conflict` for a role that the service needs.
+    /// # Errors `forbidden` if the role, or a user with the role, has rights that the caller lacks; `conflict` for a role that
+    /// the service needs.
     pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(Resource::Roles, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);

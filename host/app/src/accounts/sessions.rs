@@ -13,9 +13,9 @@ use crate::caller::identity::Identity;
 use crate::caller::judged::Judged;
 use crate::caller::{Caller, Credentials};
 
-/// Most sessions of one user. A further sign-in ends those that were used least recently.
+/// The maximum number of sessions of one user. A further sign-in ends those that were used least recently.
 pub const SESSIONS_OF_USER_MAX: i64 = 100;
-/// Expired sessions deleted in one transaction.
+/// The maximum number of expired sessions that one transaction deletes.
 const PURGED_AT_ONCE: i64 = 500;
 
 impl App {
@@ -28,7 +28,8 @@ impl App {
         found.filter(|identity| identity.session().is_some()).ok_or(AuthProblem::NoSession)
     }
 
-    /// Ends the sessions that the credentials show: that of the token, and that of the cookie, which the client loses.
+    /// Ends the sessions that the credentials show: the session of the token, and the session of the cookie, which the client
+    /// then drops.
     pub async fn sign_out(&self, credentials: &Credentials) -> Result<(), Error> {
         let bearer = credentials.bearer.as_deref().and_then(|value| self.cookies.token_of_bearer(value));
         let cookie = credentials.cookies.as_deref().and_then(|header| self.cookies.token_of_cookies(header));
@@ -52,7 +53,7 @@ impl App {
         let identity = self.session(credentials).await?;
         let (user_id, now) = (identity.user.id.clone(), self.clock.now());
         let caller = Caller::at(Arc::clone(&identity), credentials.address);
-        // An earlier version of the server let a user have any number of sessions.
+        // An earlier version of the server did not limit the number of a user's sessions.
         let sessions = self
             .scan(&caller, move |connection| {
                 Box::pin(async move { Ok(connection.sessions_of(&user_id, now, SESSIONS_OF_USER_MAX, 0).await?) })
@@ -89,7 +90,7 @@ impl App {
         Ok(())
     }
 
-    /// Ends all sessions of the caller's user, this one too unless `keeps_current`.
+    /// Ends all sessions of the caller's user, including the current one unless `keeps_current` is set.
     pub async fn revoke_sessions(&self, credentials: &Credentials, keeps_current: bool) -> Result<(), AuthProblem> {
         let identity = self.session(credentials).await?;
         let user_id = identity.user.id.clone();

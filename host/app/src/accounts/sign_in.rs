@@ -11,7 +11,7 @@ use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 
-/// What sign-in takes.
+/// The parameters of a sign-in.
 #[derive(Clone, Debug)]
 pub struct SignIn {
     pub email: String,
@@ -22,19 +22,19 @@ pub struct SignIn {
     pub callback: Option<String>,
 }
 
-/// What the transaction decided.
+/// The decision of the transaction.
 enum Outcome {
     SignedIn,
     Refused,
-    /// Other sessions have to end for it, and the transaction was not begun as one that ends any.
+    /// The sign-in has to end other sessions, but the transaction did not begin as one that ends sessions.
     EndsOthers,
 }
 
 impl App {
-    /// Signs in with a password. A wrong one and an unknown user look alike and take the same time.
+    /// Signs in with a password. A wrong password and an unknown user get the same answer after the same time.
     ///
-    /// A guest's session among the credentials is ended, and what the guest had is the user's. Where the user has as many sessions as
-    /// one may have, those that were used least recently end.
+    /// If the credentials show a guest's session, it ends, and the user gets everything that the guest had. If the user has the
+    /// maximum number of sessions, those that were used least recently end.
     pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
         let SignIn { email, password, remember, client, callback } = request;
         let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
@@ -77,11 +77,11 @@ impl App {
                 self.add_to_accounts(ends_others, move |connection| {
                     Box::pin(async move {
                         if guest.is_some() {
-                            // First, as in every other change that deletes a user.
+                            // The accounts are locked first, as in every other change that deletes a user.
                             connection.lock_accounts().await?;
                         }
-                        // Nobody gets in after a ban or a change of the password in between, and neither can happen before the
-                        // end of this transaction.
+                        // The sign-in fails if the user was banned or the password changed in between. Neither can happen before
+                        // the end of this transaction.
                         let stays = connection.keep_user_alone(&user_id).await?
                             && connection.user(&user_id).await?.is_some_and(|user| !user.banned);
                         if !stays || connection.password_hash(&user_id).await?.as_ref() != Some(&hash) {

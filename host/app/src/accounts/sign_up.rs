@@ -1,4 +1,4 @@
-//! Sign-up: a new user, the first of whom becomes admin; a guest who signs up takes along what is theirs.
+//! Sign-up: makes a new user. The first user becomes admin. A guest who signs up keeps everything that the guest had.
 
 use blockbase_auth::{check_password, hash_token};
 use blockbase_schema::{Code, Error};
@@ -12,7 +12,7 @@ use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
 use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 
-/// What sign-up takes.
+/// The parameters of a sign-up.
 #[derive(Clone)]
 pub struct SignUp {
     pub name: String,
@@ -20,7 +20,7 @@ pub struct SignUp {
     pub password: String,
     pub image: Option<String>,
     pub remember: bool,
-    /// What the request sent as `x-setup-token`.
+    /// The request's header `x-setup-token`.
     pub setup_token: Option<String>,
     pub client: Client,
     /// The page to which the client goes afterwards. The surface has checked that it is trusted.
@@ -30,21 +30,23 @@ pub struct SignUp {
 /// The result of a sign-up.
 pub enum SignedUp {
     SignedIn(SignedIn),
-    /// The user has to prove their address first. If the address is taken, this is an account that does not exist. Nobody learns which.
+    /// The user has to confirm their address first. If the address is taken, this shows an account that does not exist. The
+    /// client cannot tell the two cases apart.
     Waits(UserAnswer),
 }
 
-/// What the transaction decided.
+/// The decision of the transaction.
 enum Outcome {
     Done,
-    /// The address has to be proved, or it is taken and that must not show.
+    /// The address has to be confirmed. Or it is taken, and the answer must not reveal that.
     Waits,
     EmailTaken,
     Closed,
     NeedsSetupToken,
 }
 
-/// The name under which tries of the setup token are counted. It is no address, so that it cannot be an account's.
+/// The name under which attempts with the setup token are counted. It is not an address, so it cannot be equal to an account's
+/// address.
 const SETUP_TOKEN_TRIES: &str = "the setup token";
 
 fn needs_setup_token() -> AuthProblem {
@@ -54,13 +56,13 @@ fn needs_setup_token() -> AuthProblem {
 }
 
 impl App {
-    /// Creates a user and signs them in. The first of all becomes admin.
+    /// Creates a user and signs them in. The very first user becomes admin.
     ///
-    /// If the credentials have a guest's session, it is ended, and the new user gets what the guest had. If the sign-up fails,
-    /// the guest does not change.
+    /// If the credentials have a guest's session, it ends, and the new user gets everything that the guest had. If the sign-up
+    /// fails, the guest does not change.
     ///
-    /// If addresses have to be proved, nobody but the first user is signed in. A mail has the link for it, and a guest stays a guest until
-    /// the link is used.
+    /// If addresses have to be confirmed, only the first user is signed in. The others get a mail with the link that confirms the
+    /// address, and a guest stays a guest until the link is used.
     pub async fn sign_up(&self, request: SignUp) -> Result<SignedUp, AuthProblem> {
         let SignUp { name, email, password, image, remember, setup_token, client, callback } = request;
         let email = normal_email(&email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
@@ -72,7 +74,7 @@ impl App {
             return Err(AuthProblem::SignUpDisabled);
         }
         if !has_users && self.settings.setup_token.is_some() && setup_token.is_some() {
-            // Guessing it is as slow as guessing a password.
+            // The limits make guessing the token as slow as guessing a password.
             self.begin_try(SETUP_TOKEN_TRIES, &client).await?;
         }
         let may_be_first = self.holds_setup_token(setup_token.as_deref());
@@ -108,13 +110,14 @@ impl App {
                 let announcer = self.announcer(caller);
                 let mut context = self.context_of(caller, &registry, self.settings.events_enabled);
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
-                // The first user changes what is kept of the service itself (`App::instance`).
+                // The first user changes the cached data about the service itself (`App::instance`).
                 self.add_to_accounts(guest.is_some() || !has_users, move |connection| {
                     Box::pin(async move {
                         let mut is_first = !connection.has_credentialed_user().await?;
                         if is_first || guest.is_some() {
-                            // Of any number of first sign-ups, on any number of instances, one gets here first. A guest's upgrade
-                            // deletes the guest, and every deletion of a user locks the accounts before anything else.
+                            // If several first sign-ups run at the same time, also on several instances, only one of them passes
+                            // this lock first. A guest's upgrade deletes the guest, and every deletion of a user locks the
+                            // accounts before anything else.
                             connection.lock_accounts().await?;
                             is_first = !connection.has_credentialed_user().await?;
                         }
@@ -128,7 +131,8 @@ impl App {
                         let guest = guest.filter(|_| !waits);
                         let is_new = connection.insert_user(&user, Some(hash)).await?;
                         if waits {
-                            // The same work for an address that is taken. Its account gets a mail only if it still has to be proved.
+                            // If the address is taken, the server does the same work. The account with this address gets a mail
+                            // only if the address still has to be confirmed.
                             let mail = NewMail {
                                 kind: MailKind::Verify,
                                 address: &user.email,
@@ -157,11 +161,11 @@ impl App {
                         let role = match (is_first, carried, signup_role) {
                             (true, _, _) => Some(ADMIN.to_owned()),
                             (false, false, name) => name,
-                            // They keep what they had, and get nothing besides.
+                            // Former guests keep the roles that they had, and get no further role.
                             (false, true, _) => None,
                         };
                         if let Some(role) = role {
-                            // The configured role may not be there yet; a warning at boot told so.
+                            // The configured role may not exist yet. The server logged a warning about this at boot.
                             if let Some(role) = connection.kept_role_named(&role).await? {
                                 connection.give_role(&user.id, &role.id).await?;
                             } else if is_first {
@@ -195,7 +199,8 @@ impl App {
         }
     }
 
-    /// Whether a sign-up may be the first one. Hashes are compared: they differ everywhere at once.
+    /// Whether a sign-up may be the first one. It compares hashes, because the time of the comparison then reveals nothing about
+    /// the token.
     fn holds_setup_token(&self, sent: Option<&str>) -> bool {
         let Some(wanted) = &self.settings.setup_token else { return true };
         sent.is_some_and(|sent| hash_token(sent.trim()) == hash_token(wanted))

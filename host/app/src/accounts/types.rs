@@ -1,4 +1,4 @@
-//! What the operations on accounts answer with, and what they check of names and addresses.
+//! The answers of the operations on accounts, and their checks of names and addresses.
 
 use std::ops::Not;
 
@@ -20,13 +20,13 @@ pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// A new session.
 pub struct SignedIn {
-    /// Shown to the caller once.
+    /// The token, which the caller sees only this once.
     pub token: SessionToken,
     pub user: UserAnswer,
     pub remember: bool,
 }
 
-/// Why a password is refused, as an error of the API beside `/api/auth`: `invalid_value` on `field`.
+/// The error for a refused password in the API outside of `/api/auth`: `invalid_value` on `field`.
 pub(crate) fn password_error(problem: PasswordProblem, field: &str) -> Error {
     let what = match problem {
         PasswordProblem::TooShort => "has 8 characters at least",
@@ -38,7 +38,7 @@ pub(crate) fn password_error(problem: PasswordProblem, field: &str) -> Error {
     Error::new(Code::InvalidValue, format!("`{field}`: a password {what}.")).with_field(field)
 }
 
-/// Why a password could not be looked at.
+/// The error for a password that could not be hashed or checked.
 pub(crate) fn hash_error(error: HashError) -> Error {
     match error {
         HashError::Busy => {
@@ -194,20 +194,20 @@ impl<'i> From<&'i Identity> for MeAnswer<'i> {
     }
 }
 
-/// An address as it is stored and compared: lower case.
+/// The form in which an address is stored and compared, in lower case.
 pub(crate) fn normal_email(email: &str) -> Option<String> {
     let email = email.trim().to_lowercase();
     is_email(&email).then_some(email)
 }
 
-/// Longest display name in characters.
+/// The maximum length of a display name, in characters.
 pub const NAME_CHARS_MAX: usize = 200;
-/// Longest reference to an image in characters.
+/// The maximum length of a reference to an image, in characters.
 pub const IMAGE_CHARS_MAX: usize = 2000;
-/// Longest user agent kept, in characters.
+/// The maximum number of characters of a user agent that the server keeps.
 pub(crate) const USER_AGENT_CHARS_MAX: usize = 500;
 
-/// Checks what a user may be called.
+/// Checks a user's name.
 pub(crate) fn check_name(name: &str) -> Result<(), AuthProblem> {
     match name.chars().count() <= NAME_CHARS_MAX && !name.contains('\0') {
         true => Ok(()),

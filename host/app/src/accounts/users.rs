@@ -25,9 +25,9 @@ pub use seen::SeenUserAnswer;
 use seen::access_to_whole;
 pub use sessions::UserSessionAnswer;
 
-/// What a caller needs a right for; it stands before the message if they lack it.
+/// The operation that needs a right. It stands before the message if the caller lacks the right.
 const HANDING_OVER: &str = "Handing over what the user made";
-/// Most roles of one user.
+/// The maximum number of roles of one user.
 pub const ROLES_OF_USER_MAX: i64 = 100;
 
 /// Changes of a user. A member that is left out stays as it is.
@@ -49,7 +49,7 @@ pub struct UserSearch {
 /// What happens to the things that a user made when the user is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnDeletion {
-    /// The user is not deleted while such a thing exists.
+    /// The user is not deleted while such things exist.
     #[default]
     Refuse,
     /// The user with this id becomes the maker of these things.
@@ -84,7 +84,7 @@ impl ManagedUserAnswer {
     }
 }
 
-/// The user, if the decision reaches them; held until the transaction ends.
+/// Returns the user if the decision includes them, and locks the user until the transaction ends.
 async fn within(connection: &mut Connection, access: &Access, id: &str) -> Result<UserRow> {
     let missing = || Error::not_found("user");
     if access.only().is_some_and(|only| only != id) {
@@ -93,8 +93,7 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
     connection.held_user(id).await?.ok_or_else(missing)
 }
 
-/// # Errors
-/// `invalid_value` for what a user may not be called.
+/// # Errors `invalid_value` for a name that a user may not have.
 fn checked_name(name: String) -> Result<String> {
     match check_name(&name) {
         Ok(()) => Ok(name),
@@ -102,7 +101,7 @@ fn checked_name(name: String) -> Result<String> {
     }
 }
 
-/// Gives a user a role, none of whose rights the caller lacks. The accounts are locked.
+/// Gives a user a role, if the caller has all rights of the role. The caller of this function has locked the accounts.
 async fn give(connection: &mut Connection, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
     // Held: what the role gives does not change until it is given.
     let role = connection.held_role(role).await?.ok_or_else(|| unknown_role(caller, role))?;
@@ -114,12 +113,12 @@ async fn give(connection: &mut Connection, caller: &Caller, user_id: &str, role:
     Ok(connection.give_role(user_id, &role.id).await?)
 }
 
-/// Refuses what would leave nobody who may do everything.
+/// Refuses a change after which no user would have all rights.
 pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -> Result<()> {
     connection.lock_accounts().await?;
     let roles = connection.roles_of(&user.id).await?;
     let Some(admin) = roles.iter().find(|role| role.name == ADMIN) else { return Ok(()) };
-    // One who is banned already, or has no password, is not who keeps the service administered.
+    // A user who is already banned, or has no password, does not count as an admin who can still manage the service.
     let counts = !user.banned && connection.password_hash(&user.id).await?.is_some();
     if counts && connection.others_with_role(&admin.id, &user.id).await? == 0 {
         return Err(Error::new(Code::Conflict, "This is the last admin. Make another one first."));
@@ -167,11 +166,10 @@ impl App {
         .await
     }
 
-    /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions and links; their keys do not hold while it lasts, and
-    /// what they made is suspended.
+    /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions and links; while it lasts, their keys are
+    /// invalid, and the things that they made are suspended.
     ///
-    /// # Errors
-    /// `forbidden` if the user holds more than the caller; `conflict` if it would ban the last admin.
+    /// # Errors `forbidden` if the user has rights that the caller lacks; `conflict` if it would ban the last admin.
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let name = changes.name.map(checked_name).transpose()?;
@@ -202,10 +200,9 @@ impl App {
 
     /// Deletes a user with their sessions, roles and keys. Records that they created keep their stamps.
     ///
-    /// # Errors
-    /// `forbidden` if the user, or something to be handed over, holds more than the caller or the heir, and where the caller
-    /// may not update the heir or holds less than the heir; `owns_things` if the user made something and nothing says what
-    /// becomes of it; `conflict` if it is the last admin.
+    /// # Errors `forbidden` if the user, or a thing to be handed over, has rights that the caller or the heir lacks. Also if the
+    /// caller may not update the heir, or lacks rights that the heir has. `owns_things` if the user made something and
+    /// `on_deletion` does not say what happens to it. `conflict` if the user is the last admin.
     pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Delete)?;
         if on_deletion == OnDeletion::HandOver(id.to_owned()) {
@@ -214,7 +211,7 @@ impl App {
         }
         let hands_over = matches!(on_deletion, OnDeletion::HandOver(_));
         self.removing(caller, id, || self.delete_user_at_once(caller, id, &access, &on_deletion)).await?;
-        // The copies in memory still name the user as the maker.
+        // The copies in memory still have the deleted user as the maker.
         if hands_over { self.refresh().await } else { Ok(()) }
     }
 
@@ -248,7 +245,8 @@ impl App {
         .await
     }
 
-    /// Makes `heir` the maker of what `user` made. Keys that act as the user are left out: they end with the user.
+    /// Makes `heir` the maker of the things that `user` made. Keys that act as the user are left out, because they are deleted
+    /// with the user.
     ///
     /// Things that are handed over act with the rights of the heir. So a caller who is not the heir has to be allowed to act on
     /// them.
@@ -288,7 +286,7 @@ impl App {
             let what = || format!("`{}` of {}", thing.id, thing.kind.name());
             self.require_carried(connection, caller, &thing).await.map_err(|error| error.within(what()))?;
             self.require_carried(connection, &heir, &thing).await.map_err(|error| match error.code {
-                // Which rights the heir has is not for every caller.
+                // Not every caller may know the rights of the heir.
                 Code::Forbidden => {
                     refused(Code::Forbidden, &format!("The user to hand over to lacks a right that {} needs.", what()))
                 }
@@ -302,10 +300,9 @@ impl App {
         Ok(())
     }
 
-    /// Gives a user a role, none of whose rights the caller lacks: the user with their roles.
+    /// Gives a user a role, if the caller has all rights of the role. Returns the user with their roles.
     ///
-    /// # Errors
-    /// `forbidden` if the role gives more than the caller holds, or the user holds more; `conflict` if the user has 100 roles.
+    /// # Errors `forbidden` if the role or the user has rights that the caller lacks. `conflict` if the user has 100 roles.
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
@@ -323,9 +320,8 @@ impl App {
 
     /// Takes a role away from a user.
     ///
-    /// # Errors
-    /// `forbidden` if the user holds more than the caller; `not_found` if they do not have the role; `conflict` for the last
-    /// admin, and for the role that makes a guest one.
+    /// # Errors `forbidden` if the user has rights that the caller lacks. `not_found` if the user does not have the role.
+    /// `conflict` for the last admin, and for the role `anonymous` of a guest.
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);

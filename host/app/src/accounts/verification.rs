@@ -1,7 +1,8 @@
-//! Proofs of addresses: the link of a mail, and what the first proof of an address ends.
+//! The confirmation of addresses: the link of a mail, and the effects of the first confirmation of an address.
 //!
-//! Somebody can sign up with another person's address and wait. So the first proof of an address removes what the account had before, unless
-//! it comes from a browser of whoever made the account: one with a session of it, or with the cookie of its sign-up.
+//! Somebody can sign up with another person's address and wait. So the first confirmation of an address removes everything that
+//! the account had before. It removes nothing if it comes from the browser that made the account, which has a session of the
+//! account, or the cookie of its sign-up.
 
 use std::collections::BTreeSet;
 
@@ -21,12 +22,12 @@ use crate::caller::Caller;
 use crate::caller::client::{AuthProblem, Client};
 use crate::outbox::platform_event::Announcer;
 
-/// The accounts that a browser shows to be its own.
+/// The accounts that belong to a browser, by its cookies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Browser {
-    /// The user of its session.
+    /// The user of the browser's session.
     session: Option<String>,
-    /// The users that signed up in it and have not proved their address yet.
+    /// The users that signed up in it and have not confirmed their address yet.
     signed_up: BTreeSet<String>,
 }
 
@@ -36,7 +37,7 @@ impl Browser {
     }
 }
 
-/// The outcome of a proof.
+/// The outcome of a confirmation.
 enum Outcome {
     Invalid,
     /// The link changes an address, and the browser has no session of that account.
@@ -52,11 +53,11 @@ enum Outcome {
     Changed(Box<UserRow>),
 }
 
-/// What a link that proves an address did.
+/// The effect of a link that confirms an address.
 pub enum AddressProof {
     /// Nothing has happened yet, because the link was opened outside of the account's browser. The person with this address is asked first.
     Asks(String),
-    /// The address is proved. The browser that signed up has a session now.
+    /// The address is confirmed. If the browser signed up with it, it has a session now.
     Proved(Option<SignedIn>),
     /// The account has another address now.
     Changed(UserAnswer),
@@ -76,7 +77,7 @@ impl App {
     /// and replaces the password with that of `password_hash`. Unless the user is an admin, it also ends the account's keys and suspends what
     /// was made with the account. The accounts are locked. Returns whether it ended these.
     ///
-    /// The password is replaced and not removed: a server on which nobody has a password gives its next sign-up the role `admin`.
+    /// The password is replaced and not removed: if nobody on a server has a password, the next sign-up gets the role `admin`.
     pub(super) async fn prove_address(
         &self,
         connection: &mut Connection,
@@ -92,7 +93,7 @@ impl App {
         user.updated_at = now;
         connection.set_proved_email(&user.id, &user.email, now).await?;
         let announcer = self.announcer(&App::as_user(&user.id));
-        // Nobody can have used an account without a password, so there is nothing of a stranger in it.
+        // Nobody can have used an account without a password, so it cannot contain anything of a stranger.
         let is_used = connection.password_hash(&user.id).await?.is_some();
         let ends = is_used && !browser.is_of(user);
         if ends {
@@ -123,15 +124,15 @@ impl App {
         Ok(ends)
     }
 
-    /// Proves an address with the token of a mail. The browser that signed up, if sign-ups wait for the proof, gets its session, and a guest
-    /// who signed up in it takes along what is theirs.
+    /// Confirms an address with the token of a mail. If sign-ups wait for this, the browser that signed up gets its session, and
+    /// a guest who signed up in it keeps everything that the guest had.
     ///
-    /// If it `asks`, a first proof outside of the account's browser needs a second call that does not. Programs that check mail open its
-    /// links, and would end the password of whoever signed up.
+    /// With `asks`, a first confirmation outside of the account's browser changes nothing, and needs a second call without
+    /// `asks`. Programs that check mail open the links in it. Without this rule, they would end the password of the person who
+    /// signed up.
     ///
-    /// # Errors
-    /// [`AuthProblem::ExpiredVerification`]; [`AuthProblem::InvalidVerification`], whatever else is wrong with the token; `rate_limited`
-    /// after too many wrong tokens.
+    /// # Errors [`AuthProblem::ExpiredVerification`]; [`AuthProblem::InvalidVerification`] for any other fault of the token;
+    /// `rate_limited` after too many wrong tokens.
     pub async fn verify_email(&self, client: &Client, token: &str, asks: bool) -> Result<AddressProof, AuthProblem> {
         let attempt = self.begin_try(TOKEN_TRIES, client).await?;
         let (hash, browser) = (hash_token(token), self.browser_of(client).await?);
@@ -139,7 +140,7 @@ impl App {
         let known = self
             .store
             .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
-                // Expired ones are kept for a while, so that their users learn why they do not work.
+                // Expired tokens are kept for a while, so that their users learn why they do not work.
                 Box::pin(async move { Ok(connection.account_token(&sought, &TokenKind::OF_ADDRESSES, 0).await?) })
             })
             .await?;
@@ -181,7 +182,8 @@ impl App {
                         let Some(token) = token else { return Ok(Outcome::Invalid) };
                         let user = connection.held_user(&token.user_id).await?.filter(|user| !user.banned);
                         let Some(mut user) = user else { return Ok(Outcome::Invalid) };
-                        // A stranger may have asked for this mail. Whoever reads it must not give that account the address.
+                        // A stranger may have asked for this mail. A reader of the mail must not give the address to the
+                        // stranger's account.
                         if token.kind == TokenKind::EmailChange && browser.session.as_ref() != Some(&user.id) {
                             return Ok(Outcome::OfAnother);
                         }
@@ -267,7 +269,7 @@ impl App {
         if connection.user_of_email(&address).await?.is_some() {
             return Ok(false);
         }
-        // On Postgres a sign-up with the address may commit meanwhile.
+        // On Postgres, a sign-up with the same address may commit at the same time.
         let stored = connection.set_proved_email(&user.id, &address, now).await;
         stored.map_err(|error| match error {
             DbError::Unique { .. } => Error::new(Code::UniqueViolation, "Another account has the address."),

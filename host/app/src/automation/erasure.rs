@@ -21,7 +21,7 @@ use crate::caller::judged::Judged;
 use crate::records::stamps::{Restamped, restamp};
 use crate::state::sign_in_tries::account_of;
 
-/// The settings of an erasure.
+/// The parameters of an erasure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Erasure {
     pub(crate) user_id: String,
@@ -38,9 +38,10 @@ struct ErasedAccount {
     task_runs: u64,
 }
 
-/// Most merges of one search index. Other writes can end a merge early, with parts left to join. Then another merge continues.
+/// The maximum number of merges of one search index. Other writes can end a merge before all parts are joined. Then another merge
+/// continues.
 const MERGES_MAX: usize = 5;
-/// Most records whose stamps are cleared in one transaction.
+/// The maximum number of records whose stamps one transaction clears.
 const STAMPS_AT_ONCE: usize = 2_000;
 
 impl App {
@@ -50,7 +51,7 @@ impl App {
         caller.require(Resource::Events, Action::Delete)
     }
 
-    /// Erases a user: `{ user, recordsDeleted, recordsUnstamped, events, eventsWaiting, logLines, taskRuns }`.
+    /// Erases a user. Returns `{ user, recordsDeleted, recordsUnstamped, events, eventsWaiting, logLines, taskRuns }`.
     ///
     /// # Errors
     /// `forbidden` if the user has rights that the caller lacks, `conflict` for the last admin, and any error that refuses the deletion
@@ -121,7 +122,7 @@ impl App {
                     connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
                     let log_lines = connection.delete_block_logs_with(&user.email).await?;
                     let task_runs = connection.clear_task_runs_with(&user.email).await?;
-                    // This comes last, because its events make other writers wait.
+                    // This comes last, because other writers have to wait as soon as this transaction has written its events.
                     detach_user(connection, &mut context, &id).await?;
                     remove_user(connection, &announcer, &id, now).await?;
                     announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
@@ -194,7 +195,7 @@ impl App {
     /// Clears the stamps of a bounded number of an object's records, so that other writes can run in between.
     async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<Restamped> {
         self.on_schema(caller, move |registry| async move {
-            // An object that was deleted meanwhile no longer has stamps.
+            // If the object was deleted meanwhile, its stamps are gone too.
             let Some(object) = registry.object(name).cloned() else { return Ok(Restamped { changed: 0, has_rest: false }) };
             let user_id = user_id.to_owned();
             self.store

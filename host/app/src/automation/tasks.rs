@@ -23,13 +23,13 @@ use kind::Kind;
 pub use kind::{ActionConfig, ErasureConfig, MADE as TASK_TYPES_MADE};
 use schedule::next_run;
 
-/// Longest name in characters.
+/// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Most tasks, including those of the service.
+/// The maximum number of tasks, including those of the service.
 const TASKS_MAX: i64 = 1000;
-/// Longest configuration as JSON text, in bytes.
+/// The maximum length of a configuration as JSON text, in bytes.
 const CONFIG_BYTES_MAX: usize = 65_536;
-/// Tasks that come with the service.
+/// A task that comes with the service.
 const EVENT_RETENTION: &str = "event-retention";
 const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
 
@@ -236,7 +236,8 @@ impl App {
         Ok(self.answer_to(caller, &task))
     }
 
-    /// The task as the caller may see it. The input of a block's action is shown only to callers who may call the action.
+    /// The task with the members that the caller may see. The input of a block's action is shown only to callers who may call the
+    /// action.
     fn answer_to(&self, caller: &Caller, task: &TaskRow) -> TaskAnswer {
         let mut answer = TaskAnswer::from(task);
         if self.may_act_on_task(caller, task).is_err()
@@ -393,8 +394,8 @@ impl App {
             .await
     }
 
-    /// Runs of a task, the newest first: `{ data, pagination }`. The result of a block's action is shown only to callers who may call
-    /// it.
+    /// Lists the runs of a task, the newest first: `{ data, pagination }`. The result of a block's action is shown only to
+    /// callers who may call it.
     pub async fn task_runs(&self, caller: &Caller, id_or_name: &str, paging: Paging) -> Result<String> {
         caller.require(Resource::Tasks, Action::Read)?;
         let task = self.find_task(caller, id_or_name).await?;
@@ -421,7 +422,7 @@ impl App {
     }
 
     /// Requires the rights that a task needs: those to call its action, or every right if its configuration cannot be read. The
-    /// service's own tasks need none besides `tasks`.
+    /// service's own tasks need no rights besides those on `tasks`.
     ///
     /// # Errors
     /// `forbidden` if the caller may not call the action.
@@ -442,8 +443,8 @@ impl App {
         }
     }
 
-    /// As [`App::may_act_on_task`]. It also requires every right that the user to erase has. A run has the rights of the task's
-    /// maker, so without this check the caller could use the rights of the maker.
+    /// Requires the same as [`App::may_act_on_task`], and also every right that the user to erase has. A run has the rights of
+    /// the task's maker, so without this check the caller could use the rights of the maker.
     ///
     /// # Errors
     /// `forbidden`.

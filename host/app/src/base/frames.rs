@@ -1,5 +1,5 @@
-//! Queues of frames for the clients of streams. Number and bytes of the waiting frames are bounded, even if a client reads
-//! slowly.
+//! Queues of frames for the clients of streams. The number and the bytes of the waiting frames are bounded, even if a client
+//! reads slowly.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,9 +9,9 @@ use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Longest time in which a client reads nothing of the data that waits for it.
+/// The longest time for which a client may leave the data that waits for it unread.
 pub const CLIENT_STALLED_MAX: Duration = Duration::from_secs(30);
-/// Most bytes of the frames that wait for a client. A single frame may be larger.
+/// The maximum number of bytes of frames that may wait for a client. A single frame may be larger.
 const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
 
 /// The sending end of a queue.
@@ -19,7 +19,7 @@ const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
 pub struct FrameSender {
     sender: mpsc::Sender<Waiting>,
     room: Arc<Semaphore>,
-    /// A quota that also counts the frames, while they wait for room and while they wait for the client.
+    /// A quota that also counts the frames, both while they wait for room and while they wait for the client.
     counted: Option<(Arc<ByteQuota>, QuotaOwner)>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn shared_frames(frames_max: usize) -> (FrameSender, Frames) {
     frames(frames_max, None)
 }
 
-/// Room for one frame.
+/// Room in a queue for one frame.
 pub struct FramePlace<'s> {
     slot: mpsc::Permit<'s, Waiting>,
     room: OwnedSemaphorePermit,

@@ -3,7 +3,7 @@
 //!
 //! One rule applies to all of them. A decision that needs an unreadable document requires every right or fails
 //! ([`Place::decides`]), so that a damaged document gives no rights. An answer leaves the document out ([`Place::read`]), because
-//! otherwise one damaged row would hide the list in which administrators can find it.
+//! otherwise one damaged row would make the whole list fail, and administrators could not find the row.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use blockbase_schema::{Error, Result};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-/// Most damaged documents that are remembered, so that each is logged only once. If there are more, all are forgotten and logged
-/// again.
+/// The maximum number of damaged documents that are remembered, so that each is logged only once. If there are more, the server
+/// forgets all of them and logs them again.
 const LOGGED_MAX: usize = 1000;
 
 static LOGGED: Mutex<Logged> = Mutex::new(Logged(BTreeSet::new()));

@@ -205,7 +205,7 @@ pub(crate) struct UsedKeyMembers<'a> {
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SuspensionMembers<'a> {
-    /// The thing's id in the routes of its kind.
+    /// The id of the thing in the routes of its kind.
     id: &'a str,
     reason: &'static str,
 }

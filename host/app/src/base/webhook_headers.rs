@@ -13,18 +13,18 @@ use serde_json::{Map, Value, json};
 /// Replaces stored values in answers.
 pub(crate) const HIDDEN: &str = "***";
 const HEADERS_MAX: usize = 50;
-/// Most bytes of the names and values of all headers together.
+/// The maximum number of bytes of the names and values of all headers together.
 const HEADERS_BYTES_MAX: usize = 8 * 1024;
-/// Bytes that sealing adds to a value: the nonce and the tag.
+/// The number of bytes that sealing adds to a value: the nonce and the tag.
 const SEAL_BYTES: usize = 40;
-/// Prefix of the service's own headers.
+/// The prefix of the service's own headers.
 const HEADER_PREFIX: &str = "x-svc-";
 
 /// A stored value.
 #[derive(Clone, Debug, PartialEq)]
 enum Stored {
     Sealed(Sealed),
-    /// An earlier version of the server stored it unsealed. The next start seals it.
+    /// An earlier version of the server stored the value unsealed. The next start seals it.
     Plain(String),
 }
 
@@ -134,12 +134,12 @@ impl Headers {
         headers.collect::<Result<_>>().map(Headers).map(Some)
     }
 
-    /// The names, each with [`HIDDEN`] as its value.
+    /// The names of the headers, each with [`HIDDEN`] as its value.
     pub(crate) fn shown(&self) -> Value {
         Value::Object(self.0.iter().map(|(name, _)| (name.clone(), json!(HIDDEN))).collect())
     }
 
-    /// The names and values to send.
+    /// The names and values of the headers, for sending.
     ///
     /// # Errors
     /// A sentence for readers of the ledger, if a value was stored under another master secret.
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(opened, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let unknown = Headers::seal(&secrets, &given(json!({ "X-New": "***" })), &read).expect_err("a refusal");
         assert!(unknown.message.contains("X-New"), "{}", unknown.message);
-        // Stored values that are kept count toward the bound as well.
+        // The limit also counts stored values that the change keeps.
         let large = given(json!({ "A": "x".repeat(5000) }));
         let large = Headers::seal(&secrets, &large, &Headers::default()).expect("headers");
         assert!(Headers::seal(&secrets, &given(json!({ "A": "***", "B": "y".repeat(5000) })), &large).is_err());

@@ -74,8 +74,8 @@ impl App {
         Ok(())
     }
 
-    /// The caller for a block's own calls. It has the block's rights, cut to the current rights of the maker who consented to them. Its
-    /// stamps are the invoker's.
+    /// The caller for a block's own calls. It has the block's rights, limited to the current rights of the maker who consented to
+    /// them. The records that it writes have the invoker's stamps.
     ///
     /// # Errors
     /// `forbidden` if that maker was deleted or banned; `internal` if the stored configuration cannot be read.
@@ -153,8 +153,8 @@ impl App {
         found.ok_or_else(|| Error::not_found("hook"))
     }
 
-    /// Gives a third party's request to a hook's handler. Sessions do not count here. The handler itself checks the sender's signature.
-    /// `None` if the handler leaves the response to the service.
+    /// Gives a third party's request to a hook's handler. Sessions have no effect here. The handler itself checks the sender's
+    /// signature. `None` if the handler leaves the response to the service.
     ///
     /// # Errors
     /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` without details for any other failure. The block's log has the
@@ -188,7 +188,7 @@ impl App {
             self.log_block_line(block.name(), &call_id, "error", &message, None);
             match error.code {
                 Code::ActionTimeout => Error::new(Code::ActionTimeout, "The hook did not end in time."),
-                // This is the server's own state. The sender should wait and retry.
+                // This error comes from the server's own state. The sender should wait and retry.
                 Code::Unavailable | Code::Internal => error,
                 _ => Error::new(Code::ActionFailed, "The hook failed."),
             }

@@ -1,5 +1,5 @@
-//! The conditions and lists of fields that manifests ask for. They are stored with numbers of the catalogue and shown with names, like
-//! those of roles.
+//! The conditions and lists of fields that manifests ask for. Like those of roles, they are stored with numbers of the catalogue
+//! and shown with names.
 
 use blockbase_query::Grant;
 use blockbase_schema::{Code, Error, Registry, Resource, Result};
@@ -17,7 +17,7 @@ fn grants(data: &[DataPermission]) -> Vec<Grant> {
     data.iter().map(DataPermission::grant).collect()
 }
 
-/// The same permissions with other grants, one for each.
+/// Returns the same permissions with other grants. `grants` has one grant for each permission.
 fn with_grants(data: &[DataPermission], grants: Vec<Grant>) -> Vec<DataPermission> {
     data.iter().zip(grants).map(|(permission, grant)| DataPermission::of(grant, permission.run_as)).collect()
 }
@@ -27,7 +27,7 @@ pub(super) fn shown_data(registry: &Registry, data: &[DataPermission]) -> Vec<Da
     with_grants(data, shown_grants(registry, grants(data)))
 }
 
-/// The same for all that a stored manifest asks for.
+/// Does the same for all permissions of a stored manifest.
 pub(super) fn shown(registry: &Registry, permissions: &Permissions) -> Permissions {
     Permissions { data: shown_data(registry, &permissions.data), ..permissions.clone() }
 }
@@ -40,14 +40,14 @@ fn is_object_name(resource: &str) -> bool {
 impl App {
     /// A manifest as it is stored.
     ///
-    /// # Errors
-    /// `missing_requirement` for a condition on an object that does not exist; `invalid_block` for one that is malformed or names unknown
-    /// fields; `forbidden` for one through an object of which the caller may not read every record.
+    /// # Errors `missing_requirement` for a condition on an object that does not exist; `invalid_block` for a condition that is
+    /// malformed or names unknown fields; `forbidden` for a condition through an object, if the caller may not read every record
+    /// of that object.
     pub(super) fn stored_manifest(&self, caller: &Caller, manifest: Manifest) -> Result<Manifest> {
         let data = &manifest.permissions.data;
         let grants = grants(data);
         let registry = self.registry();
-        // First, so that the following errors tell nothing to somebody without rights on the object.
+        // This check comes first, so that the following errors reveal nothing to a caller without rights on the object.
         for grant in grants.iter().filter(|grant| grant.is_conditional()) {
             if !grant.actions.iter().all(|action| caller.may(&grant.resource, *action)) {
                 return Err(not_held(&grant.resource));
@@ -72,10 +72,9 @@ impl App {
         Ok(Manifest { permissions: Permissions { data, ..manifest.permissions }, ..manifest })
     }
 
-    /// What a stored version of a block asks for, with names.
+    /// The permissions that a stored version of a block asks for, with names.
     ///
-    /// # Errors
-    /// `conflict` if a condition or a list of fields names what is no longer there.
+    /// # Errors `conflict` if a condition or a list of fields names something that no longer exists.
     pub(super) fn asked_again(&self, stored: &Manifest) -> Result<Vec<DataPermission>> {
         let data = shown_data(&self.registry(), &stored.permissions.data);
         match data.iter().find(|permission| permission.broken) {

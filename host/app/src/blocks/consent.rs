@@ -56,12 +56,12 @@ pub(super) struct NewHook {
 }
 
 impl NewPermissions {
-    /// The same with names instead of numbers of the catalogue.
+    /// Returns the same with names instead of numbers of the catalogue.
     pub(super) fn shown(self, registry: &Registry) -> NewPermissions {
         NewPermissions { data: shown_data(registry, &self.data), ..self }
     }
 
-    /// The parts with new requests. The list is empty if an upgrade needs no consent.
+    /// The parts of the manifest with new requests. The list is empty if an upgrade needs no consent.
     pub(super) fn parts(&self) -> Vec<&'static str> {
         let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
         [
@@ -116,7 +116,8 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
         asked.iter().filter(|name| !held.contains(name)).cloned().collect()
     };
     let subscribes = |known: &SubscriptionDeclaration, asked: &SubscriptionDeclaration| {
-        // The block's own code could already do anything with an event before. A built-in handler sends the event elsewhere.
+        // The block's own code could already do anything with an event. A built-in handler sends the event elsewhere, so another
+        // event for it needs consent.
         known.event == asked.event
             && (!is_built_in(&asked.handler) || (known.handler == asked.handler && known.config == asked.config))
     };
@@ -135,7 +136,7 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
         .filter(|asked| !installed.webhooks.iter().any(|known| sends(known, asked)))
         .map(|asked| NewReceiver { name: asked.name.clone(), url: asked.url.clone(), topics: asked.topics.clone() })
         .collect();
-    // Callers who may reach the block, besides those who may run blocks anyway.
+    // Callers who may call the block, besides those who may call all blocks anyway.
     let actions = asked
         .actions
         .iter()
@@ -177,7 +178,7 @@ impl ActsLater for MadeBlocks {
         Box::pin(async move {
             let mut kept = Vec::new();
             for row in connection.blocks().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
-                // A block that cannot be read does not run here. It must not keep the others from being checked.
+                // A block that cannot be read does not run here. It must not prevent the check of the other blocks.
                 let Some(manifest) = manifest_place(&row.name).found::<Manifest>(&row.manifest) else { continue };
                 kept.push(Kept {
                     id: row.name,
@@ -229,7 +230,8 @@ impl App {
             let Authority::Own(held) = &caller.authority else {
                 return Err(Error::new(Code::Forbidden, "A block cannot install blocks."));
             };
-            // If the block acts as itself, `own` reaches the rows of every caller. So the installer needs the right for all rows.
+            // If the block acts as itself, `own` applies to the rows of every caller. So the installer needs the right for all
+            // rows.
             let given = match permission.run_as {
                 None => permission.grant().for_all(),
                 Some(RunAs::Caller) => permission.grant(),

@@ -62,7 +62,7 @@ impl Problem {
     }
 }
 
-/// The same without the permissions that have conditions or fields.
+/// Returns the same manifest without the permissions that have conditions or fields.
 fn without_conditions(mut manifest: Manifest) -> Manifest {
     manifest.permissions.data.retain(|permission| !permission.grant().is_conditional());
     manifest
@@ -88,7 +88,8 @@ impl App {
             Some(same) => (Manifest { permissions: same.manifest.permissions.clone(), ..manifest.clone() }, None),
             None => match self.stored_manifest(caller, manifest.clone()) {
                 Ok(stored) => (stored, None),
-                // The rest is judged by what can be understood.
+                // The conditions cannot be resolved. The remaining checks run without the permissions that have conditions or
+                // fields.
                 Err(error) => (without_conditions(manifest.clone()), Some(error)),
             },
         };

@@ -80,18 +80,18 @@ struct ReportedWebhook {
     secret: Option<String>,
 }
 
-/// A checked version that is to become the active one, with everything that is stored with it.
+/// A checked version that is about to become the active one, with everything that is stored with it.
 pub(super) struct Change {
     manifest: Manifest,
     digest: String,
     /// The packed file. `None` if the version is already stored.
     file: Option<Bytes>,
-    /// The values of the configuration that were set.
+    /// The configuration values that were set.
     config: Value,
     subscriptions: Vec<SubscriptionRow>,
     /// Webhooks with their secrets. The secrets of new webhooks are shown once.
     webhooks: Vec<(WebhookRow, String)>,
-    /// The version and digest that are active until then.
+    /// The version and the digest of the block that was active when the change was checked.
     replaces: Option<(String, String)>,
     announcer: Announcer,
     /// Other blocks that must be installed.
@@ -111,12 +111,13 @@ impl App {
     /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`. `forbidden` if the block asks for rights that the
     /// installer lacks.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
-        // The check comes before the compilation, because the file may have arrived slowly.
+        // This check comes before the compilation, because the file may have arrived slowly and the caller may have lost rights
+        // meanwhile.
         self.recheck(caller).await?;
         caller.require(Resource::Blocks, Action::Create)?;
         let installed = self.try_install(caller, file, options).await;
         if !matches!(installed, Ok(Installed { block: Some(_), .. })) {
-            // The compiled code is not needed, so it is not kept.
+            // A dry run does not need the compiled code, so the server does not keep it.
             self.retain_installed();
         }
         installed
@@ -129,11 +130,11 @@ impl App {
         if present.is_some() && !options.upgrade {
             return Err(block_exists(&manifest.name));
         }
-        // Read before the conditions are, so that a change of the schema since then is noticed.
+        // Read before the conditions, so that the server notices a later change of the schema.
         let schema = self.registry().version;
         let same = present.as_ref().filter(|present| present.digest == digest);
         let manifest = match same {
-            // Its conditions follow renames, so their names may differ from those in the file.
+            // The conditions of the stored manifest follow renames, so their names may differ from those in the file.
             Some(same) => Manifest { permissions: same.manifest.permissions.clone(), ..manifest },
             None => self.stored_manifest(caller, manifest)?,
         };
@@ -166,7 +167,8 @@ impl App {
         Ok(Installed { block: Some(block), report, is_new })
     }
 
-    /// The report, still without its `webhooks`. Its warnings are about topics that match nothing at this moment.
+    /// The report, without its `webhooks`, which are added later. Its warnings are about topics that match nothing at this
+    /// moment.
     fn install_report(&self, manifest: &Manifest) -> InstallReport {
         let of_subscriptions = manifest.subscriptions.iter().map(|declared| &declared.event);
         let topics = of_subscriptions.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
@@ -195,7 +197,7 @@ impl App {
         let file = Bytes::from(file.ok_or_else(|| Error::internal("a kept version has no file"))?);
         let PreparedBlock { mut manifest, digest, kept: _kept } = self.runtime()?.prepare(file).await?;
         let schema = self.registry().version;
-        // Names may have changed since that version was installed.
+        // Objects and fields may have other names than when that version was installed.
         manifest.permissions.data = self.asked_again(&self.stored_manifest_of(name, version).await?)?;
         let manifest = self.stored_manifest(caller, manifest)?;
         self.check_grantable(caller, &manifest)?;
@@ -434,7 +436,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         return Err(Error::new(Code::Conflict, "The schema was changed meanwhile. Try again."));
     }
     keep_maker(connection, &maker).await?;
-    // Nobody else changes blocks from here on. Earlier reads may be outdated.
+    // From here on, no other transaction changes blocks. Data that was read earlier may be outdated.
     connection.raise_version("blocks").await?;
     connection.raise_version("subscriptions").await?;
     let name = manifest.name.clone();
@@ -476,7 +478,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         }
     }
     connection.set_maker(Made::Block, &name, &maker).await?;
-    // A consumer group that the new version has too keeps its pending deliveries.
+    // A consumer group that also exists in the new version keeps its pending deliveries.
     connection.delete_subscriptions_of(&source).await?;
     for subscription in subscriptions {
         let consumer = subscription.consumer.clone();
@@ -515,7 +517,7 @@ async fn store_webhooks(
                 let WebhookRow { url, topics, headers, updated_at, .. } = new;
                 let row = WebhookRow { url, topics, headers, updated_at, ..kept };
                 connection.update_webhook(&row).await?;
-                // Its secret was shown when the webhook was created.
+                // The webhook already exists. Its secret was shown when it was created.
                 report.push(ReportedWebhook { id: Some(row.id), name: row.name, url: row.url, secret: None });
             }
         }

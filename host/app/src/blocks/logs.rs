@@ -29,7 +29,7 @@ pub struct LogRequest {
     pub since: Option<i64>,
     /// The cursor of an earlier response.
     pub after: Option<i64>,
-    /// The largest number of lines.
+    /// The maximum number of lines.
     pub limit: i64,
 }
 
@@ -79,11 +79,11 @@ impl App {
             logged_at: self.clock.now(),
         };
         if let Some(lines) = self.watched_calls.lock().get_mut(call_id) {
-            // The limits of the call bound this list.
+            // The limits of the call bound the length of this list.
             lines.push(row.clone());
         }
         if self.log_lines.try_send(row).is_err() {
-            // This warns once a second at most. A block that floods its own log must not flood the server's log.
+            // The warning appears at most once a second. A block that floods its own log must not flood the server's log.
             let now = self.clock.now();
             if now - self.log_loss_told_at.swap(now, Ordering::Relaxed) > 1000 {
                 tracing::warn!(block.name = block, "block log lines come faster than they can be stored; some are not kept");
@@ -96,7 +96,7 @@ impl App {
         self.store.write(Service, move |connection| Box::pin(async move { Ok(connection.append_block_logs(lines).await?) })).await
     }
 
-    /// Lines of a block's log: the newest first, or the lines after a cursor, the oldest first.
+    /// Lines of a block's log: the newest lines first. With a cursor, the lines after it, the oldest first.
     ///
     /// # Errors
     /// `not_found`; `unavailable` if the caller has too many scans running.

@@ -50,8 +50,8 @@ fn mutations(registry: &Registry) -> HashMap<String, &str> {
     names
 }
 
-/// Checks that no action of a block has a name that is already used. An action that the installed version has already keeps its name. If
-/// something else got the same name later, that one is left out.
+/// Checks that no action of a block has a name that is already used. An action that the installed version already has keeps its
+/// name. If something else got the same name later, GraphQL and MCP leave that other thing out.
 ///
 /// # Errors
 /// `invalid_block`, which names the action and the owner of the name.
@@ -80,7 +80,7 @@ pub(super) fn check_actions(
     Ok(())
 }
 
-/// The same check for a change of the schema: the new names must not be those of installed blocks' actions.
+/// Makes the same check for a change of the schema: the new names must not be names of actions of installed blocks.
 ///
 /// # Errors
 /// `invalid_schema`, which names the object and the block.

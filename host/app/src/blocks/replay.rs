@@ -1,7 +1,7 @@
 //! Gives a stored event to a block's handler once more, at a caller's request.
 //!
-//! The call is an ordinary one. It has the block's rights cut to its maker's, its limits, its causation depth and its log. Only the
-//! ledger does not record it. The handler gets only events that a delivery would bring it.
+//! The call has the same rights, limits, causation depth and log as any other call: the rights are those of the block, limited to
+//! those of its maker. Only the ledger does not record it. The handler gets only events that a delivery would bring to it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,7 +59,7 @@ fn conflict(message: impl Into<String>) -> Error {
 }
 
 impl App {
-    /// Checks the permissions that a replay needs, besides seeing the event.
+    /// Checks the permissions that a replay needs, in addition to the right to see the event.
     ///
     /// # Errors
     /// `unauthorized`, `forbidden`.

@@ -64,7 +64,7 @@ impl App {
         })
     }
 
-    /// Seals the files that an earlier version of the server stored unsealed. Does nothing if that has been done.
+    /// Seals the files that an earlier version of the server stored unsealed. Does nothing if all are sealed already.
     pub(crate) async fn seal_stored_files(&self) -> Result<()> {
         let versions = self
             .store
@@ -88,7 +88,7 @@ impl App {
                 })
                 .await?;
         }
-        // The log still has the unsealed files.
+        // The database's log still contains the unsealed files.
         if has_sealed { self.store.forget_deleted().await } else { Ok(()) }
     }
 }

@@ -12,7 +12,7 @@ use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
 
-/// Longest secret in bytes.
+/// The maximum length of a secret, in bytes.
 const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// The purpose for which a secret is encrypted.
@@ -35,7 +35,8 @@ fn shown(name: &str, row: Option<&BlockSecretRow>) -> BlockSecretAnswer {
 }
 
 impl App {
-    /// The secrets that a block asks for and whether they are set, then secrets that an earlier version left. Values are never shown.
+    /// The secrets that a block asks for and whether they are set, and then the stored secrets that only an earlier version asked
+    /// for. Values are never shown.
     pub fn block_secrets(&self, caller: &Caller, block: &str) -> Result<Vec<BlockSecretAnswer>> {
         caller.require(Resource::Blocks, Action::Manage)?;
         let block = self.installed(block)?;

@@ -38,20 +38,20 @@ pub enum AuthProblem {
     NoCredential,
     /// A link's token is unknown, used, expired or withdrawn. The caller does not learn which.
     InvalidToken,
-    /// A verification was asked for another address than the session's.
+    /// The requested verification was for another address than that of the session's user.
     EmailMismatch,
     EmailAlreadyVerified,
-    /// The password is right, and the address has to be proved before a sign-in.
+    /// The password is correct, but the user has to confirm the address before a sign-in.
     EmailNotVerified {
         user_id: String,
     },
-    /// The token of a link that proves an address is unknown, used or ended.
+    /// The token of a link that confirms an address is unknown, used or ended.
     InvalidVerification,
-    /// The token of a link that proves an address has expired.
+    /// The token of a link that confirms an address has expired.
     ExpiredVerification,
-    /// A change of the address to the same address was asked for.
+    /// The requested new address is the same as the present one.
     EmailIsTheSame,
-    /// The link changes the address of an account of which the request has no session.
+    /// The link changes the address of an account, but the request has no session of that account.
     LinkOfAnother,
     /// The token of a link that deletes an account is not valid.
     InvalidDeletion,

@@ -31,7 +31,7 @@ pub(crate) struct Identity {
     /// The reason why the key is suspended, if it is.
     pub(crate) suspended: Option<SuspensionReason>,
     /// The time when the identity expires: the end of the session or the key, or of a key in the key's chain of makers, whichever
-    /// is first.
+    /// comes first.
     pub(crate) holds_until: i64,
     /// The answer of `/api/v1/me`. It is made when somebody first asks for it.
     pub(crate) verdict: OnceLock<Arc<str>>,

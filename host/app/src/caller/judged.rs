@@ -56,11 +56,11 @@ impl Held {
 /// The rights that a block has by its maker's consent.
 pub(crate) struct Consent {
     pub(crate) maker: Maker,
-    /// The rights that the manifest asks for: first those of the block for itself, then those as its caller.
+    /// The rights that the manifest asks for: first the rights of the block for itself, then its rights as its caller.
     pub(crate) asked: [Arc<Permissions>; 2],
     /// The same rights, limited to those that the maker had.
     pub(crate) cut: [Arc<Permissions>; 2],
-    /// The caller of the block, whose rows `own` means.
+    /// The variables of the block's caller. `own` means the rows of this caller.
     pub(crate) subject: Variables,
     pub(crate) stamp: Stamp,
 }
@@ -100,17 +100,17 @@ pub(crate) struct Needs {
 }
 
 impl Judged {
-    /// The data of a check by an identity.
+    /// The data for a check by an identity.
     pub(crate) fn of(identity: &Arc<Identity>) -> Judged {
         Judged { identity: Some(Arc::clone(identity)), ..Judged::default() }
     }
 
-    /// The data of a check by the rights that everybody has.
+    /// The data for a check by the rights that everybody has.
     pub(crate) fn as_everybody(public: Arc<Held>) -> Judged {
         Judged { public: Some(public), ..Judged::default() }
     }
 
-    /// The same data for a long operation that needs only these rights.
+    /// The same data for a long operation that needs only these rights at a later check.
     pub(crate) fn that_needs(mut self, rights: Vec<(String, Action)>) -> Judged {
         // The stamp matches no state of the accounts, so that the first use checks the rights.
         self.needs = Some(Arc::new(Needs { rights, stamp: Stamp::new(u64::MAX, 0) }));

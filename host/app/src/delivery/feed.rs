@@ -20,21 +20,23 @@ use crate::delivery::shown::{Glance, glance, is_of_links};
 use crate::records::read::record_id;
 use crate::state::feed::{BEHIND_MAX, Feed};
 
-/// Pause before a reader that catches up retries after a failure of the database.
+/// The pause before a reader that catches up retries after a failure of the database.
 const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
 impl Feed {
-    /// Reads, from now on, events that match one of `patterns` and that the caller of each call may see.
+    /// Returns a reader for events that match one of `patterns`, from now on. It shows only events that the caller of each call
+    /// may see.
     pub fn read(&self, patterns: Vec<TopicPattern>) -> FeedReader {
         FeedReader { receiver: self.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
     }
 
-    /// The same for readers inside the service, which must not miss events. A reader that falls behind continues from the outbox.
+    /// Does the same for readers inside the service, which must not miss events. A reader that falls behind continues from the
+    /// outbox.
     pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
         // The reader does not catch up with events that were published before.
         FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
     }
 
-    /// As [`Feed::read`], but it first reads the events of the outbox after the event number `seq`.
+    /// Does the same as [`Feed::read`], but first reads the events of the outbox after the event number `seq`.
     pub fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, seq: i64) -> FeedReader {
         let mut reader = self.read(patterns);
         reader.resumes = Some(Arc::clone(&app));
@@ -46,16 +48,18 @@ impl Feed {
 
 /// One reader of the feed.
 pub struct FeedReader {
-    /// The events that it has not read yet. The pump bounds their bytes, so that a slow reader does not occupy memory.
+    /// The events that the reader has not read yet. The pump bounds their bytes, so that a slow reader does not occupy memory.
     receiver: broadcast::Receiver<Weak<CommittedEvent>>,
     patterns: Vec<TopicPattern>,
-    /// The rest of the outbox that it still has to read.
+    /// The part of the outbox that the reader still has to read.
     replay: Option<Replay>,
-    /// The number of the last event that it read.
+    /// The number of the last event that the reader has read.
     seen: i64,
-    /// The service, for a reader that continues from the outbox when it falls behind, and is not cut off.
+    /// The service, for a reader that must not miss events. If this reader falls behind, it continues from the outbox and is not
+    /// cut off.
     catches_up: Option<Arc<App>>,
-    /// The same, but only until the first event after a replay, because the reader could not read live events during the replay.
+    /// The service, for a reader that may fall behind during a replay, because it cannot read live events then. It may continue
+    /// from the outbox only until the first event after the replay.
     resumes: Option<Arc<App>>,
 }
 
@@ -64,14 +68,15 @@ struct Replay {
     page: std::vec::IntoIter<Arc<CommittedEvent>>,
     /// The number up to which the outbox was read.
     looked: i64,
-    /// The number at which it switches to live events. It is known once the feed has begun.
+    /// The number at which the replay switches to live events. It is known once the feed has begun.
     up_to: Option<i64>,
     /// A read in progress. It continues while its reader does something else.
     reading: Option<JoinHandle<Result<EventPage>>>,
 }
 
 impl Replay {
-    /// For a reader that has already subscribed. Earlier events are in the outbox, and it gets later events from the feed.
+    /// Makes the replay of a reader that has already subscribed. Earlier events are in the outbox, and it gets later events from
+    /// the feed.
     fn new(app: Arc<App>) -> Replay {
         Replay { app, page: Vec::new().into_iter(), looked: 0, up_to: None, reading: None }
     }
@@ -95,7 +100,7 @@ impl FeedReader {
                 true => match self.replayed(caller).await {
                     Ok(Some(event)) => event,
                     Ok(None) => continue,
-                    // The caller has no scan left. The reader continues once it gets one.
+                    // The caller has no permit for a scan left. The reader continues when it gets one.
                     Err(error) if error.code == Code::Unavailable && error.retry_after_s.is_some() => {
                         tokio::time::sleep(CATCH_UP_PAUSE).await;
                         continue;
@@ -110,7 +115,7 @@ impl FeedReader {
                 },
                 false => {
                     let received = match self.receiver.recv().await {
-                        // An event that is not in memory any more counts as missed.
+                        // An event that is no longer in memory counts as missed.
                         Ok(event) => event.upgrade(),
                         Err(RecvError::Lagged(_)) => None,
                         Err(RecvError::Closed) => return None,
@@ -211,11 +216,11 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
 }
 
 const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
-/// Events of the outbox that one response looks at, at most.
+/// The maximum number of events of the outbox that one response looks at.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
-/// Events whose payloads one response reads to decide about them, at most.
+/// The maximum number of events whose payloads one response reads to decide about them.
 const JUDGED_MAX: usize = 2_000;
-/// Events that one statement looks at.
+/// The number of events that one statement looks at.
 const HEADS_AT_ONCE: i64 = 2_000;
 
 /// The decision on an event before its payload is read. Events of links only list the targets that can be read, so their payload
@@ -263,7 +268,7 @@ impl App {
         Ok(self.visible_event(caller, id).await?.map(|event| event.envelope().to_owned()))
     }
 
-    /// The same event as it was committed.
+    /// Returns the same event as it was committed.
     pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<Arc<CommittedEvent>>> {
         let id = id.to_ascii_lowercase();
         // The read is a scan, because the event may be large even if an index finds it.
@@ -420,7 +425,7 @@ mod tests {
         while feed.position() < 102 {
             tokio::task::yield_now().await;
         }
-        // The slow reader read nothing in this time, so it is cut off.
+        // The slow reader read nothing during this time, so it is cut off.
         assert!(slow.next(&Caller::system()).await.is_none());
     }
 

@@ -23,21 +23,22 @@ use crate::delivery::shown::{Glance, glance};
 use crate::records::read::page_json;
 use crate::state::routing::{MAIL_CONSUMER, Subscription, Target, WEBHOOK_CONSUMER};
 
-/// How often the server may end during one delivery before the delivery is given up. Two times the delivery still runs together
-/// with others. After that, it runs as often as a delivery usually has attempts, but never together with another suspect.
+/// How often the server may end during one delivery before the server gives up the delivery. After the first two times, the
+/// delivery may still run together with others. After that, it runs as often as a delivery usually has attempts, but never
+/// together with another delivery that may be the cause.
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
-/// Bytes of payloads claimed at once. The first event is claimed even if it is larger.
+/// The maximum number of bytes of payloads in one claim. The first event is claimed even if it is larger.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
-/// Dead deliveries that one call makes due again, at most.
+/// The maximum number of dead deliveries that one call makes due again.
 pub const RESETS_MAX: u64 = 1_000_000;
-/// Dead deliveries that one transaction looks at and makes due.
+/// The number of dead deliveries that one transaction looks at and makes due.
 const RESETS_AT_ONCE: i64 = 2_000;
-/// Entries that one list looks at if the payload of an event decides whether its entries are shown.
+/// The maximum number of entries that one list looks at if the payload of an event decides whether its entries are shown.
 const JUDGED_MAX: i64 = 500;
-/// Longest error text kept, in characters.
+/// The maximum length of the stored error text, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
-/// The outcome of an attempt, as its maker reports it.
+/// The outcome of an attempt, as the code that made it reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Delivered,
@@ -47,7 +48,7 @@ pub enum Attempt {
     Failed(String),
     /// The delivery is not retried.
     Dead(String),
-    /// It was not begun.
+    /// The attempt was not begun.
     Released,
 }
 
@@ -55,11 +56,11 @@ pub enum Attempt {
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub seq: i64,
-    /// The number of attempts that ended before it.
+    /// The number of attempts that ended before this one.
     pub attempts: i64,
-    /// The number of the attempt before it, if that one is kept.
+    /// The number of the attempt before this one, if that attempt is stored.
     pub last_attempt: Option<i64>,
-    /// How long the attempt took. `None` if there was no attempt.
+    /// The duration of the attempt. `None` if there was no attempt.
     pub took: Option<Duration>,
     pub attempt: Attempt,
 }
@@ -86,7 +87,7 @@ pub struct LedgerRequest {
     pub is_dead: Option<bool>,
     pub event_id: Option<String>,
     pub topic: Option<TopicFilter>,
-    /// The first instant of their events, in milliseconds since the epoch.
+    /// The first instant of the events, in milliseconds since the epoch.
     pub since: Option<i64>,
     /// The first instant after the period.
     pub until: Option<i64>,
@@ -258,8 +259,8 @@ pub(crate) enum Unknown {
 }
 
 impl App {
-    /// Claims up to `limit` deliveries of a group for the time `lease`. `in_flight` are already claimed here. New deliveries are
-    /// searched only after the number `after`.
+    /// Claims up to `limit` deliveries of a group for the duration `lease`. `in_flight` lists those that this instance has
+    /// already claimed. It looks for new deliveries only after the number `after`.
     pub async fn claim_deliveries(
         &self,
         consumer: &str,
@@ -366,8 +367,8 @@ impl App {
         Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
-    /// The same for a caller whose rights depend on the payloads of events. It looks only at the newest entries, and the total
-    /// counts those of them that are shown.
+    /// Does the same for a caller whose rights depend on the payloads of events. It looks only at the newest entries. The total
+    /// counts only those of them that are shown.
     async fn list_judged(&self, caller: &Caller, filter: LedgerFilter, paging: Paging) -> Result<String> {
         let (rows, _) = self
             .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, JUDGED_MAX, 0).await?) }))
@@ -460,7 +461,7 @@ impl App {
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
-    /// The decision of [`glance`] as a condition on stored events; `None` if the caller sees all events.
+    /// The decision of [`glance`] as a condition on stored events. `None` if the caller sees all events.
     pub(crate) fn visible_events(&self, caller: &Caller, unknown: Unknown) -> Option<VisibleEvents> {
         if caller.holds("*", Action::Read) {
             return None;
@@ -531,9 +532,9 @@ impl App {
     /// Makes dead deliveries due at once, with all their attempts, and returns their number. They are then delivered in order, like any
     /// others.
     ///
-    /// Each delivery is judged as in [`App::retry_delivery`]. It is passed over if the caller may not see its event, if its group gets
-    /// nothing now, or if the group has rights that the caller lacks. Each transaction takes only a few, so that other writes can run in
-    /// between.
+    /// Each delivery is checked as in [`App::retry_delivery`]. It stays dead if the caller may not see its event, if its group
+    /// gets nothing now, or if the group has rights that the caller lacks. Each transaction takes only a few, so that other
+    /// writes can run in between.
     ///
     /// # Errors
     /// If a group is named: `forbidden` if it has rights that the caller lacks, `conflict` if it is disabled or suspended.
@@ -556,7 +557,7 @@ impl App {
         for consumer in groups {
             match self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX - count).await {
                 Ok(reset) => count += reset,
-                // The error may only concern this group. If the caller lost a right, this fails.
+                // The error may only concern this group. If the caller has lost a right, the check fails.
                 Err(error) if is_refusal(&error) => self.recheck(caller).await?,
                 Err(error) => return Err(error),
             }
@@ -621,7 +622,7 @@ impl App {
         Ok(count)
     }
 
-    /// The current subscription of a group; `None` if it has none.
+    /// The current subscription of a group. `None` if it has none.
     pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
         self.subscriptions().get(consumer).cloned()
     }

@@ -22,7 +22,7 @@ use crate::records::writes::{create, insert_many};
 use crate::state::persist_config::PersistConfig;
 
 impl PersistConfig {
-    /// The new record's members.
+    /// The members of the new record.
     fn values(&self, object: &Object, event: &ClaimedEvent) -> Result<Members> {
         let payload: BTreeMap<&str, &RawValue> = serde_json::from_str(&event.payload).map_err(Error::internal)?;
         let mut members = Vec::with_capacity(self.map.len());
@@ -62,7 +62,7 @@ fn token_value(token: &str, event: &ClaimedEvent, payload: &BTreeMap<&str, &RawV
     value.map_or_else(|| raw(&Value::Null), Ok)
 }
 
-/// A record to be written, and its delivery.
+/// A record to write, and its delivery.
 #[derive(Clone)]
 struct Persisted {
     ended: Ended,
@@ -70,9 +70,9 @@ struct Persisted {
 }
 
 impl App {
-    /// Writes the events of claimed deliveries as records, and settles the deliveries in the same transaction. So each event is written
-    /// once, even if the process ends at any point. Deliveries that `check` refuses are settled but not written. Returns the outcomes of
-    /// all attempts whose claim is still valid.
+    /// Writes the events of claimed deliveries as records, and settles the deliveries in the same transaction. So each event is
+    /// written once, even if the process ends at any point. The events of deliveries that `check` refuses are not written, but
+    /// the deliveries are settled. Returns the outcomes of all attempts whose claim is still valid.
     pub async fn persist_deliveries(
         &self,
         consumer: &str,
@@ -156,7 +156,7 @@ impl App {
 /// The ledger's error for an event that cannot be read.
 pub const UNDECODABLE: &str = "the stored event cannot be read";
 
-/// Writes the records together if the engine is on a network. Otherwise, or if one does not fit, writes each by itself.
+/// Writes the records together if the database is on a network. Otherwise, or if the writing of one fails, writes each by itself.
 async fn write_plans(connection: &mut Connection, mut context: WriteContext, plans: Vec<Persisted>) -> Result<Vec<Ended>> {
     let Some(first) = plans.first() else { return Ok(Vec::new()) };
     let object = Arc::clone(&first.plan.object);

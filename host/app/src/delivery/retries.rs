@@ -7,20 +7,22 @@ use blockbase_schema::time::DAY_MS;
 use crate::App;
 use crate::state::routing::Target;
 
-/// Attempts of a delivery at most, if its target has no rule of its own.
+/// The maximum number of attempts of a delivery, if its target has no rule of its own.
 pub(crate) const ATTEMPTS_MAX: i64 = 5;
 /// The longest pause between two such attempts, as a multiple of the base pause.
 const PAUSE_MAX_BASES: i64 = 60;
-/// How long mail is tried, and the longest pause between two attempts. A mail server that restarts or puts mail off is back by then. A
-/// link lives from the attempt that sent it, so a mail that comes hours later still helps.
+/// How long the server tries to send a mail, and the longest pause between two attempts. A mail server that restarts or rejects
+/// mail for some time usually accepts it within this time. The validity of a link begins with the attempt that sent it, so a mail
+/// that comes hours later is still useful.
 const MAIL_TRIED_MS: i64 = 6 * 3_600_000;
 const MAIL_PAUSE_MAX_MS: i64 = 15 * 60_000;
-/// How long a mail waits that could not be sent. Then it is too late for it.
+/// How long a mail that could not be sent is kept. After that it would be too late.
 pub(crate) const MAIL_KEPT_MS: i64 = 7 * DAY_MS;
-/// A pause is doubled at most so often.
+/// The maximum number of times that a pause is doubled.
 const DOUBLINGS_MAX: i64 = 40;
 
-/// The rule of a group's retries: the pause begins with the base and doubles up to a maximum, until there were enough attempts.
+/// The rule of a group's retries: the pause begins with the base and doubles up to a maximum, until the maximum number of
+/// attempts is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RetryPolicy {
     base_ms: i64,
@@ -29,7 +31,7 @@ pub(crate) struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The rule of a target. A group that was deleted meanwhile has none.
+    /// The rule for a target. A group that was deleted meanwhile has none.
     pub(crate) fn of(target: Option<&Target>, base_ms: i64) -> RetryPolicy {
         let base_ms = base_ms.max(1);
         match target {
@@ -51,7 +53,7 @@ impl RetryPolicy {
         self.base_ms.saturating_mul(doubled).min(self.pause_max_ms)
     }
 
-    /// The pause in milliseconds before the next attempt, if so many have failed. `None` if no attempt is left.
+    /// The pause in milliseconds before the next attempt, if `attempts` have failed. `None` if no attempt is left.
     pub(crate) fn next_ms(self, attempts: i64) -> Option<i64> {
         (attempts < self.attempts_max).then(|| self.pause_ms(attempts))
     }

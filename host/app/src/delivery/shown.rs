@@ -1,10 +1,10 @@
 //! Decides which parts of an event a caller is shown. Streams, `GET /events`, the ledger, webhooks, subscriptions and blocks all
 //! use it.
 //!
-//! Grants without conditions decide by the object and by the creator of its record, which every event has. With conditions, the
-//! images in the payload decide: their columns and values are from the time of the event, but rights and related rows are those
-//! of the present. An image that the reader may not see is null, and then the difference is null too. A part of a condition that
-//! cannot be decided counts as false.
+//! For grants without conditions, the object and the creator of its record decide. Every event has both. For grants with
+//! conditions, the images in the payload decide. Their columns and values are from the time of the event, but the rights and the
+//! related rows are the present ones. An image that the reader may not see is null, and then the difference is null too. A part
+//! of a condition that cannot be decided counts as false.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::records::read::record_id;
 pub(crate) enum Glance {
     Whole,
     Nothing,
-    /// The payload decides.
+    /// Only the payload can decide.
     Unknown,
 }
 
@@ -37,15 +37,15 @@ pub(crate) enum Glance {
 pub(crate) enum Shown {
     Whole,
     Nothing,
-    /// The event with this payload.
+    /// The event with this payload, from which some parts are removed.
     Cut(String),
 }
 
-/// An event, wherever it comes from.
+/// An event from any source.
 #[derive(Clone, Copy)]
 pub(crate) struct EventView<'a> {
     pub(crate) topic: &'a str,
-    /// JSON text.
+    /// The payload as JSON text.
     pub(crate) payload: &'a str,
     pub(crate) object: Option<&'a str>,
     pub(crate) owner: Option<&'a str>,
@@ -87,7 +87,7 @@ pub(crate) fn glance(caller: &Caller, object: Option<&str>, owner: Option<&str>)
     }
 }
 
-/// Whether an event is shown whole to `caller`, as far as that is known without its payload.
+/// Whether `caller` is shown all parts of an event, as far as that is known without its payload.
 pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
     glance(caller, event.object.as_deref(), event.owner.as_deref()) == Glance::Whole
         && (!is_of_links(&event.topic) || caller.holds("*", Action::Read))
@@ -96,17 +96,15 @@ pub(crate) fn is_shown_whole(caller: &Caller, event: &CommittedEvent) -> bool {
 impl App {
     /// The parts of an event that `caller` is shown.
     ///
-    /// # Errors
-    /// The database does not answer.
+    /// # Errors If the database does not answer.
     pub(crate) async fn shown_of(&self, caller: &Caller, event: EventView<'_>) -> Result<Shown> {
         Onlooker { app: self, caller, permit: None }.shown_of(event).await
     }
 
-    /// The committed event as `caller` is shown it; `None` if nothing of it is shown. If the caller has a permit, reads of rows
-    /// take no further place for scans.
+    /// The committed event with the parts that `caller` is shown. `None` if no part is shown. If the caller has a permit, reads
+    /// of rows need no further permit for scans.
     ///
-    /// # Errors
-    /// The database does not answer.
+    /// # Errors If the database does not answer.
     pub(crate) async fn shown_event(
         &self,
         caller: &Caller,
@@ -130,7 +128,7 @@ impl App {
 struct Onlooker<'a> {
     app: &'a App,
     caller: &'a Caller,
-    /// The caller's permit for scans, if they already have one.
+    /// The caller's permit for scans, if the caller already has one.
     permit: Option<&'a Arc<ScanPermit>>,
 }
 
@@ -187,7 +185,7 @@ impl Onlooker<'_> {
         self.app.seen(self.caller, self.permit, registry, object, scope, ids).await
     }
 
-    /// The targets that can be read now, of an event of links whose record can be read.
+    /// For an event of links whose record the caller can read: the targets that the caller can read now.
     async fn shown_targets(&self, registry: &Registry, payload: &Members) -> Result<Shown> {
         let (target, texts): (Option<String>, Option<Vec<String>>) =
             (member(payload, "targetObject"), member(payload, "targetIds"));
@@ -251,7 +249,7 @@ impl Onlooker<'_> {
     /// For each column that the caller knows, whether its cell in a record's image can be read.
     async fn readable_cells(&self, registry: &Registry, seen: &Seen, raw: &str) -> Result<Vec<bool>> {
         let mut cells = Vec::with_capacity(seen.object.columns.len());
-        // Cells of several columns have one condition.
+        // The cells of several columns may have the same condition, so its result is kept.
         let mut judged: Vec<(&Arc<Condition>, bool)> = Vec::new();
         for place in 0..seen.object.columns.len() {
             let Some(readable) = seen.readable(place) else {
@@ -271,8 +269,8 @@ impl Onlooker<'_> {
         Ok(cells)
     }
 
-    /// Whether a record's image meets a condition. A test of a column that the image lacks counts as false, and so does a
-    /// condition on related rows if the row that leads to them no longer exists.
+    /// Whether a record's image meets a condition. If the image lacks a column, a test of the column counts as false. A condition
+    /// on related rows also counts as false, if the row that leads to them no longer exists.
     async fn meets(&self, registry: &Registry, object: &Arc<Object>, condition: &Condition, raw: &str) -> Result<bool> {
         let Ok(members) = parse_members(raw) else { return Ok(false) };
         let is_there = |column: usize| members.0.iter().any(|(name, _)| *name == object.columns[column].name);

@@ -22,17 +22,17 @@ use crate::delivery::shown::is_shown_whole;
 
 /// How often a comment shows that the stream is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Event streams that are open at a time, over all surfaces.
+/// The maximum number of open event streams on all surfaces together.
 const STREAMS_MAX: usize = 10_000;
 /// How often the caller is checked again, so that an ended session ends its streams.
 pub const CALLER_RECHECK: Duration = Duration::from_secs(1);
-/// Pause before an event is checked again, if the first check could not decide.
+/// The pause before an event is checked again, if the first check could not decide.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
-/// Frames that are prepared before the client has taken them.
+/// The number of frames that are prepared before the client takes them.
 const FRAMES_AHEAD: usize = 16;
 /// The topics of a stream that names none.
 pub const TOPICS_DEFAULT: &str = "data.#";
-/// Most patterns of one stream.
+/// The maximum number of patterns of one stream.
 pub const PATTERNS_MAX: usize = 50;
 
 /// The contents and the form of a stream.
@@ -74,10 +74,10 @@ impl App {
         (STREAMS_MAX.saturating_sub(self.streams.free()), STREAMS_MAX)
     }
 
-    /// A place for one more stream.
+    /// Takes a place for one more stream.
     ///
-    /// # Errors
-    /// `rate_limited` if the owner has the maximum of one owner, `unavailable` if the process has the maximum of all.
+    /// # Errors `rate_limited` if the owner has the maximum number of streams of one owner, `unavailable` if the process has the
+    /// maximum number of all streams.
     pub fn stream_place(&self, owner: &QuotaOwner) -> Result<StreamPlace> {
         let place = self.streams.try_take(owner).map_err(|_| {
             let most = self.settings.streams_of_one_max;
@@ -139,8 +139,8 @@ impl App {
             }
             Some(since) => Some(self.event_seq(&caller, &since).await?),
             None if self.feed().has_started() => None,
-            // The feed has not begun. On Postgres it waits for open transactions, so it may begin after the next writes. The stream
-            // first reads the outbox from here.
+            // The feed has not begun. On Postgres it waits for open transactions, so it may begin after the next writes. So the
+            // stream first reads the outbox from here.
             None => {
                 Some(self.look_up(&caller, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) })).await?)
             }
@@ -296,8 +296,8 @@ impl Drop for Judging {
     }
 }
 
-/// The next event of which `caller` may be shown something, and the event as it is shown. The event stays in `judging` until its
-/// check has ended, so that nothing is lost if the future is dropped. `None` ends the stream.
+/// The next event of which `caller` may be shown some part, and its shown form. The event stays in `judging` until its check has
+/// ended, so that nothing is lost if the future is dropped. `None` ends the stream.
 async fn next_shown(
     reader: &mut FeedReader,
     judging: &mut Option<Judging>,

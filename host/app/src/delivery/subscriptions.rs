@@ -24,15 +24,15 @@ use crate::state::routing::{
     may_subscribe,
 };
 
-/// Longest name of a consumer group in bytes.
+/// The maximum length of a consumer group's name, in bytes.
 pub const CONSUMER_BYTES_MAX: usize = 100;
-/// Most subscriptions that can be created over the API.
+/// The maximum number of subscriptions that can be created over the API.
 const SUBSCRIPTIONS_MAX: usize = 1000;
 
 /// The members of a new subscription.
 #[derive(Clone, Debug)]
 pub struct NewSubscription {
-    /// Topic pattern.
+    /// The topic pattern.
     pub event: String,
     pub consumer: String,
     pub handler: String,
@@ -44,7 +44,7 @@ pub struct NewSubscription {
 #[derive(Clone, Debug, Serialize)]
 pub struct Answered<T> {
     pub data: T,
-    /// Sentences. The list is empty if there is no warning.
+    /// Warnings as sentences. The list is empty if there is no warning.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -119,7 +119,8 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     let config = Place::new("svc_subscriptions", "config", &row.consumer).found(&row.config);
     match config.and_then(|config| PersistConfig::read(&config).ok()) {
         Some(config) => caller.require(&config.object, Action::Create),
-        // A newer server wrote it, or it is damaged. Its target is unknown, so the caller needs the right to write anywhere.
+        // A newer server wrote this target, or it is damaged. The server does not know what it does, so the caller needs the
+        // right to write anywhere.
         None => caller.require("*", Action::Create),
     }
 }
@@ -137,7 +138,7 @@ impl StoredThing for SubscriptionRow {
         self.suspension
     }
 
-    /// The rights that its maker needs, or a caller who is about to become its maker.
+    /// The rights that the maker needs, or a caller who is about to become the maker.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &SubscriptionRow { maker: caller.maker(), ..self.clone() })
     }
@@ -198,7 +199,7 @@ impl App {
         Ok(rows.iter().map(SubscriptionAnswer::from).collect())
     }
 
-    /// Adopts a subscription as it is at that moment.
+    /// Adopts a subscription as it is now.
     ///
     /// # Errors
     /// `not_found`. `forbidden` if the subscription needs rights that the caller lacks. `conflict` if a block declared it.
@@ -309,8 +310,8 @@ impl App {
         Ok(())
     }
 
-    /// Drops the waiting deliveries of deleted groups, and those of mail that nobody sent in time, in small transactions, so that writes
-    /// continue. Returns their number.
+    /// Drops the waiting deliveries of deleted groups, and the deliveries of mails that were not sent in time. It uses small
+    /// transactions, so that writes continue. Returns their number.
     pub async fn sweep_deliveries(&self) -> Result<u64> {
         let too_late = self.clock.now() - MAIL_KEPT_MS;
         let gone = self
@@ -355,5 +356,5 @@ impl App {
     }
 }
 
-/// Deliveries that one transaction drops.
+/// The number of deliveries that one transaction drops.
 const DROPPED_AT_ONCE: i64 = 500;

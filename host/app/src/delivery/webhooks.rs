@@ -28,13 +28,13 @@ use crate::delivery::subscriptions::Answered;
 use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::routing::{WEBHOOK_CONSUMER, may_act_on, may_change_stored, may_subscribe, purpose};
 
-/// How long a replaced secret still signs beside the new one.
+/// How long a replaced secret still signs together with the new one.
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
 const WEBHOOKS_MAX: i64 = 1000;
-/// Longest name in characters.
+/// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 200;
 const URL_BYTES_MAX: usize = 2048;
-/// Most topic patterns of one webhook.
+/// The maximum number of topic patterns of one webhook.
 pub const TOPICS_MAX: usize = 50;
 
 /// The members of a new webhook.
@@ -160,7 +160,7 @@ impl StoredThing for WebhookRow {
         self.suspension
     }
 
-    /// The rights that its maker needs, or a caller who is about to become its maker.
+    /// The rights that the maker needs, or a caller who is about to become the maker.
     fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
         may_act(caller, &WebhookRow { maker: caller.maker(), ..self.clone() })
     }
@@ -212,7 +212,7 @@ impl App {
             .addresses
             .check_url(&url)
             .map_err(|refusal| refused("url", format!("`url` cannot be called: {refusal}.")))?;
-        // The URL parser repairs what browsers repair: `http:a.b`, backslashes. So the text itself is checked too.
+        // Like browsers, the URL parser repairs mistakes such as `http:a.b` or backslashes. So the text itself is checked too.
         match is_url(text) {
             true => Ok(()),
             false => Err(refused("url", "`url` is not an absolute URL. It has to begin with http:// or https:// and a host.")),
@@ -281,8 +281,7 @@ impl App {
 
     /// A webhook that passed every check, ready to be stored, and its secret. `source` is `block:<name>` if a block declares it.
     ///
-    /// # Errors
-    /// As [`App::create_webhook`].
+    /// # Errors The errors of [`App::create_webhook`].
     pub(crate) fn new_webhook(&self, caller: &Caller, new: NewWebhook, source: Option<String>) -> Result<(WebhookRow, String)> {
         check_name(new.name.as_ref())?;
         self.check_url(&new.url)?;
@@ -311,9 +310,9 @@ impl App {
 
     /// Changes a webhook. Enabling it does not send earlier events. A caller who changes its topics or its URL becomes its maker.
     ///
-    /// # Errors
-    /// As [`App::create_webhook`]. `invalid_value` if header values are stored and the URL changes without `headers`. `forbidden` if the
-    /// caller may not read what it sends. `conflict` for any change except `enabled` if a block declared it.
+    /// # Errors The errors of [`App::create_webhook`]. `invalid_value` if header values are stored and the URL changes without
+    /// `headers`. `forbidden` if the caller may not read what it sends. `conflict` for any change except `enabled` if a block
+    /// declared it.
     pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered<WebhookAnswer>> {
         caller.require(Resource::Webhooks, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;
@@ -404,7 +403,7 @@ impl App {
         Ok(())
     }
 
-    /// Adopts a webhook as it is at that moment.
+    /// Adopts a webhook as it is now.
     ///
     /// # Errors
     /// `not_found`. `forbidden` if the webhook needs rights that the caller lacks. `conflict` if a block declared it.
@@ -479,7 +478,7 @@ async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {
     connection.held_webhook(id).await?.ok_or_else(|| Error::not_found("webhook"))
 }
 
-/// Stores a new webhook, unless there are too many.
+/// Stores a new webhook, unless the maximum number exists.
 pub(crate) async fn insert(connection: &mut Connection, row: &WebhookRow) -> Result<()> {
     if connection.count_webhooks().await? >= WEBHOOKS_MAX {
         let message = format!("There are {WEBHOOKS_MAX} webhooks, the most that there can be.");
@@ -489,8 +488,8 @@ pub(crate) async fn insert(connection: &mut Connection, row: &WebhookRow) -> Res
 }
 
 impl App {
-    /// Seals header values that an earlier version of the server stored unsealed, and removes them from the stored manifests of blocks.
-    /// Does nothing if that has been done.
+    /// Seals header values that an earlier version of the server stored unsealed, and removes them from the stored manifests of
+    /// blocks. Does nothing if all are sealed already.
     pub(crate) async fn seal_stored_headers(&self) -> Result<()> {
         let secrets = self.secrets.clone();
         let (plain, manifests) = self
@@ -519,7 +518,7 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     for id in &plain {
-                        // Another instance may have changed it meanwhile.
+                        // Another instance may have changed the webhook meanwhile.
                         let Some(mut row) = connection.held_webhook(id).await? else { continue };
                         if let Some(sealed) = Headers::read(&row.headers)?.sealed_anew(&secrets)? {
                             row.headers = sealed.text();

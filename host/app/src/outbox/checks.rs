@@ -1,7 +1,7 @@
-//! Checks at the end of a call that each row which it wrote meets the `check` of a grant.
+//! Checks, at the end of a call, that each row that the call wrote meets the `check` of a grant.
 //!
-//! Several grants may allow to write a row. The row has to meet the check of a grant that reached it before the change, so rows
-//! are looked at before they are changed. New rows are within reach of every grant.
+//! Several grants may allow to write a row. The row has to meet the check of a grant that included it before the change. So the
+//! server looks at rows before it changes them. Every grant includes new rows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub(crate) struct Pending {
 }
 
 impl WriteContext {
-    /// Locks an object that is about to be written, and the objects whose rows decide about it. All writers lock in the same
-    /// order.
+    /// Locks an object that is about to be written, and the objects whose rows decide whether the write is allowed. All writers
+    /// lock in the same order.
     ///
     /// # Errors
     /// The errors of [`WriteContext::hold`].
@@ -62,7 +62,7 @@ impl WriteContext {
     ) -> Result<()> {
         check_reads(connection, object, access, ids).await?;
         let Some(checks) = access.checks() else { return Ok(()) };
-        // For each row, the checks of the grants that reach it.
+        // For each row, the checks of the grants that include it.
         let mut grants: BTreeMap<Uuid, Vec<usize>> = BTreeMap::new();
         for (number, check) in checks.iter().enumerate() {
             let reached = match (checks.len(), access.contested()) {
@@ -103,8 +103,8 @@ impl WriteContext {
     }
 }
 
-/// Checks that each of the rows is within reach of a grant that allows all fields that a write names, and that the caller may
-/// read the values that the write reads.
+/// Checks that each of the rows is included in a grant that allows all fields that the write names, and that the caller may read
+/// the values that the write reads.
 ///
 /// # Errors
 /// `forbidden` with `field`.
@@ -120,7 +120,7 @@ pub(crate) async fn check_fields(connection: &mut Connection, object: &Object, a
     Ok(())
 }
 
-/// Checks that the caller may read the values that a write reads, in each of the rows.
+/// Checks, for each of the rows, that the caller may read the values that a write reads.
 async fn check_reads(connection: &mut Connection, object: &Object, access: &Access, ids: &[Uuid]) -> Result<()> {
     for (field, readable) in access.reads() {
         if within(connection, object, readable, ids.to_vec()).await?.len() < ids.len() {
@@ -130,7 +130,7 @@ async fn check_reads(connection: &mut Connection, object: &Object, access: &Acce
     Ok(())
 }
 
-/// Those of the rows that exist and are within a scope.
+/// Returns those of the rows that exist and are within a scope.
 pub(crate) async fn within(connection: &mut Connection, object: &Object, scope: &Scope, ids: Vec<Uuid>) -> Result<HashSet<Uuid>> {
     let statement = sql::visible(connection.dialect(), object, scope, ids);
     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;

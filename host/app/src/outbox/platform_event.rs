@@ -44,7 +44,8 @@ impl Announcer {
         self.write(connection, &topic, None).await.map(|_| ())
     }
 
-    /// The same, and also for a group that may not have subscribed to the topic. Returns the event's id, or `None` if events are off.
+    /// Does the same, and also writes a delivery for a group that may not have subscribed to the topic. Returns the event's id,
+    /// or `None` if events are off.
     pub(crate) async fn emit_also_to(
         &self,
         connection: &mut Connection,

@@ -17,7 +17,7 @@ use crate::outbox::checks::Pending;
 use crate::outbox::touched::Touched;
 use crate::state::routing::Subscriptions;
 
-/// Bytes around the body of a payload, if its ids are the platform's. It is an estimate that saves an allocation.
+/// The number of bytes of a payload around its body, if all ids are the platform's. It is an estimate that saves an allocation.
 const HEAD_AND_ACTOR_BYTES: usize = 256;
 
 /// The data that all writes of one call share.
@@ -28,7 +28,7 @@ pub(crate) struct WriteContext {
     pub(crate) now: i64,
     pub(crate) actor_id: Option<String>,
     pub(crate) caller: Caller,
-    /// The longest texts that may be written.
+    /// The limits on the lengths of texts that may be written.
     pub(crate) texts: TextBounds,
     pub(crate) etags: EtagKey,
     /// The amount of stored data that the writes have touched.
@@ -95,7 +95,7 @@ impl WriteContext {
     /// An error to retry if the object changed. `unauthorized` for a guest who signed up meanwhile, so that no row keeps the stamp of a
     /// deleted user.
     pub(crate) async fn hold(&mut self, connection: &mut Connection, object: &Object) -> Result<()> {
-        // Nobody alters or drops the users.
+        // Users are never altered or dropped, so they need no lock.
         if self.held.contains(&object.id) || object.is_users() {
             return Ok(());
         }
@@ -136,7 +136,7 @@ impl WriteContext {
         self.event_of(object, record_id, op, &body, owner)
     }
 
-    /// An event of a record. Its payload has `body`, which are members of a JSON object, between its head and its actor.
+    /// An event of a record. Between its head and its actor, its payload contains `body`, which are members of a JSON object.
     pub(crate) fn event_of(
         &self,
         object: &Object,
@@ -145,7 +145,7 @@ impl WriteContext {
         body: &[&[u8]],
         owner: Option<String>,
     ) -> Result<Option<NewEvent>> {
-        // Users have events of their own.
+        // Changes of users have other events.
         if !self.events_enabled || object.is_users() {
             return Ok(None);
         }

@@ -8,13 +8,14 @@ use blockbase_store::{OutboxSize, ReadCost, Service};
 
 use crate::App;
 
-/// Events that one transaction looks at.
+/// The number of events that one transaction looks at.
 const EVENTS_AT_ONCE: i64 = 500;
-/// Events that one transaction counts. Only their sizes are read.
+/// The number of events that one transaction counts. It reads only their sizes.
 const COUNTED_AT_ONCE: i64 = 5000;
-/// Younger events are kept even if the outbox is too large, so that the feeds of other instances can read them.
+/// Events younger than this are kept even if the outbox is too large, so that the feeds of other instances can read them.
 const YOUNG_MS: i64 = 10_000;
-/// The size after a deletion, in percent of the bound, so that not every further event needs another deletion.
+/// The size to which a deletion brings the outbox, in percent of the limit. It is below the limit, so that not every further
+/// event needs another deletion.
 const BROUGHT_DOWN_TO: i64 = 90;
 
 impl App {
@@ -48,7 +49,7 @@ impl App {
                     Box::pin(async move { Ok(connection.count_outbox(COUNTED_AT_ONCE).await?) })
                 })
                 .await?;
-            // Another instance is counting, and deletes the excess.
+            // Another instance is counting, and it deletes the excess.
             let Some(counted) = counted else { return Ok(0) };
             size = counted;
             rest(began).await;
@@ -70,8 +71,8 @@ impl App {
         Ok(deleted)
     }
 
-    /// Deletes settled events that happened before an instant, the oldest first. If `bytes` is given, it stops when so many bytes
-    /// are free. Returns their number.
+    /// Deletes settled events that happened before an instant, the oldest first. If `bytes` is given, it stops when it has freed
+    /// this many bytes. Returns their number.
     async fn purge_before(&self, before: i64, mut bytes: Option<i64>) -> Result<u64> {
         let (mut after, mut deleted) = (0, 0);
         loop {
@@ -109,7 +110,7 @@ impl App {
     }
 }
 
-/// Other callers write as well, so this rests for as long as it worked.
+/// Pauses for as long as the work took, so that other callers can write.
 async fn rest(began: Instant) {
     tokio::time::sleep(began.elapsed()).await;
 }

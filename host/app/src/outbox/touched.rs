@@ -11,14 +11,14 @@ use uuid::Uuid;
 
 use crate::outbox::record_events::WriteContext;
 
-/// Bytes of the records that one write changes or deletes, together with their new values. A transaction keeps each record several
-/// times: before the change, after it, and in its event.
+/// The maximum number of bytes of the records that one write changes or deletes, together with their new values. A transaction
+/// keeps each record several times: before the change, after it, and in its event.
 const TOUCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most further records that one deletion may delete or change, besides those that the request names.
+/// The maximum number of further records that one deletion may delete or change, besides those that the request names.
 pub(crate) const BEYOND_MAX: usize = 10_000;
-/// Most links that one deletion may remove.
+/// The maximum number of links that one deletion may remove.
 pub(crate) const LINKS_BEYOND_MAX: usize = 20_000;
-/// Bytes of events that are written together.
+/// The number of bytes of events that are written together.
 pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 
 /// The amount of data that a write has touched so far.
@@ -43,7 +43,8 @@ impl Touched {
         }
     }
 
-    /// Bytes that the next records may have together. There are at most `records` of them.
+    /// Returns how many bytes the next `records` records may have together. If the call touches only one record, there is no
+    /// limit.
     fn bytes_left(&self, records: usize) -> usize {
         match self.records + records {
             0 | 1 => usize::MAX,
@@ -53,11 +54,10 @@ impl Touched {
 }
 
 impl WriteContext {
-    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database adds
-    /// up their sizes first, so that most records of a refused write are never read.
+    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database
+    /// adds up their sizes first, so that it reads only few records of a write that it refuses.
     ///
-    /// # Errors
-    /// `answer_too_large` as soon as the write has touched too many bytes. Further records are then not read.
+    /// # Errors `answer_too_large` as soon as the write has touched too many bytes. Then it reads no further records.
     pub(crate) async fn take_up(
         &mut self,
         connection: &mut Connection,

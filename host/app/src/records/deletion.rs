@@ -1,6 +1,6 @@
 //! Deletes records, and applies their relationships to the records that refer to them.
 //!
-//! The engine deletes the records that refer to a deleted record, or sets their references to null. This module finds these
+//! The database deletes the records that refer to a deleted record, or sets their references to null. This module finds these
 //! records beforehand, so that each of these changes has its event and its stamps too.
 
 mod steps;
@@ -22,15 +22,15 @@ use crate::records::versions::{Condition, check_condition, precondition_failed};
 use crate::records::writes::record_change;
 pub(crate) use steps::{RECORDS_AT_ONCE, Step, StepSize, delete_some, in_steps};
 
-/// Levels of referring records that the engine deletes by itself. SQLite allows a thousand levels, and both engines are slow with
-/// fewer.
+/// The number of levels of referring records that the database deletes by itself. SQLite allows a thousand levels, and both
+/// engines are slow even with fewer.
 const ENGINE_LEVELS_MAX: usize = 300;
 
-/// The records that refer to the deleted records: `deleted` ones are deleted too, `cleared` ones lose their reference.
+/// The records that refer to the deleted records. Those in `deleted` are deleted too. Those in `cleared` lose their reference.
 #[derive(Default)]
 struct Beyond {
     deleted: Vec<(Arc<Object>, Uuid, Record)>,
-    /// The level, the object, and its records that are deleted.
+    /// Each entry has the level, the object, and the deleted records of the object.
     levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
     seen: HashSet<(i64, Uuid)>,
     cleared: Vec<(Arc<Object>, usize, Uuid)>,
@@ -38,9 +38,8 @@ struct Beyond {
 
 /// Deletes those of `ids` that exist and are within `scope`. The caller of this function has locked the object.
 ///
-/// # Errors
-/// `precondition_failed` if one of them is in another state than `condition` says; `foreign_key_violation`; `answer_too_large` if
-/// they are too large, together with the records that are deleted or changed with them.
+/// # Errors `precondition_failed` if one of them is not in the state that `condition` requires; `foreign_key_violation`;
+/// `answer_too_large` if they are too large, together with the records that are deleted or changed with them.
 pub(crate) async fn delete_records(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -72,8 +71,8 @@ pub(crate) async fn delete_records(
     let gone = along.chain(roots.iter().map(|(id, record)| (object, *id, record)));
     let gone = gone.map(|(object, id, record)| Gone { object: object.as_ref(), id, owner: owner(object, record) });
     take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
-    // In one statement, because the engine checks references at the end of a statement. Deep chains are deleted level by level,
-    // from their ends.
+    // All records are deleted in one statement, because the engine checks references at the end of a statement. Deep chains are
+    // deleted level by level, from their ends.
     let mut parts = vec![(0, Arc::clone(object), ids.clone())];
     if beyond.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
         parts.append(&mut beyond.levels);
@@ -83,7 +82,7 @@ pub(crate) async fn delete_records(
         let version = version.filter(|_| level == 0);
         let delete = sql::delete_many(dialect, &object, ids, version);
         let deleted = connection.execute(delete).await.map_err(|error| match error {
-            // A record that refers to it was written after the check.
+            // Another transaction wrote a record that refers to it after the check.
             DbError::ForeignKey { .. } => still_referenced(""),
             error => error.on(&object),
         })?;
@@ -96,7 +95,7 @@ pub(crate) async fn delete_records(
     // The events of dependent records come first, those of the requested records last.
     let beyond = beyond.deleted.into_iter().rev();
     for (object, id, record) in beyond.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
-        // Users are counted by the database itself.
+        // The database itself counts users.
         if !object.is_users() {
             *counts.entry(object.id).or_insert(0) -= 1;
         }
@@ -136,7 +135,8 @@ async fn collect(
                 continue;
             }
             context.hold(connection, holder).await?;
-            // Only the ids are read first. Records that are already known lead in a circle, and nothing more of them is read.
+            // It first reads only the ids. If a record is already known, the references form a circle, and the record is not read
+            // again.
             let room = BEYOND_MAX - (beyond.deleted.len() + beyond.cleared.len()).min(BEYOND_MAX);
             let others = referring_unseen(connection, holder, *column, &ids, &beyond.seen, room + 1).await?;
             if others.len() > room {
@@ -168,7 +168,7 @@ async fn collect(
     Ok(())
 }
 
-/// The ids of at most `most` records of `holder` that refer to `ids` and are not in `seen`.
+/// Returns the ids of at most `most` records of `holder` that refer to `ids` and are not in `seen`.
 async fn referring_unseen(
     connection: &mut Connection,
     holder: &Object,
@@ -177,7 +177,7 @@ async fn referring_unseen(
     seen: &HashSet<(i64, Uuid)>,
     most: usize,
 ) -> Result<Vec<Uuid>> {
-    // All records in `seen` may refer to them too, so the limit is larger by their number.
+    // All records in `seen` may also refer to them, so the limit is increased by the number of these records.
     let limit = most + seen.iter().filter(|(object_id, _)| *object_id == holder.id).count();
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let select = sql::referring_ids(connection.dialect(), holder, column, ids.to_vec(), limit);
@@ -196,7 +196,7 @@ async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Bey
     Ok(())
 }
 
-/// Sets one reference to null. Returns the bytes of the record that has the reference.
+/// Sets one reference to null. Returns the number of bytes of the record that has the reference.
 async fn clear_one(
     connection: &mut Connection,
     context: &WriteContext,
@@ -220,8 +220,8 @@ async fn clear_one(
     Ok(before.bytes())
 }
 
-/// Refuses to delete records that a remaining record refers to. The error names the first such relationship. The engines would
-/// refuse too, but each might name another relationship.
+/// Refuses to delete records that a remaining record refers to. The error names the first such relationship. The databases would
+/// refuse this too, but the two engines might name different relationships.
 async fn check_restrictions(
     connection: &mut Connection,
     context: &WriteContext,
@@ -245,7 +245,7 @@ async fn check_restrictions(
                 let Some(column) = holder.column_index(&format!("{}_id", known.name)).filter(|_| !targets.is_empty()) else {
                     continue;
                 };
-                // All deleted records of the holder may refer to them too. One more is a record that stays.
+                // All deleted records of the holder may also refer to them. If there is one more, it is a record that stays.
                 let most = i64::try_from(gone(holder.name()).len()).unwrap_or(i64::MAX - 1) + 1;
                 let rows = connection.fetch_rows(sql::referring_ids(dialect, holder, column, targets, most)).await;
                 let rows = rows.map_err(|error| error.on(holder))?;

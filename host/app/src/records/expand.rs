@@ -14,8 +14,8 @@ use uuid::Uuid;
 /// `id` is the first column of every object.
 const ID_COLUMN: usize = 0;
 
-/// Bytes that one request may still read and show. A record to which several records refer is read once and shown with each of
-/// them.
+/// The number of bytes that one request may still read and show. If several records refer to a record, it is read once and shown
+/// with each of them.
 pub(crate) struct Budget {
     read: usize,
     shown: usize,
@@ -28,8 +28,7 @@ impl Budget {
 
     /// Reads records within the bytes that are left.
     ///
-    /// # Errors
-    /// `answer_too_large` if they are more than the bytes that are left; otherwise those of the statement.
+    /// # Errors `answer_too_large` if the records have more bytes than are left; otherwise the errors of the statement.
     pub(crate) async fn fetch(
         &mut self,
         connection: &mut Connection,
@@ -50,13 +49,13 @@ impl Budget {
     }
 }
 
-/// The related records of one relation key: their JSON, separated by commas, by the id of the expanded record or by its foreign
-/// key.
+/// The related records of one relation key: their JSON, separated by commas. The key of the map is the id of the expanded record
+/// or its foreign key.
 type Related = HashMap<Uuid, Vec<u8>>;
 
 /// The JSON of each of `records`, with the related records of `plans`.
 ///
-/// `place_of` returns the place of a column of the expanded object among the cells.
+/// `place_of` returns the index of a column of the expanded object among the cells.
 pub(crate) async fn expanded(
     connection: &mut Connection,
     plans: &[ExpandPlan],
@@ -83,7 +82,7 @@ pub(crate) async fn expanded(
                 json::write_string(&mut json, &plan.key);
                 json.push(b':');
                 let found = key.and_then(|key| related.get(&key));
-                // A record to which several records refer is shown with each of them.
+                // If several records refer to a record, it is shown with each of them.
                 budget.show(found.map_or(0, Vec::len))?;
                 match (plan.shape.is_single(), found) {
                     (true, found) => json.extend_from_slice(found.map_or(b"null", Vec::as_slice)),
@@ -126,7 +125,7 @@ fn fetch<'a>(
         let place_of = |column| read().position(|index| index == column);
         let mut columns: Vec<&Column> = read().map(|index| &object.columns[index]).collect();
         let is_linked = matches!(plan.shape, RelationShape::Linked { .. });
-        // A link's near side comes after the columns and is not shown.
+        // The link's column for the near side comes after the other columns and is not shown.
         columns.extend(is_linked.then_some(id));
         let statement = sql::related(connection.dialect(), plan, keys);
         let hidden = plan.hidden.len() + usize::from(is_linked);

@@ -1,7 +1,7 @@
 //! Export: all rows of a list from one snapshot, as a file.
 //!
 //! The snapshot is open as long as the database needs it, not as long as the client does: rows that the client has not read yet
-//! wait in a spool. So a slow client delays no checkpoint of SQLite's log and occupies no connection of Postgres.
+//! wait in a spool. So a slow client does not delay a checkpoint of SQLite's log, and does not occupy a connection of Postgres.
 
 mod csv;
 
@@ -77,9 +77,9 @@ impl ExportForm {
 struct Member<'p> {
     name: &'p str,
     column: &'p Column,
-    /// The place of the column in the result of the statement.
+    /// The index of the column in the result of the statement.
     place: usize,
-    /// If a unique field is written instead of the id: this field, and its place.
+    /// The unique field that is written instead of the id, and its index. `None` if the id is written.
     named: Option<(&'p Column, usize)>,
 }
 
@@ -102,7 +102,7 @@ impl<'p> Member<'p> {
         members
     }
 
-    /// The column whose value the row of `record` has, and the value as JSON. If there is no name, it is the id.
+    /// The column whose value the row of `record` contains, and the value as JSON. If there is no name, the value is the id.
     fn cell<'r>(&self, record: &'r Record) -> (&'p Column, &'r [u8]) {
         let named = self.named.map(|(column, place)| (column, record.cell(place)));
         named.filter(|(_, json)| *json != b"null").unwrap_or_else(|| (self.column, record.cell(self.place)))
@@ -127,7 +127,7 @@ fn ndjson_row(members: &[Member<'_>], record: &Record, out: &mut Vec<u8>) {
 
 /// An export that has begun.
 pub struct Export {
-    /// Its rows. If they end early, the client must be able to notice that some are missing.
+    /// The rows of the export. If they end early, the client must be able to notice that some are missing.
     pub rows: SpoolReader,
     /// `<object>-<time>.<form>`, in characters that need no quoting.
     pub file_name: String,
@@ -142,7 +142,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The objects whose records it reads.
+    /// The objects whose records the export reads.
     fn objects(&self) -> Vec<String> {
         let mut objects = vec![self.list.object.name().to_owned()];
         let related = self.list.selection.related_objects();
@@ -158,8 +158,7 @@ impl Plan {
 impl App {
     /// Checks that an export could begin, without beginning it. Returns the name that its file would have.
     ///
-    /// # Errors
-    /// As [`App::export`], except the errors of a busy server.
+    /// # Errors The errors of [`App::export`], except those of a busy server.
     pub async fn check_export(&self, caller: &Caller, object: &str, request: &ExportRequest, form: ExportForm) -> Result<String> {
         let check =
             move |registry: Arc<Registry>| async move { self.export_plan(caller, &registry, object, request, form).map(drop) };
@@ -169,9 +168,8 @@ impl App {
 
     /// Begins an export: the rows of a list, with its permission and its row policy, from one snapshot.
     ///
-    /// # Errors
-    /// The errors of the list; `rate_limited` if the caller has the maximum of exports of one caller, `unavailable` if the server
-    /// has the maximum of all.
+    /// # Errors The errors of the list; `rate_limited` if the caller has the maximum number of exports of one caller,
+    /// `unavailable` if the server has the maximum number of all exports.
     pub async fn export(
         self: &Arc<Self>,
         caller: &Caller,
@@ -233,7 +231,7 @@ impl App {
         }
     }
 
-    /// Runs an export until its client has everything or has left.
+    /// Runs an export until its client has received everything or has disconnected.
     async fn run_export(self: Arc<Self>, caller: Caller, schema: i64, plan: Plan, spool: Spool, signals: Signals, place: Place) {
         let Signals { start, fail } = signals;
         // The loss of any other right does not end the export.
@@ -241,7 +239,8 @@ impl App {
         let caller = Caller { judged: caller.judged.clone().that_needs(needs), ..caller };
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
-            // The turn comes first: an export that waits for another one must not occupy one of its owner's places for scans.
+            // The turn comes first, because an export that waits for another one must not occupy one of its owner's permits for
+            // scans.
             let turn = self.exports.turn(place.owner()).await?;
             let turns = (self.scan_permit(&caller).await?, turn);
             let snapshot =
@@ -271,12 +270,12 @@ impl App {
                 return;
             }
         }
-        // A client that loses the right to the rows must not get the rows that it has not read yet.
+        // A client that loses the right to read the rows must not get the rows that it has not read yet.
         tokio::select! {
             () = client_is_gone(&spool) => {}
             error = self.lost(&caller) => tracing::warn!(error.code = error.code.as_str(), "an export is cut off"),
         }
-        // This has no effect if the client has everything.
+        // This has no effect if the client has received everything.
         spool.end(Err(Incomplete));
         drop(place);
     }
@@ -284,9 +283,9 @@ impl App {
 
 /// The channels through which an export reports to the call that began it.
 struct Signals {
-    /// The snapshot is taken.
+    /// Reports that the snapshot has begun.
     start: oneshot::Sender<()>,
-    /// The export failed before the response began.
+    /// Reports that the export failed before the response began.
     fail: oneshot::Sender<Error>,
 }
 
@@ -302,7 +301,7 @@ async fn run(connection: &mut Connection, plan: &Plan, row_bytes_max: usize, spo
     spooled.map_err(|error| error.on(&list.object))
 }
 
-/// Waits until the client has everything, has left, or is too slow.
+/// Waits until the client has received everything, has disconnected, or is too slow.
 async fn client_is_gone(spool: &Spool) {
     let is_too_slow = async {
         let begun = tokio::time::Instant::now();

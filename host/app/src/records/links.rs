@@ -49,10 +49,10 @@ impl App {
         Ok(Linkable { object, access, relation, target_access })
     }
 
-    /// Links a record with others, or unlinks it. Returns how many links changed; `None` if the record does not exist.
+    /// Links a record with others, or unlinks it. Returns how many links changed. `None` if the record does not exist.
     ///
-    /// Needs update on the object and read on the object of the other side. Rows that the caller may not read there count as
-    /// missing.
+    /// The caller needs update on the object, and read on the object of the other side. Rows of the other side that the caller
+    /// may not read count as missing.
     ///
     /// # Errors
     /// `not_found` for a relation key that is not many_to_many, `foreign_key_violation` for an id to link that does not exist.
@@ -162,23 +162,22 @@ fn event_body(relation: &str, target: &str, target_ids: &[Uuid]) -> Vec<u8> {
     body
 }
 
-/// Most target ids in one `unlinked` event of a deletion.
+/// The maximum number of target ids in one `unlinked` event of a deletion.
 const EVENT_TARGETS_MAX: usize = 1000;
 
 /// Removes the links of records that are about to be deleted, and emits `unlinked` for them. The engines' foreign keys would
 /// remove them too, but without events.
 ///
 /// Each link is in exactly one event. If the link's source is deleted, the event belongs to the source. If only the target is
-/// deleted, the event belongs to the target. But if only the source shows the relation, the event belongs to the source, which
-/// stays. This is the case for a relationship between an object and itself, and if the target is a user.
+/// deleted, the event belongs to the target. But if only the source shows the relation, the event belongs to the source, which is
+/// not deleted. This is so if the relationship is between an object and itself, or if the target is a user.
 ///
-/// # Errors
-/// `answer_too_large` for more links than one deletion may remove.
+/// # Errors `answer_too_large` if there are more links than one deletion may remove.
 pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
     take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await.map(|_| ())
 }
 
-/// The same for some of the links: about `most`. Returns how many were removed.
+/// Does the same for some of the links: about `most`. Returns how many it removed.
 pub(crate) async fn take_some_links(
     connection: &mut Connection,
     context: &WriteContext,
@@ -226,10 +225,10 @@ async fn take(
                 links.push((row.uuid(0)?, row.uuid(1)?));
             }
             links.sort_unstable();
-            // By the side and the record of the event, the source's side first.
+            // The links are grouped by the side and the record whose event names them. The source's side comes first.
             let mut unlinked: BTreeMap<(bool, Uuid), Vec<Uuid>> = BTreeMap::new();
             for (from, to) in links {
-                // Users have no events of records, so the event is the source's.
+                // Users have no events of records, so the event belongs to the source.
                 let has_two_sides = source.id != target.id && !target.is_users();
                 let is_of_target = has_two_sides && !owners.contains_key(&(source.id, from));
                 let (near, far) = if is_of_target { (to, from) } else { (from, to) };

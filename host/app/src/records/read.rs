@@ -32,7 +32,7 @@ use crate::records::versions::{RecordAnswer, version_of};
 pub struct ListAnswer {
     /// The records' JSON, separated by commas.
     pub rows: Vec<u8>,
-    /// The number of all matching records; `None` if the caller did not request it.
+    /// The number of all matching records. `None` if the caller did not request it.
     pub total: Option<u64>,
     pub has_next_page: bool,
     pub paging: Paging,
@@ -75,7 +75,7 @@ pub struct PaginationAnswer {
 }
 
 impl PaginationAnswer {
-    /// Its members, as every surface names and orders them.
+    /// The members of `pagination`, as every surface names and orders them.
     pub const MEMBERS: [&str; 6] = ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"];
 
     fn new(paging: Paging, total: Option<u64>, has_next_page: bool) -> PaginationAnswer {
@@ -120,8 +120,8 @@ impl App {
         self.shapes.registry(registry, &caller.known_objects(&self.ground(registry)))
     }
 
-    /// Those of the records that exist now and are within a scope of the caller. `permit` is a permit that the caller already
-    /// has.
+    /// Returns those of the records that exist now and are within a scope of the caller. `permit` is a permit that the caller
+    /// already has.
     pub(crate) async fn seen(
         &self,
         caller: &Caller,
@@ -214,8 +214,7 @@ impl App {
 
     /// Checks that a caller who is about to write a record may get it back with its related records.
     ///
-    /// # Errors
-    /// The errors of a read of them.
+    /// # Errors The errors of reading these records.
     pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
         self.on_schema(caller, move |registry| async move {
             let (ground, known) = (self.ground(&registry), self.known_to(caller, &registry));
@@ -225,8 +224,8 @@ impl App {
         .await
     }
 
-    /// Reads a written record again, with the requested related records. If it cannot be read now, it is returned as the write
-    /// returned it: the record is written, and an error would say that it is not.
+    /// Reads a written record again, with the requested related records. If the read fails, it returns the record as the write
+    /// returned it, because an error would suggest that the record was not written.
     pub async fn with_related(&self, caller: &Caller, object: &str, written: RecordAnswer, related: &[Related]) -> RecordAnswer {
         if related.is_empty() {
             return written;
@@ -242,7 +241,7 @@ impl App {
         }
     }
 
-    /// `{ fn, field, value, filteredCount }` as JSON. Needs what listing needs.
+    /// `{ fn, field, value, filteredCount }` as JSON. The caller needs the same permission as for a list.
     pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<Vec<u8>> {
         let request = &request;
         self.on_schema(caller, move |registry| async move {
@@ -284,7 +283,8 @@ impl App {
         let mut plans = expand::plan(known, object, related, &|relation, asked| {
             match caller.access_by(ground, relation, "expand") {
                 Ok(access) => Ok(Some(access)),
-                // GraphQL names the columns, and its schema does not have the field for callers who may not know of the relation.
+                // GraphQL names the columns. Its schema does not have the field for callers who may not know of the relation, so
+                // this needs no warning.
                 Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
                 Err(error) => Err(error),
             }
@@ -294,7 +294,7 @@ impl App {
     }
 }
 
-/// Leaves out links of rows in which the caller may not read the links.
+/// Removes the links of rows whose links the caller may not read.
 fn leave_out_links(caller: &Caller, ground: &Ground<'_>, owner: &str, plans: &mut [ExpandPlan]) {
     let reads = caller.access_to(ground, owner, Action::Read).ok();
     let seen = reads.as_ref().and_then(Access::seen);
@@ -328,7 +328,7 @@ pub(crate) fn cost(selection: &Selection) -> Cost {
     if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
 }
 
-/// The same for records that are found by their ids within a scope. `None` if that reads only a few rows by an index.
+/// Returns the same for records that are found by their ids within a scope. `None` if the read needs only a few rows by an index.
 pub(crate) fn cost_of(scope: &Scope) -> Option<Cost> {
     let mut related = Vec::new();
     scope.objects_into(&mut related);
@@ -358,12 +358,12 @@ pub(crate) fn with_reading<T>(
     run_offloaded(bytes, || plan(&reading))
 }
 
-/// Bytes of the conditions of a request.
+/// The number of bytes of a request's conditions.
 pub(crate) fn bytes_of(wheres: &[Where]) -> usize {
     wheres.iter().map(Where::bytes).sum()
 }
 
-/// The tables that a list looks at.
+/// The tables that a list reads.
 fn tables_of_list(plan: &ListPlan) -> Vec<String> {
     let mut names = tables(&plan.object, &plan.expand);
     names.extend(plan.selection.related_objects().iter().map(|object| object.name().to_owned()));
@@ -377,7 +377,7 @@ fn tables(object: &Object, expand: &[ExpandPlan]) -> Vec<String> {
     names
 }
 
-/// An id in any usual spelling; `None` if the text is not a UUID, so that no record can have it.
+/// An id in any usual spelling. `None` if the text is not a UUID, because then no record can have it.
 pub(crate) fn record_id(text: &str) -> Option<Uuid> {
     text.parse().ok()
 }
@@ -396,15 +396,16 @@ async fn run_get(
     Ok(json.map(|json| RecordAnswer { json, version }))
 }
 
-/// Most rows that the search index of SQLite may find. With more rows, it is quicker to go through the list in its order: each
-/// candidate is read and sorted, while a page that many rows match is soon full.
+/// The maximum number of rows for which a list uses SQLite's search index. With the index, the server reads and sorts every row
+/// that matches. With more rows, it is quicker to go through the list in its order, because a page is full after few rows if many
+/// rows match.
 const CANDIDATES_MAX: i64 = 5000;
 
 async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize) -> Result<ListAnswer> {
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
     let paging = plan.paging;
-    // Copied only if the search index is used.
+    // The plan is copied only if the search index is used.
     let mut counted = Cow::Borrowed(&plan.selection);
     let mut plan = Cow::Borrowed(plan);
     if let Some(candidates) = sql::candidates(connection.dialect(), object, &counted, CANDIDATES_MAX + 1) {
@@ -443,7 +444,7 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize
     let total = if let Some(kept) = kept {
         u64::try_from(kept).unwrap_or(0)
     } else if plan.knows_total(connection.dialect()) {
-        // The first page of an object without records.
+        // This is the first page of an object without records.
         0
     } else if counted.is_everything() {
         u64::try_from(connection.kept_count(object.id).await?).unwrap_or(0)

@@ -13,8 +13,8 @@ pub(crate) struct Restamped {
     pub(crate) has_rest: bool,
 }
 
-/// Replaces `from` by `to`, or by nobody, in the stamps of some records: at most `limit` that `from` created, and at most `limit`
-/// others that `from` changed last.
+/// Replaces `from` by `to`, or by nobody, in the stamps of some records: in at most `limit` records that `from` created, and in
+/// at most `limit` other records that `from` changed last.
 pub(crate) async fn restamp(
     connection: &mut Connection,
     object: &Object,

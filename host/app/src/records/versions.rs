@@ -1,4 +1,4 @@
-//! Versions of records, from which ETags are made, and writes that require a state of the record.
+//! Versions of records, from which ETags are made, and the conditions of writes on the state of a record.
 
 use blockbase_auth::{EtagKey, RecordVersion};
 use blockbase_schema::{Code, Error, Hint, Object, Result};
@@ -14,12 +14,12 @@ pub struct RecordAnswer {
     pub version: RecordVersion,
 }
 
-/// The state that a record has to be in for a write to happen.
+/// The state in which a record has to be before a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Any state.
+    /// The record may be in any state.
     Exists,
-    /// The state with this ETag, which includes its quotes.
+    /// The record has to be in the state with this ETag, which includes its quotes.
     Etag(String),
 }
 

@@ -47,7 +47,7 @@ pub enum WriteRequest {
 }
 
 impl WriteRequest {
-    /// Bytes of the values that it contains.
+    /// The number of bytes of the values in the request.
     fn bytes(&self) -> usize {
         match self {
             WriteRequest::Create { values, .. } => values.bytes(),
@@ -65,7 +65,7 @@ pub enum WriteAnswer {
     /// The record as it is now.
     Updated(RecordAnswer),
     Deleted,
-    /// No record with this id is within the caller's reach.
+    /// The caller may not use a record with this id, or there is none.
     Missing,
 }
 
@@ -96,7 +96,7 @@ pub struct WrittenAnswer<'a> {
     ids: Ids<'a>,
 }
 
-/// Ids as answers show them.
+/// Ids in the form in which answers show them.
 #[derive(Debug)]
 struct Ids<'a>(&'a [Uuid]);
 
@@ -135,10 +135,10 @@ impl App {
         }
     }
 
-    /// Changes a record and returns it as it is afterwards; `None` if no record was written.
+    /// Changes a record and returns it as it is afterwards. `None` if no record was written.
     ///
-    /// # Errors
-    /// `precondition_failed` if the record is not in the state that `condition` requires; otherwise as [`App::create`].
+    /// # Errors `precondition_failed` if the record is not in the state that `condition` requires; otherwise the errors of
+    /// [`App::create`].
     pub async fn update(
         &self,
         caller: &Caller,
@@ -175,7 +175,7 @@ impl App {
         .await
     }
 
-    /// Runs several writes, all or none. The answers have the order of the writes.
+    /// Runs several writes. Either all or none of them take effect. The answers have the order of the writes.
     ///
     /// # Errors
     /// The first failure, with the place of the failing write in its message; `answer_too_large` if the records that are changed
@@ -201,7 +201,7 @@ impl App {
         .await
     }
 
-    /// Creates several records of one object, all or none. Returns their ids, in order.
+    /// Creates several records of one object. Either all or none of them are created. Returns their ids, in order.
     ///
     /// # Errors
     /// The first failure, with the place of the failing record in its message.
@@ -243,8 +243,7 @@ impl App {
         .await
     }
 
-    /// Deletes those of the chosen records that exist and are within the caller's reach. Returns their ids, in the caller's
-    /// order.
+    /// Deletes those of the chosen records that exist and that the caller may delete. Returns their ids, in the caller's order.
     ///
     /// # Errors
     /// The errors of [`App::find_chosen`]; `foreign_key_violation` if one is still referenced; `answer_too_large` if the records
@@ -269,8 +268,8 @@ impl App {
         .await
     }
 
-    /// Makes the same change to those of the chosen records that exist and are within the caller's reach. Returns their ids, in
-    /// the caller's order.
+    /// Makes the same change to those of the chosen records that exist and that the caller may change. Returns their ids, in the
+    /// caller's order.
     ///
     /// # Errors
     /// The errors of [`App::find_chosen`]; `answer_too_large` if the records are too large together; otherwise the error of the
@@ -301,14 +300,13 @@ impl App {
     /// Returns the ids of the records that [`App::update_many`] would change, without changing them. Values are checked against
     /// their fields, but not against other records.
     ///
-    /// # Errors
-    /// As [`App::update_many`], except errors that only the change itself can find.
+    /// # Errors The errors of [`App::update_many`], except those that only the change itself can find.
     pub async fn update_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen, changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Update)?;
             let access = to_change(caller, &self.ground(&registry), &object, access, changes)?;
             let found = self.find_chosen(caller, &registry, &object, &access, chosen).await?;
-            // It writes nothing, so it does not count as a write.
+            // This call writes nothing, so it does not count as a write.
             let stamp = stamp(&self.context_of(caller, &registry, false));
             run_offloaded(changes.bytes(), || Change::new(&object, &access, changes, stamp))?;
             self.reached(caller, &registry, object, access, found).await
@@ -319,8 +317,7 @@ impl App {
     /// Returns the ids of the chosen records that [`App::delete_many`] would delete, without deleting them. Dependent records are
     /// not listed.
     ///
-    /// # Errors
-    /// As [`App::delete_many`], except errors that only the deletion itself can find.
+    /// # Errors The errors of [`App::delete_many`], except those that only the deletion itself can find.
     pub async fn delete_many_dry(&self, caller: &Caller, object: &str, chosen: &Chosen) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&self.ground(&registry), object, Action::Delete)?;
@@ -330,7 +327,7 @@ impl App {
         .await
     }
 
-    /// Those of the found records that exist and are within the caller's reach.
+    /// Returns those of the found records that exist and are within the access of the caller.
     async fn reached(
         &self,
         caller: &Caller,
@@ -353,10 +350,10 @@ impl App {
             .await
     }
 
-    /// Inserts a record, or updates the one that has the same values of the unique target `target`.
+    /// Inserts a record, or updates the record with the same values in the unique columns `target`.
     ///
-    /// # Errors
-    /// `invalid_upsert_target`; `forbidden` if the existing record is out of the caller's reach; otherwise as [`App::create`].
+    /// # Errors `invalid_upsert_target`; `forbidden` if the caller may not change the existing record; otherwise the errors of
+    /// [`App::create`].
     pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
         let values = &values;
         self.on_schema(caller, move |registry| async move {
@@ -426,7 +423,7 @@ impl App {
         })
     }
 
-    /// The answer as the caller may see it.
+    /// The answer with the parts that the caller may see.
     async fn shown(
         &self,
         caller: &Caller,
@@ -446,8 +443,8 @@ impl App {
         }
     }
 
-    /// A written record as its writer may see it. A writer who may not read it gets only its id and the values that they sent. A
-    /// writer sees all of a new record, unless a condition or a list of fields limits what they may read.
+    /// The parts of a written record that its writer may see. A writer who may not read it gets only its id and the values that
+    /// they sent. A writer sees all fields of a new record, unless a condition or a list of fields limits what they may read.
     async fn readable(
         &self,
         caller: &Caller,
@@ -476,7 +473,7 @@ impl App {
             }
             // If the caller's grants have conditions and allow no rows, the caller does not see even a new record.
             Some(Scope::Nothing) if matches!(caller.reads(object.name()), Some(Decision::Rules(_))) => false,
-            // A caller who may not know every field does not see the whole record either.
+            // If the caller may not know every field, they do not see all of a new record either.
             _ if is_new && self.knows_less(caller, registry, object) => false,
             _ if is_new => true,
             Some(Scope::Own(actor)) => owner_of(&answer.json)?.as_ref() == Some(actor),
@@ -485,7 +482,7 @@ impl App {
         if is_seen { Ok(answer) } else { sent_only(object, sent, answer) }
     }
 
-    /// Whether there are fields of an object that the caller does not know.
+    /// Whether an object has fields that the caller does not know.
     fn knows_less(&self, caller: &Caller, registry: &Registry, object: &Object) -> bool {
         let ground = self.ground(registry);
         let known = [caller.known_objects(&ground), caller.writable_objects(&ground, Action::Create)];
@@ -519,7 +516,7 @@ fn names(values: &Members) -> impl Iterator<Item = &str> {
     values.0.iter().map(|(name, _)| name.as_str())
 }
 
-/// The access for a change, by the fields that it names and the fields that it adds to.
+/// The access for a change, which depends on the fields that it names and the fields that it adds to.
 ///
 /// # Errors
 /// `forbidden` with `field`.
@@ -560,7 +557,8 @@ fn without_unknown(caller: &Caller, ground: &Ground<'_>, object: &Object, error:
     }
 }
 
-/// Only the id of a record and the values that the caller sent. The result of an atomic operator does not count as sent.
+/// Reduces an answer to the id of the record and the values that the caller sent. The result of an atomic operator does not count
+/// as sent.
 fn sent_only(object: &Object, sent: &Members, answer: RecordAnswer) -> Result<RecordAnswer> {
     let record: Members = serde_json::from_slice(&answer.json).map_err(Error::internal)?;
     let is_sent = |name: &str| {
@@ -582,7 +580,7 @@ fn sent_only(object: &Object, sent: &Members, answer: RecordAnswer) -> Result<Re
     Ok(RecordAnswer { json: kept, version: answer.version })
 }
 
-/// `created_by` of a record's JSON.
+/// The value of `created_by` in a record's JSON.
 fn owner_of(json: &[u8]) -> Result<Option<String>> {
     let record: Members = serde_json::from_slice(json).map_err(Error::internal)?;
     let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);

@@ -14,7 +14,7 @@ use crate::state::refresh::Catalogue;
 pub(super) struct Difference<'a> {
     before: &'a Registry,
     after: Registry,
-    /// Names of the objects that exist before and after, and whose definition or relationships differ.
+    /// The names of the objects that exist before and after, and whose definition or relationships differ.
     changed: BTreeSet<String>,
 }
 
@@ -116,7 +116,7 @@ pub(super) fn is_link(kind: RelationshipKind) -> bool {
     kind == RelationshipKind::ManyToMany
 }
 
-/// Names of the objects that exist before and after, and whose definition or relationships differ.
+/// The names of the objects that exist before and after, and whose definition or relationships differ.
 fn changed_objects(before: &Registry, next: &Catalogue) -> BTreeSet<String> {
     let mut changed = BTreeSet::new();
     for object in &next.objects {

@@ -22,7 +22,7 @@ use crate::state::block_types::InstalledBlock;
 use crate::state::manifest::DataPermission;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
-/// The detail of a thing that cannot be read in the database, and so may depend on the object.
+/// The detail for a thing that cannot be read in the database. Such a thing may depend on the object.
 const UNREADABLE: &str = "cannot be read in the database, so it may depend on this";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -199,7 +199,7 @@ impl<'a> Dependents<'a> {
         Ok(())
     }
 
-    /// Adds roles with conditions that test the column, or with lists of fields that name it.
+    /// Adds the roles that have conditions that test the column, or lists of fields that name it.
     async fn add_conditions(&mut self, connection: &mut Connection) -> Result<()> {
         let Some(object) = self.registry.object(self.object) else { return Ok(()) };
         let Some(column) = self.field.and_then(|field| object.column(field)) else { return Ok(()) };

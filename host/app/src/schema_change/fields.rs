@@ -9,7 +9,8 @@ use super::{Change, Edited, FieldChanges, Mode, Outcome, SchemaChange, not_a_def
 use crate::App;
 use crate::caller::Caller;
 
-/// Whether a field with values may change to the type, so that its values stay the same. A field without values may get any type.
+/// Whether a field that has values may change to the type, because its values stay the same. A field without values may get any
+/// type.
 pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {
@@ -70,7 +71,7 @@ impl App {
                 let after = merged(&before, &changes)?;
                 let mut fields_added = 0;
                 if !widens(before.kind, after.kind) {
-                    // A new column replaces this one. `rows` checks, once nobody else can write, that no row loses a value.
+                    // A new column replaces this one. When nobody else can write, `rows` checks that no row loses a value.
                     let key = draft.connection.next_field_key(stored.id).await?;
                     stored.keys[place] = u32::try_from(key).map_err(Error::internal)?;
                     fields_added = 1;
@@ -154,7 +155,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
     let becomes_text = given("type") == Some("\"text\"") && !before.kind.is_textual();
     if becomes_text {
         merged.retain(|(key, _)| !["min", "max", "options", "scale"].contains(&key.as_str()));
-        // The values of the rows become the text in which they were shown, and so does the default.
+        // The values of the rows become the text in which answers showed them. The default changes in the same way.
         if before.default.as_ref().is_some_and(|default| !default.is_string())
             && let Some((_, default)) = merged.iter_mut().find(|(key, _)| key == "default")
         {
@@ -176,7 +177,7 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
             (None, raw) => merged.push((key.clone(), text(raw)?)),
         }
     }
-    // Unknown keys were merged too. They are refused here.
+    // The unknown keys are merged too, and refused here.
     strict_from_str(&Members(merged).text()).map_err(|misfit| not_a_definition("a field", &misfit))
 }
 

@@ -110,7 +110,7 @@ fn tables(registry: &Registry, objects: &[String]) -> Vec<String> {
     tables
 }
 
-/// The rules that rows would break, and the data that the change would remove.
+/// Finds the rules that rows would break, and the data that the change would remove.
 async fn ask(connection: &mut Connection, caller: &Caller, before: &Registry, next: Catalogue) -> Result<ChangePlan> {
     let difference = Difference::between(before, next)?;
     let mut findings = Findings::Collect(Vec::new());
@@ -146,7 +146,7 @@ async fn ask(connection: &mut Connection, caller: &Caller, before: &Registry, ne
 }
 
 fn dropped_columns<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = &'a blockbase_schema::Column> {
-    // A field whose type changes loses no values, because the change is refused if the field has values.
+    // If the type of a field changes, the field loses no values, because the change is refused if the field has values.
     let replaced: Vec<String> = rows::replaced(old, new).map(|(before, _)| before.catalogue_key()).collect();
     old.columns.iter().filter(move |column| new.same_column(column).is_none() && !replaced.contains(&column.catalogue_key()))
 }

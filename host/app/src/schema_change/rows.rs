@@ -10,9 +10,9 @@ use uuid::Uuid;
 use crate::base::offload::run_offloaded;
 use crate::caller::Caller;
 
-/// Most rows that are checked together.
+/// The maximum number of rows that are checked together.
 const PAGE: usize = 1000;
-/// Most bytes of the values on one page. A single larger value is checked by itself.
+/// The maximum number of bytes of the values on one page. A single larger value is checked by itself.
 const PAGE_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// A new rule that stored rows break. It contains no values of rows.
@@ -28,11 +28,11 @@ pub struct Broken {
     pub message: String,
 }
 
-/// The handling of rows that break a rule.
+/// What a check does with rules that rows break.
 pub(super) enum Findings {
-    /// The first broken rule refuses the change.
+    /// The change is refused at the first broken rule.
     Refuse,
-    /// All broken rules are listed.
+    /// All broken rules are collected in a list.
     Collect(Vec<Broken>),
 }
 
@@ -65,8 +65,8 @@ fn rows_text(rows: i64) -> String {
     if rows == 1 { "1 row breaks".to_owned() } else { format!("{rows} rows break") }
 }
 
-/// The rows of an object, for callers who may read all of them. The result of a check reveals something about the rows, so every
-/// check calls [`Rows::read`], even if there are no rows.
+/// The rows of an object, for callers who may read all of them. The result of a check reveals something about the rows. So every
+/// check calls [`Rows::read`], which requires the right, even if there are no rows.
 pub(super) struct Rows<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) caller: &'a Caller,
@@ -135,11 +135,10 @@ pub(super) async fn links<'a>(
     Ok(connection.fetch_integer(statement).await?)
 }
 
-/// Finds rows that break a rule of a change. Findings contain no values of rows.
+/// Finds rows that break a rule of a change. The findings contain no values of rows.
 ///
-/// # Errors
-/// `invalid_schema_change` if findings refuse the change. It names the rule and the number of rows. `forbidden` if rows have to be read
-/// and the caller may not read all of them.
+/// # Errors `invalid_schema_change` with the rule and the number of rows, if findings refuse the change. `forbidden` if rows have
+/// to be read and the caller may not read all of them.
 pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Findings) -> Result<()> {
     let old = rows.object;
     let mut kept = Vec::new();
@@ -279,7 +278,7 @@ fn tightened(before: &Column, after: &Column) -> Vec<Tightened> {
     .collect()
 }
 
-/// Whether a number stays the same in its new type. A scale may have fewer digits, and a double has 53 bits.
+/// Whether a number stays the same in its new type. The new type may have fewer decimal places, and a double has only 53 bits.
 fn keeps(column: &Column, cell: &str, value: &Value) -> bool {
     if !column.kind.is_numeric() {
         return true;
@@ -299,7 +298,7 @@ fn converted_cell(column: &Column, cell: &str) -> String {
 
 /// If a column becomes text, writes its values as text into a second column, and returns the name of that column.
 ///
-/// Numbers that become wider numbers are converted by the engine.
+/// The database converts numbers to a wider type of number.
 pub(super) async fn convert(connection: &mut Connection, old: &Object, new: &Object) -> Result<Option<String>> {
     let becomes_text =
         |column: &&Column| old.same_column(column).is_some_and(|before| before.ty != column.ty && column.ty == ColumnType::Text);
@@ -322,7 +321,7 @@ pub(super) async fn convert(connection: &mut Connection, old: &Object, new: &Obj
     Ok(Some(column.name.clone()))
 }
 
-/// The JSON of the value, if there is one.
+/// The JSON of the value. `None` if there is no value.
 fn cell(record: &Record) -> Option<String> {
     let text = String::from_utf8_lossy(record.cell(1)).into_owned();
     (text != "null").then_some(text)
@@ -348,7 +347,7 @@ impl Pages {
         }
         let statement = sql::column_page(dialect, object, column, range);
         let page = connection.fetch_records(statement, &[id, column], 0, usize::MAX).await.map_err(|error| error.on(object))?;
-        // If the limit of bytes ended this page, further rows may follow.
+        // If the limit of bytes ended this page, there may be further rows.
         self.ended = page.len() < PAGE && range.until.is_none();
         match page.last().and_then(|record| record.uuid(0)) {
             Some(last) => self.after = last,

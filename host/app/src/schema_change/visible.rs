@@ -17,7 +17,7 @@ pub struct Visible {
     pub registry: Arc<Registry>,
     /// The complete registry.
     whole: Arc<Registry>,
-    /// The objects of which the caller does not know every field: for reading, for creating and for changing records.
+    /// For reading, for creating and for changing records: the objects whose fields the caller does not all know.
     limits: [Arc<KnownObjects>; 3],
     /// The objects with the fields that the caller may write: for creating and for changing records.
     written: [BTreeMap<String, Arc<Object>>; 2],
@@ -44,8 +44,8 @@ impl Visible {
         }
     }
 
-    /// The objects of which the caller does not know every field: for reading, for creating and for changing records. Callers
-    /// with the same objects and the same limits see the same things.
+    /// For reading, for creating and for changing records: the objects whose fields the caller does not all know. Callers with
+    /// the same objects and the same limits see the same things.
     pub fn limits(&self) -> &[Arc<KnownObjects>; 3] {
         &self.limits
     }
@@ -65,7 +65,8 @@ impl App {
     /// The objects and actions that `caller` may see.
     ///
     /// A caller with read on `objects` sees every object. Other callers see the objects on which they have any right. An action
-    /// is visible to callers who may call it or read `blocks`. So callers see no object that they could not find out otherwise.
+    /// is visible to callers who may call it or read `blocks`. So callers see only objects that they could also find in other
+    /// ways.
     pub fn visible(&self, caller: &Caller) -> Visible {
         let whole = self.registry();
         let ground = self.ground(&whole);
@@ -83,7 +84,7 @@ impl App {
             if limits.is_empty() { BTreeMap::new() } else { whole.objects().filter_map(of).collect() }
         });
         let (blocks_version, blocks) = {
-            // Both change only under this lock.
+            // The registry and the blocks change only under this lock.
             let version = self.blocks_version.lock();
             (*version, Arc::clone(&self.blocks.read()))
         };

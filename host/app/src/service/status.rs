@@ -1,7 +1,7 @@
 //! The state of the server (`GET /api/v1/status`): disk space, waiting work, failures and instances.
 //!
 //! Data from the database is read at most every few seconds, by one caller for all, because people leave the page open. No number
-//! here needs a scan of a table: counts are stored, or end at a bound.
+//! here needs a scan of a table: the counts are stored, or the counting stops at a limit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::state::readings::{Deliveries, Reading};
 const READ_EVERY: Duration = Duration::from_secs(3);
 /// The time for which the database's size is shown. It is longer, because Postgres has to look at every file to compute the size.
 const ROOM_EVERY: Duration = Duration::from_secs(60);
-/// Most instances in the answer.
+/// The maximum number of instances in the answer.
 const INSTANCES_MAX: i64 = 100;
 /// An instance that was not seen for this long has stopped, or cannot reach the database.
 const SILENT_MS: i64 = 30_000;
@@ -195,7 +195,8 @@ impl App {
             return Ok(Arc::clone(reading));
         }
         let room = match kept.room {
-            // Only Postgres' size is kept longer, because the numbers of the file system are cheap.
+            // Only the size of a Postgres database is kept longer, because it costs little to read the numbers of the file
+            // system.
             Some((at, room)) if self.is_shared() && at.elapsed() < ROOM_EVERY => room,
             _ => {
                 let room = self.store.room().await?;
@@ -224,7 +225,7 @@ impl App {
         Ok(reading)
     }
 
-    /// The instances. This one is always included.
+    /// The instances to show. They always include this one.
     fn shown_instances(&self, known: &[InstanceRow], now: i64) -> Vec<RunningInstance> {
         let own = &self.process.id;
         let this = InstanceRow {
@@ -249,7 +250,7 @@ impl App {
             .collect()
     }
 
-    /// Each block that is suspended, or whose last call on this instance failed.
+    /// Lists each block that is suspended, or whose last call on this instance failed.
     fn failing_blocks(&self, suspended: &HashMap<String, Suspension>) -> Vec<FailingBlock> {
         let blocks = Arc::clone(&self.blocks.read());
         let failing = blocks.values().filter(|block| block.enabled).filter_map(|block| {

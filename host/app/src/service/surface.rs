@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::App;
 use crate::caller::{Caller, Credentials};
 
-/// The sender of a request, as determined by the layer in front of the surface.
+/// The sender of a request, as the layer in front of the surface determined it.
 pub struct Invoker {
     /// The caller, or the error if the credential is invalid.
     pub caller: Result<Caller>,

@@ -10,12 +10,12 @@ use crate::base::answer::Timestamp;
 
 const STEP_SECONDS: i64 = 60;
 const MINUTE_MS: i64 = STEP_SECONDS * 1000;
-/// Minutes that are shown, including the current one.
+/// The number of minutes that are shown, including the current one.
 const MINUTES: usize = 60;
 
 /// The numbers of one minute.
 struct Slot {
-    /// Minutes since the epoch.
+    /// The minute that the slot counts, in minutes since the epoch.
     minute: AtomicI64,
     requests: AtomicU64,
     writes: AtomicU64,
@@ -91,7 +91,7 @@ impl Activity {
         &self.slots[usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0)]
     }
 
-    /// The last hour.
+    /// The activity of the last hour.
     pub(crate) fn answer(&self, now: i64) -> ActivityAnswer {
         let last = now.div_euclid(MINUTE_MS);
         let first = last - (MINUTES as i64 - 1);

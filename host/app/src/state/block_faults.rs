@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use blockbase_schema::{Code, Error};
 use parking_lot::Mutex;
 
-/// Most blocks in the list. It contains only names of installed blocks, and no server has that many.
+/// The maximum number of blocks in the list. It contains only names of installed blocks, and no server has that many.
 const KEPT_MAX: usize = 1000;
-/// Most characters of an error that are kept. The text is bounded because a handler may have written it.
+/// The maximum number of characters of an error that are kept. The text is limited because a handler may have written it.
 const ERROR_CHARS_MAX: usize = 500;
 
 /// The failure of a block's call.

@@ -16,7 +16,7 @@ use crate::caller::{Authority, Caller};
 use crate::state::block_usage::{BlockUsage, HandlerKind, HandlerUsage, Usages};
 use crate::state::manifest::{ActionDeclaration, Manifest, RunAs};
 
-/// A file that has passed every check and can be run.
+/// A file that has passed every check, so that it can run.
 #[derive(Debug)]
 pub struct PreparedBlock {
     pub manifest: Manifest,
@@ -63,7 +63,7 @@ pub trait BlockRuntime: Send + Sync {
 pub struct ActionCall {
     pub block: Arc<InstalledBlock>,
     pub action: String,
-    /// JSON text.
+    /// The input as JSON text.
     pub input: String,
     /// A caller with the block's rights, and the invoker.
     pub caller: Caller,
@@ -144,7 +144,7 @@ pub struct InstalledBlock {
     as_caller: Arc<Permissions>,
     /// The caller who consented to the block's rights.
     pub(crate) maker: Maker,
-    /// The usage of its calls on this instance.
+    /// The usage of the block's calls on this instance.
     pub(crate) usage: Arc<BlockUsage>,
 }
 
@@ -160,7 +160,7 @@ impl InstalledBlock {
             let data = manifest.permissions.data.iter().filter(|permission| permission.run_as == run_as);
             data.map(|permission| permission.grant()).collect::<Vec<_>>()
         };
-        // `own` stands for the invoking actor, who is known only at the call, so the permissions have no owner yet.
+        // `own` means the rows of the invoker, who is known only at the call. So the permissions have no owner yet.
         let configured: Option<Map<String, Value>> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
         let config = match &configured {
             Some(set) => manifest.configured(Value::Object(set.clone())),

@@ -1,4 +1,4 @@
-//! The usage of blocks on this instance since it started: the number of calls, their times and their memory.
+//! The usage of blocks on this instance since it started: the number of calls, their durations and their memory.
 //!
 //! Usage is counted even if telemetry is off, in a fixed number of bytes for each handler. It is lost when the process ends.
 
@@ -16,9 +16,9 @@ use crate::base::answer::Timestamp;
 use crate::state::block_types::InstalledBlock;
 use crate::state::manifest::Manifest;
 
-/// The number of buckets for each doubling of the time. A percentile has an error of at most a thirtieth.
+/// The number of buckets for each doubling of the duration. A percentile is wrong by at most a thirtieth.
 const BUCKETS_AN_OCTAVE: u32 = 16;
-/// The longest time with a bucket of its own is `2^OCTAVES` microseconds, which is more than an hour.
+/// The longest duration with a bucket of its own is `2^OCTAVES` microseconds, which is more than an hour.
 const OCTAVES: u32 = 32;
 const BUCKETS: usize = ((OCTAVES - BUCKETS_AN_OCTAVE.ilog2() + 1) * BUCKETS_AN_OCTAVE) as usize;
 
@@ -32,7 +32,7 @@ pub(crate) enum HandlerKind {
     Subscription,
 }
 
-/// The number, the time and the memory of one handler's calls.
+/// The number, the durations and the memory of one handler's calls.
 #[derive(Debug)]
 pub struct HandlerUsage {
     calls: AtomicU64,
@@ -55,7 +55,7 @@ impl Default for HandlerUsage {
     }
 }
 
-/// The bucket of a time in microseconds.
+/// Returns the index of the histogram bucket for a duration in microseconds.
 fn bucket(micros: u64) -> usize {
     let linear = u64::from(BUCKETS_AN_OCTAVE);
     if micros < linear {
@@ -68,7 +68,7 @@ fn bucket(micros: u64) -> usize {
     usize::try_from(place).unwrap_or(BUCKETS).min(BUCKETS - 1)
 }
 
-/// The middle of a bucket, in microseconds.
+/// Returns the middle of a bucket, in microseconds.
 fn middle(bucket: usize) -> f64 {
     let linear = BUCKETS_AN_OCTAVE as usize;
     if bucket < linear {
@@ -79,7 +79,7 @@ fn middle(bucket: usize) -> f64 {
     (linear + step) as f64 * width + width / 2.0
 }
 
-/// Milliseconds with three digits after the point.
+/// Converts to milliseconds with three digits after the point.
 fn milliseconds(micros: f64) -> f64 {
     micros.round() / 1000.0
 }
@@ -108,7 +108,7 @@ impl HandlerUsage {
         }
     }
 
-    /// The time within which this percentage of the calls ended, in milliseconds. `None` if there were no calls.
+    /// The duration within which this percentage of the calls ended, in milliseconds. `None` if there were no calls.
     fn percentile(&self, percent: u64) -> Option<f64> {
         let times: Vec<u64> = self.times.iter().map(|count| u64::from(count.load(Ordering::Relaxed))).collect();
         let all: u64 = times.iter().sum();
@@ -189,7 +189,8 @@ impl BlockUsage {
         Arc::clone(self.handlers.write().entry(kind).or_default().entry(name.to_owned()).or_default())
     }
 
-    /// The usage of the handlers of a manifest, as it is shown. `handlers` are those of its subscriptions.
+    /// The usage of the handlers of a manifest, in the form in which it is shown. `handlers` are the handlers of its
+    /// subscriptions.
     pub(crate) fn shown(&self, since: i64, manifest: &Manifest, handlers: &[&str]) -> BlockUsageAnswer {
         BlockUsageAnswer {
             since: Timestamp(since),

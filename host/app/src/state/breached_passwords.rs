@@ -1,14 +1,15 @@
-//! Passwords that were in a breach, by a folder of prefix files as the downloader of Have I Been Pwned writes it.
+//! Passwords that were in a breach. They are read from a folder of prefix files, as the downloader of Have I Been Pwned writes
+//! them.
 //!
-//! A file is named after the first five hexadecimal digits of a SHA-1, with or without `.txt`. Each of its lines is the other 35 digits, a
-//! colon and how often the password was seen. Nothing is asked of another host.
+//! A file is named after the first five hexadecimal digits of a SHA-1, with or without `.txt`. Each of its lines has the other 35
+//! digits, a colon, and the number of times that the password was seen. The server asks no other host.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
 
-/// Digits of a hash that name its file.
+/// The number of digits of a hash that name its file.
 const PREFIX: usize = 5;
 /// Largest file that is read. Those of the whole list have about 100 KB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -20,8 +21,7 @@ pub struct BreachedPasswords {
 }
 
 impl BreachedPasswords {
-    /// # Errors
-    /// The folder cannot be read, or has no prefix file.
+    /// # Errors If the folder cannot be read, or has no prefix file.
     pub fn open(folder: &Path) -> Result<BreachedPasswords, String> {
         let explain = |error: std::io::Error| format!("{} cannot be read: {error}.", folder.display());
         let mut entries = std::fs::read_dir(folder).map_err(explain)?;
@@ -34,8 +34,7 @@ impl BreachedPasswords {
 
     /// Whether the list has a password. It reads a file, so it must not run on a thread of requests.
     ///
-    /// # Errors
-    /// The file of the password cannot be read. A missing file is none.
+    /// # Errors If the file for the password cannot be read. A missing file is not an error.
     pub fn has(&self, password: &str) -> Result<bool, String> {
         let hash = hex::encode_upper(Sha1::digest(password.as_bytes()));
         let (prefix, suffix) = hash.split_at(PREFIX);
@@ -54,7 +53,7 @@ fn is_prefix_file(name: &str) -> bool {
     prefix.len() == PREFIX && prefix.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Whether a line is that of a suffix. The list is padded with lines that were seen 0 times.
+/// Whether a line has this suffix and a count above 0. The downloader pads the list with lines that have a count of 0.
 fn is_seen(line: &str, suffix: &str) -> bool {
     let (known, count) = line.trim().split_once(':').unwrap_or((line.trim(), "1"));
     known.eq_ignore_ascii_case(suffix) && count.trim() != "0"

@@ -8,20 +8,20 @@ use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::SpoolRoom;
 
-/// Most open exports of one owner. An export is open until its client has received everything.
+/// The maximum number of open exports of one owner. An export is open until its client has received everything.
 const OPEN_EACH_MAX: usize = 2;
-/// Most open exports of all owners together.
+/// The maximum number of open exports of all owners together.
 const OPEN_MAX: usize = 64;
-/// Longest time that an export waits until others have ended.
+/// The longest time that an export waits until others have ended.
 const TURN_WAIT: Duration = Duration::from_secs(5);
-/// Seconds after which a caller whose export got no turn may retry.
+/// The number of seconds after which a caller whose export got no turn may retry.
 const RETRY_AFTER_S: u16 = 10;
 
 /// The exports of this process.
 pub(crate) struct Exports {
     /// The open exports.
     open: Arc<Places>,
-    /// The exports that have a snapshot. They get at most half of the places for scans, so that lists and searches can continue.
+    /// The exports that have a snapshot. They get at most half of the permits for scans, so that lists and searches can continue.
     /// Each owner has at most one, so that a few owners with slow exports do not block the others.
     reading: Arc<Places>,
     pub(crate) room: Arc<SpoolRoom>,
@@ -42,7 +42,7 @@ impl Exports {
         }
     }
 
-    /// A place for one more export.
+    /// Takes a place for one more export.
     ///
     /// # Errors
     /// `rate_limited` if the owner has too many open exports, `unavailable` if the process has too many.

@@ -11,24 +11,25 @@ use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 
-/// Most events that a reader may be behind. A reader that is further behind is disconnected.
+/// The maximum number of events that a reader may be behind. A reader that is further behind is disconnected.
 pub(crate) const BEHIND_MAX: usize = 1024;
-/// Most bytes of events that a reader may be behind.
+/// The maximum number of bytes of events that a reader may be behind.
 const BEHIND_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most events of one commit that are published at once. The next constant is the pause before further events. So a commit with
-/// many events does not disconnect readers that keep up.
+/// The maximum number of events of one commit that are published at once. Before further events, the feed pauses for the time of
+/// the next constant. So a commit with many events does not disconnect readers that keep up.
 const BURST: usize = 64;
 const BURST_PAUSE: Duration = Duration::from_millis(1);
-/// Most bytes of events that are published at once. Large events take longer to send, so their pause is longer.
+/// The maximum number of bytes of events that are published at once. Large events take longer to send, so their pause is longer.
 const BURST_BYTES: usize = 4 * 1024 * 1024;
 const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
 /// If more commits than this wait, the feed makes no pauses.
 const WAITING_MAX: usize = 1000;
-/// Most commits that wait in the queue. If the queue is full, the publisher waits, which on SQLite is the writer. It waits only
-/// briefly, because the feed then makes no pauses, and publishes events faster than callers write them.
+/// The maximum number of commits that wait in the queue. If the queue is full, the publisher waits. On SQLite, the publisher is
+/// the writer. It waits only briefly, because the feed then makes no pauses, and publishes events faster than callers write them.
 const QUEUE_MAX: usize = 2 * WAITING_MAX;
-/// Most bytes of events that wait in the queue. If there are more, the publisher waits too. The feed still makes its pauses then,
-/// so that a writer of large records disconnects no reader: 32 MiB take 160 milliseconds.
+/// The maximum number of bytes of events that wait in the queue. If there are more, the publisher waits too. In this case the
+/// feed still makes its pauses, so that a writer of large records does not disconnect readers. The events of 32 MiB take 160
+/// milliseconds.
 pub(crate) const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The events of one commit, with a permit for their bytes in the queue.
@@ -43,7 +44,7 @@ pub struct Feed {
     queue: mpsc::Sender<Queued>,
     /// A permit for each byte that the queue may contain.
     room: Arc<Semaphore>,
-    /// The runtime, for threads outside of it that have to wait.
+    /// The runtime, for threads outside of it that have to wait for room.
     runtime: Handle,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
@@ -64,7 +65,7 @@ pub struct FeedPump {
 }
 
 impl Feed {
-    /// Must be called within the runtime.
+    /// This must be called within the runtime.
     pub fn new() -> (Feed, FeedPump) {
         let (queue, taken) = mpsc::channel(QUEUE_MAX);
         let room = Arc::new(Semaphore::new(QUEUE_BYTES_MAX));
@@ -81,7 +82,7 @@ impl Feed {
         (feed, FeedPump { queue: taken, room, sender, position, kept: VecDeque::new(), kept_bytes: 0 })
     }
 
-    /// Publishes events in the order of their commits. It runs on SQLite's writer, which is a thread that may wait.
+    /// Publishes events in the order of their commits. It runs on the thread of SQLite's writer, which may wait.
     pub fn publish_blocking(&self, events: Vec<Arc<CommittedEvent>>) {
         let mut published = pin!(self.publish(events));
         // Usually there is room, and then the runtime is not needed.
@@ -90,10 +91,10 @@ impl Feed {
         }
     }
 
-    /// As [`Feed::publish_blocking`], on a task of the runtime.
+    /// Does the same as [`Feed::publish_blocking`], on a task of the runtime.
     pub async fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
         let bytes: usize = events.iter().map(|event| event.bytes()).sum();
-        // A commit with more bytes than the queue allows takes all of the room.
+        // A commit with more bytes than the queue allows takes all permits.
         let permits = u32::try_from(bytes.min(QUEUE_BYTES_MAX)).unwrap_or(u32::MAX);
         // This fails when the service ends, because events are then no longer published.
         let Ok(room) = Arc::clone(&self.room).acquire_many_owned(permits).await else { return };
@@ -132,7 +133,7 @@ impl FeedPump {
     /// Runs as long as the feed exists.
     pub async fn run(mut self) {
         while let Some(Queued { events, room }) = self.queue.recv().await {
-            // The bytes leave the queue here.
+            // The bytes count as removed from the queue here.
             drop(room);
             let (mut count, mut bytes) = (0, 0);
             for event in events {
@@ -155,7 +156,7 @@ impl FeedPump {
     fn hand_out(&mut self, event: Arc<CommittedEvent>) {
         // The position is raised first, so that a reader that subscribes meanwhile looks for this event in the outbox.
         self.position.fetch_max(event.seq, Ordering::SeqCst);
-        // No event is kept if there are no readers.
+        // If there are no readers, no event is kept.
         if self.sender.send(Arc::downgrade(&event)).is_err() {
             self.kept.clear();
             self.kept_bytes = 0;
@@ -173,7 +174,7 @@ impl FeedPump {
 
 impl Drop for FeedPump {
     fn drop(&mut self) {
-        // Otherwise tasks that wait for room would wait forever.
+        // Without this, tasks that wait for room would wait forever.
         self.room.close();
     }
 }

@@ -12,12 +12,12 @@ use crate::caller::identity::Identity;
 use crate::caller::judged::Held;
 use crate::caller::maker_rights::MakerRights;
 
-/// How long an entry is valid if the database's versions cannot be read. Usually a change on another instance takes effect here
-/// as soon as this instance sees the new version of the accounts.
+/// How long an entry is valid if the database's versions cannot be read. Usually this instance sees the new version of the
+/// accounts earlier, and a change on another instance takes effect then.
 pub(crate) const KEPT_MS: i64 = 3_000;
-/// Most identities in the cache. If there are more, all are dropped and read again.
+/// The maximum number of identities in the cache. If there are more, all are dropped and read again.
 const KEPT_MAX: usize = 20_000;
-/// Most entries for callers who view the service as a role.
+/// The maximum number of entries for callers who view the service as a role.
 const VIEWS_MAX: usize = 500;
 
 /// A caller's rights, limited to those of a role, and the time when they were limited.
@@ -34,14 +34,14 @@ pub(crate) struct IdentityCache {
     /// The rights of makers, and the time at which they were read.
     by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
     public: RwLock<Option<(Arc<Held>, i64)>>,
-    /// Rights limited to a role, by the role and the memory address of the full rights. The full rights are kept, so that no
-    /// other rights get their address.
+    /// Rights limited to a role. The key has the role and the memory address of the full rights. The full rights are kept in
+    /// memory, so that no other rights get the same address.
     by_view: RwLock<HashMap<(String, usize), View>>,
     /// Whether a user with a credential exists, and the time at which that was read.
     has_users: RwLock<Option<(bool, i64)>>,
-    /// Increases each time the cache is cleared. Identities that were read before are not put into the cache.
+    /// Increases each time the cache is cleared. Identities that were read before that are not put into the cache.
     generation: AtomicU64,
-    /// The last known version of the accounts in the database.
+    /// The last counter of account changes (in `svc_versions`) that this instance has read from the database.
     version: AtomicI64,
     /// The number of changes of accounts in progress on this instance. A change counts from before its start until the cache is
     /// cleared after its commit.
@@ -70,8 +70,8 @@ impl IdentityCache {
         self.changing.load(Ordering::SeqCst) > 0
     }
 
-    /// The state of the accounts on this instance, as a number that increases when the cache is cleared. An identity that was just read
-    /// is kept only if the number did not change during the read.
+    /// The state of the accounts on this instance, as a number that increases when the cache is cleared. The cache keeps a new
+    /// identity only if the number did not change while it was read.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// How long the compiled code of an inspected file is kept, so that a following install does not compile it again.
 pub(crate) const KEPT: Duration = Duration::from_secs(600);
-/// Most files whose code is kept at the same time.
+/// The maximum number of files whose code is kept at the same time.
 const KEPT_MAX: usize = 4;
 
 /// The compiled code of inspected files, the oldest first.

@@ -1,4 +1,4 @@
-//! The data of this process among those that serve the database, and the information that everybody may have before signing in.
+//! This process as one of those that serve the database, and the information that everybody may get before sign-in.
 
 use blockbase_schema::Result;
 use blockbase_store::{ReadCost, Service};

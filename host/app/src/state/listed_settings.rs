@@ -34,7 +34,7 @@ pub struct ListedSetting {
     /// Whether the value was set, or comes from a file.
     pub is_set: bool,
     pub source: SettingSource,
-    // One line. If the default depends on something else, it follows in brackets.
+    // The description is one line. If the default depends on something else, the line ends with the default in brackets.
     pub description: String,
 }
 

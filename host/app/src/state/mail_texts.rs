@@ -1,20 +1,21 @@
 //! The texts of mail: the built-in ones in English, and those of a folder that replace them, by language.
 //!
-//! A text names no user. Somebody can sign up with another's address and with a name that is an advertisement, and would have it mailed.
+//! A text contains no name of a user. Otherwise somebody could sign up with another person's address and an advertisement as the
+//! name, and the server would mail the advertisement.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use blockbase_store::MailKind;
 
-/// Largest file of a text, in bytes.
+/// The maximum size of a text's file, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 10;
-/// The language of the built-in texts, and the one that other languages fall back to.
+/// The language of the built-in texts, which is also used if there is no text in the language of a user.
 const FALLBACK: &str = "en";
-/// What stands before the subject in the first line of a text.
+/// The text before the subject in the first line of a text.
 const SUBJECT: &str = "Subject: ";
 const LINK: &str = "link";
-/// The names that `{{…}}` takes.
+/// The names that are allowed in `{{…}}`.
 const PLACEHOLDERS: [&str; 5] = [LINK, "email", "server", "hours", "time"];
 
 /// The values of the placeholders in one mail.
@@ -81,8 +82,7 @@ const fn built_in(kind: MailKind) -> &'static str {
 impl MailTexts {
     /// The built-in texts, replaced by the files `<kind>.<language>.txt` and `<kind>.<language>.html` of a folder.
     ///
-    /// # Errors
-    /// What is wrong with the folder or a file, for the operator.
+    /// # Errors A sentence for the operator about the folder or a file that is not valid.
     pub fn read(folder: Option<&Path>) -> Result<MailTexts, String> {
         let mut texts = HashMap::new();
         for kind in MailKind::ALL {
@@ -98,7 +98,7 @@ impl MailTexts {
         names.sort();
         for name in &names {
             let Some((kind, language)) = name.strip_suffix(".txt").and_then(|name| name.split_once('.')) else { continue };
-            // Files of later kinds are not in the way.
+            // Files of kinds that only later versions know are ignored.
             let Some(kind) = MailKind::ALL.into_iter().find(|known| known.as_str() == kind) else { continue };
             let explain = |why: String| format!("{} in {}: {why}", name, folder.display());
             let html = format!("{}.{language}.html", kind.as_str());
@@ -110,7 +110,7 @@ impl MailTexts {
         Ok(MailTexts(texts))
     }
 
-    /// The texts of a mail in a language, or in the one that it falls back to.
+    /// The texts of a mail in a language. If there are none, those in the language that it falls back to.
     pub(crate) fn write(&self, kind: MailKind, language: Option<&str>, values: &MailValues<'_>) -> WrittenMail {
         let language = language.unwrap_or(FALLBACK).to_ascii_lowercase();
         let general = language.split('-').next().unwrap_or_default().to_owned();
@@ -158,7 +158,7 @@ impl Template {
     }
 }
 
-/// A number of hours in English words, in days if it is whole days.
+/// A number of hours in English words. If the hours are whole days, the text has the number of days.
 fn in_words(hours: i64) -> String {
     match (hours, hours % 24) {
         (1, _) => "1 hour".to_owned(),
@@ -173,7 +173,7 @@ fn placeholders(text: &str) -> impl Iterator<Item = &str> {
     text.split("{{").skip(1).filter_map(|part| part.split_once("}}")).map(|(name, _)| name.trim())
 }
 
-/// The text with the values in it. A value is not searched for placeholders.
+/// The text with the values in it. Placeholders within a value are not replaced.
 fn fill(text: &str, values: &MailValues<'_>, write: impl Fn(&str) -> String) -> String {
     let hours = values.hours.to_string();
     let time = in_words(values.hours);
@@ -197,7 +197,7 @@ fn fill(text: &str, values: &MailValues<'_>, write: impl Fn(&str) -> String) -> 
     filled
 }
 
-/// A text within HTML.
+/// A text, escaped for HTML.
 pub fn escaped_html(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

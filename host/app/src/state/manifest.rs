@@ -16,7 +16,7 @@ use crate::base::webhook_headers::HIDDEN;
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum RunAs {
-    // The invoking caller needs the permission as well.
+    // The invoking caller also needs the permission.
     Caller,
 }
 
@@ -241,8 +241,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The configuration: the values that were set, and the schema's defaults for the others. Only the set values are stored, so
-    /// that an upgrade can change a default.
+    /// The complete configuration: the values that were set, and the schema's defaults for the others. Only the set values are
+    /// stored, so that an upgrade can change a default.
     pub fn configured(&self, set: Value) -> Value {
         with_defaults(self.config.as_ref(), set)
     }

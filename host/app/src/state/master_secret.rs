@@ -1,7 +1,7 @@
 //! The master secret and the database that it belongs to.
 //!
-//! The first start with a database stores a sealed value. So a start with another secret is detected at once, and not when the
-//! first webhook cannot be signed.
+//! The first start with a database stores a sealed value. So the server notices at once if it starts with another secret, and not
+//! only when it cannot sign a webhook.
 
 use blockbase_auth::{Sealed, SecretBox};
 use blockbase_schema::{Error, Result};
@@ -9,12 +9,13 @@ use blockbase_store::{Connection, ReadCost, Service, Store};
 
 /// The name of the sealed value in the database. It is also the purpose for which the value is sealed.
 const CHECK: &str = "secret_check";
-/// The sealed text. Only the success of opening it matters.
+/// The text that is sealed. Its value has no meaning. The server only tests whether it can open the sealed text.
 const CHECKED: &str = "blockbase";
 const DATABASE_ID: &str = "database_id";
 
-/// Whether this secret opens the database's sealed data. If the database has the sealed value, that value decides. Otherwise one
-/// is stored for this secret, unless all sealed data belongs to another secret.
+/// Whether this secret opens the database's sealed data. If the database contains the sealed value, the result says whether the
+/// secret opens this value. Otherwise a value sealed with this secret is stored, unless all sealed data belongs to another
+/// secret.
 pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
     let (known, key_ids) = store
         .read_as_service(ReadCost::Rows, |connection| {
@@ -24,7 +25,8 @@ pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
     let kept = match known {
         Some(known) => known,
         None => {
-            // Earlier versions started with any secret, so such a database may contain secrets that were sealed with several keys.
+            // Earlier versions of the server started with any secret. So their databases may contain data that was sealed with
+            // several keys.
             let (own, foreign): (Vec<_>, Vec<_>) = key_ids.iter().partition(|key_id| *key_id == secrets.key_id());
             match (own.is_empty(), foreign.is_empty()) {
                 (true, false) => return Ok(false),
@@ -48,8 +50,8 @@ pub async fn database_id(store: &Store) -> Result<String> {
     once(store, DATABASE_ID, uuid::Uuid::new_v4().to_string()).await
 }
 
-/// The value of a name. If the name has no value yet, `value` is stored. If several instances start at once, only one of them
-/// sets it.
+/// Returns the value of a name. If the name has no value yet, it stores `value`. If several instances start at once, only one of
+/// them stores its value.
 async fn once(store: &Store, name: &'static str, value: String) -> Result<String> {
     async fn kept(connection: &mut Connection, name: &str) -> Result<Option<String>> {
         Ok(connection.once(name).await?)

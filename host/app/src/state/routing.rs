@@ -17,14 +17,14 @@ use crate::caller::Caller;
 use crate::state::App;
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
-/// The handler that logs its events.
+/// The handler that writes its events to the log.
 pub(crate) const LOG_EVENT: &str = "log_event";
 /// The handler that the ledger shows for a webhook's deliveries.
 const WEBHOOK: &str = "webhook";
 /// The group that sends mail, and the handler that the ledger shows for it. No subscription can have this name.
 pub(crate) const MAIL_CONSUMER: &str = "svc:mail";
 const SEND_MAIL: &str = "send_mail";
-/// The topic of its events.
+/// The topic of the events that lead to mail.
 const MAIL_TOPIC: &str = "auth.mail.requested";
 /// The prefix of the names of webhooks' consumer groups.
 pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
@@ -32,7 +32,7 @@ pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
 const CAUSATION_DEPTH_MAX: i64 = 8;
 pub(crate) const PERSIST_PER_INSTANCE: &str = "`persist_event` is not for every instance: each would write the same record.";
 const TOO_DEEP: &str = "causation depth";
-/// Most topics whose groups are kept in memory.
+/// The maximum number of topics whose groups are kept in memory.
 const TOPICS_REMEMBERED: usize = 10_000;
 
 /// Built-in handlers that `requires.handlers` and subscriptions may name.
@@ -102,7 +102,7 @@ impl Subscription {
         }
     }
 
-    /// The group that sends the server's mail. It is always there; without mail, no event leads to it.
+    /// The group that sends the server's mail. It always exists. If the server sends no mail, no event goes to it.
     fn of_mail() -> Subscription {
         Subscription {
             consumer: MAIL_CONSUMER.to_owned(),
@@ -174,7 +174,7 @@ pub struct Subscriptions {
     by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
 }
 
-/// The groups of the server itself: what there is before the first load, and in a database without any.
+/// The server's own groups. A server has these before the first load, and if its database has no other groups.
 impl Default for Subscriptions {
     fn default() -> Subscriptions {
         Subscriptions::of(0, Vec::new())
@@ -225,7 +225,8 @@ impl Subscriptions {
         deliveries
     }
 
-    /// As [`Subscriptions::deliveries`] at depth 0, with one more group that gets the event even if it did not subscribe to it.
+    /// Does the same as [`Subscriptions::deliveries`] at depth 0, with one more group that gets the event even if it did not
+    /// subscribe to it.
     pub(crate) fn deliveries_and(&self, topic: &str, consumer: &str) -> Arc<[NewDelivery]> {
         let asked = self.get(consumer).map(|subscription| subscription.delivery(0));
         let others = self.deliveries(topic, 0);

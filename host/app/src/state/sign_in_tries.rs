@@ -1,4 +1,5 @@
-//! Limits how fast passwords can be tried. The delay grows for each account, but nobody can use it to lock the owner out.
+//! Limits how fast passwords can be tried. The delay grows for each account, but nobody can use it to keep the owner from signing
+//! in.
 //!
 //! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only
 //! slow an attempt down by a few seconds, except from a network where somebody has signed in to the account before. So an
@@ -7,8 +8,8 @@
 //!
 //! The database counts an attempt as failed from its beginning, so a process that ends in between gives nobody a free attempt.
 //! Attempts in progress are also counted in memory, and the decision leaves them out, because they may still succeed. So many
-//! correct sign-ins at the same time all succeed, [`UNDER_WAY_MAX`] at a time, and parallel guessing gains at most that many
-//! attempts.
+//! correct sign-ins can arrive at the same time, and all succeed. They run [`UNDER_WAY_MAX`] at a time, and parallel guessing
+//! gains at most that many attempts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -32,12 +33,13 @@ const WAIT_MAX_MS: i64 = 60_000;
 const SLOW_AFTER: i64 = 30;
 const SLOWER_BY_MS: i64 = 100;
 const SLOW_MAX_MS: i64 = 3_000;
-/// Most attempts that are delayed at the same time. Further attempts are not delayed, because the queue of the password hasher
-/// bounds them.
+/// The maximum number of attempts that are delayed at the same time. Further attempts are not delayed, because the queue of the
+/// password hasher limits them.
 const SLOWED_MAX: usize = 512;
-/// Most attempts for one account from one network in progress on one instance. Further attempts wait for their turn.
+/// The maximum number of attempts for one account from one network that are in progress on one instance. Further attempts wait
+/// for their turn.
 const UNDER_WAY_MAX: usize = 2;
-/// Most attempts that wait for their turn.
+/// The maximum number of attempts that wait for their turn.
 const WAITING_MAX: usize = 64;
 /// The longest wait for a turn.
 const TURN_WAIT: Duration = Duration::from_secs(30);
@@ -45,7 +47,7 @@ const TURN_WAIT: Duration = Duration::from_secs(30);
 const REMEMBERED_MS: i64 = 3_600_000;
 /// How long a network stays known after a sign-in from it.
 const KNOWN_MS: i64 = 30 * DAY_MS;
-/// How often attempts are deleted that no longer count.
+/// How often the attempts that no longer count are deleted.
 const CLEANED_EVERY_MS: i64 = 600_000;
 
 /// The part of the limits that is kept in memory.
@@ -115,7 +117,7 @@ fn wait_ms(failures: i64) -> i64 {
     }
 }
 
-/// The time by which an attempt takes longer after this many failures from all networks.
+/// The additional time that an attempt takes after this many failures from all networks.
 fn slow_ms(failures: i64) -> i64 {
     ((failures - SLOW_AFTER + 1).max(0) * SLOWER_BY_MS).min(SLOW_MAX_MS)
 }
@@ -180,7 +182,8 @@ impl App {
         }
     }
 
-    /// Reports that an attempt succeeded. Those that change something report it in their own transaction.
+    /// Reports that an attempt succeeded. An attempt that changes something in the database reports its success in its own
+    /// transaction instead.
     pub(crate) async fn try_succeeded(&self, attempt: Try) -> Result<(), Error> {
         let now = self.clock.now();
         self.store

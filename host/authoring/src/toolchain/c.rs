@@ -5,19 +5,19 @@ use std::process::Command;
 
 use super::{BuiltBlock, LINKERS, Project, on_path, output, run, typed};
 
-/// Compilers that may support WebAssembly.
+/// The compilers that may support WebAssembly.
 const COMPILERS: [&str; 6] = ["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17"];
 /// The target names of C libraries for WASI preview 1.
 const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
 
-/// What to do on a machine that cannot build C for WebAssembly.
+/// The advice for a machine that cannot build C for WebAssembly.
 const INSTALL: &str = "No C compiler for WebAssembly was found. On Debian or Ubuntu: \
      `apt-get install --no-install-recommends clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32`. \
      Elsewhere: unpack a wasi-sdk and set WASI_SDK_PATH to its folder.";
 
 /// The source files in the SDK's folder.
 const SDK_SOURCES: [&str; 6] = ["exports.c", "host.c", "json.c", "sha256.c", "bindings/block.c", "yyjson/yyjson.c"];
-/// Bytes of the stack in the block's own memory. The stack comes first, so that an overflow traps.
+/// The size of the stack in the block's own memory, in bytes. The stack comes first in memory, so that an overflow traps.
 const STACK_BYTES: u32 = 256 * 1024;
 
 /// A compiler with everything that it needs.
@@ -25,7 +25,7 @@ const STACK_BYTES: u32 = 256 * 1024;
 struct Clang {
     program: PathBuf,
     target: &'static str,
-    /// The linker, if clang does not find one by itself.
+    /// The linker, if clang does not find a linker by itself.
     linker: Option<PathBuf>,
 }
 
@@ -65,7 +65,7 @@ impl Clang {
     }
 }
 
-/// The absolute path with which the compiler answers a question.
+/// The absolute path that the compiler prints as the answer to a question.
 fn asked(program: &Path, question: &str) -> Option<String> {
     output(Command::new(program).arg(question)).filter(|file| is_file(file))
 }
@@ -74,15 +74,14 @@ fn is_file(file: &str) -> bool {
     Path::new(file).is_absolute() && Path::new(file).is_file()
 }
 
-/// # Errors
-/// A tool is missing, or the sources do not compile.
+/// # Errors If a tool is missing, or if the sources do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let clang = Clang::find()?;
     let out = project.work.join("build");
     let sources = sources(&project.directory)?;
     let mut objects = sdk_objects(&clang, project, &out)?;
     let own = out.join("block");
-    // The folder is emptied first, so that a deleted source leaves no object.
+    // The folder is emptied first, so that no object of a deleted source is left.
     let _ = std::fs::remove_dir_all(&own);
     create(&own)?;
     for source in &sources {
@@ -122,7 +121,7 @@ fn create(directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{} cannot be made: {error}.", directory.display()))
 }
 
-/// The SDK's objects. They are compiled again if the SDK or the compiler changed.
+/// The SDK's objects. They are compiled again if the SDK or the compiler has changed.
 fn sdk_objects(clang: &Clang, project: &Project, out: &Path) -> Result<Vec<PathBuf>, String> {
     let directory = out.join("sdk");
     create(&directory)?;

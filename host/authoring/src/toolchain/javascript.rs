@@ -9,15 +9,14 @@ use serde_json::Value;
 use super::{BuildOptions, BuiltBlock, Project, on_path, output, run};
 use crate::scaffold::{write, write_world};
 
-/// Files where the author's code may begin. The first one that exists is used.
+/// The files in which the author's code may begin. The first one that exists is used.
 const ENTRIES: [&str; 4] = ["src/block.ts", "src/block.js", "block.ts", "block.js"];
 /// The oldest Node.js that builds are tested with.
 const NODE_MAJOR_MIN: u32 = 20;
 const INSTALL: &str = "Node.js 20 or newer with npm is needed to build JavaScript: https://nodejs.org, or on Debian or Ubuntu \
      `apt-get install --no-install-recommends nodejs npm`.";
 
-/// # Errors
-/// A tool is missing, types do not fit, or the sources cannot be bundled.
+/// # Errors If a tool is missing, if the types do not match, or if the sources cannot be bundled.
 pub(super) fn build(project: &Project, options: BuildOptions) -> Result<BuiltBlock, String> {
     let directory = &project.directory;
     let entry = ENTRIES
@@ -68,7 +67,7 @@ fn tool(directory: &Path, name: &str) -> Result<PathBuf, String> {
     find_tool(directory, name).ok_or_else(|| format!("{name} is not among the installed packages."))
 }
 
-/// Runs a tool whose output matters only if it fails.
+/// Runs a tool whose output is shown only if it fails.
 fn run_quietly(command: &mut Command, what: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{program} cannot be started: {error}."))?;
@@ -78,7 +77,7 @@ fn run_quietly(command: &mut Command, what: &str) -> Result<(), String> {
     }
 }
 
-/// The packages of the tools that are missing.
+/// The packages of those tools that are missing.
 fn missing<'a>(directory: &Path, tools: &[&'a str]) -> Vec<&'a str> {
     let missing = tools.iter().filter(|name| find_tool(directory, name).is_none());
     missing.map(|name| if *name == "tsc" { "typescript" } else { *name }).collect()
@@ -107,8 +106,8 @@ fn install(directory: &Path, tools: &[&str], options: BuildOptions) -> Result<()
     }
 }
 
-/// Bundles the author's code with the SDK into one module. Also writes the world that imports what the bundle imports, so that an author
-/// names no interface twice.
+/// Bundles the author's code with the SDK into one module. Also writes the world with the imports of the bundle, so that an
+/// author need not name an interface twice.
 fn bundle(project: &Project, entry: &str, work: &Path) -> Result<PathBuf, String> {
     let start = work.join("start.js");
     // The SDK comes first, because it sets up the globals that the author's code uses from its first line.
@@ -119,7 +118,7 @@ fn bundle(project: &Project, entry: &str, work: &Path) -> Result<PathBuf, String
     esbuild
         .arg(&start)
         .args(["--bundle", "--format=esm", "--platform=neutral", "--main-fields=module,main", "--target=es2023"])
-        // The SDK settles promises itself. For that, no function may be asynchronous to the engine.
+        // The SDK settles promises itself. For that, the engine must see only synchronous functions.
         .args(["--supported:async-await=false", "--supported:async-generator=false", "--supported:for-await=false"])
         .args(["--external:blockbase:*", "--external:wasi:*", "--define:process.env.NODE_ENV=\"production\""])
         .args(["--charset=utf8", "--legal-comments=none", "--log-level=warning"])

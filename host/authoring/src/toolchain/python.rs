@@ -11,27 +11,27 @@ const COMPONENTIZE_VERSION: &str = "0.25.1";
 const GUEST_PYTHON: &str = "3.14";
 /// The oldest Python that can build blocks. The SDK needs it too.
 const PYTHON_OLDEST: (u32, u32) = (3, 10);
-/// Runs the entry point of the package's command.
+/// The Python code that runs the entry point of the package's command.
 const RUN_COMPONENTIZE: &str = "import sys, componentize_py; sys.exit(componentize_py.script())";
 /// The module of the SDK that exports the block's interfaces and imports `block.py`.
 const GUEST_MODULE: &str = "blockbase_guest";
 
-/// # Errors
-/// A tool is missing, or the sources cannot be imported.
+/// # Errors If a tool is missing, or if the sources cannot be imported.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let mut componentize = componentize()?;
     let environment = environment(project)?;
     let wasm = project.work.join("block.wasm");
     componentize.arg("-q").arg("-d").arg(&project.wit).args(["-w", "blockbase:guest/block", "componentize"]);
     componentize.arg("-p").arg(&project.directory).arg("-p").arg(&project.sdk);
-    // componentize-py takes packages from the active virtual environment, or else from the machine's Python.
+    // componentize-py takes packages from the active virtual environment, or if there is none, from the machine's Python.
     componentize.env("VIRTUAL_ENV", &environment).current_dir(&project.directory);
     componentize.arg(GUEST_MODULE).arg("-o").arg(&wasm);
     run(&mut componentize, "The build with componentize-py")?;
     Ok(BuiltBlock { wasm, toolchain: format!("componentize-py {COMPONENTIZE_VERSION}") })
 }
 
-/// componentize-py in exactly the required version. It is the one on the PATH, or else Blockbase's own copy.
+/// componentize-py in exactly the required version. It is the one on the PATH if that has the version, and otherwise Blockbase's
+/// own copy.
 fn componentize() -> Result<Command, String> {
     if let Some(program) = on_path("componentize-py")
         && output(Command::new(&program).arg("--version")).is_some_and(|said| said.ends_with(COMPONENTIZE_VERSION))
@@ -48,8 +48,8 @@ fn componentize() -> Result<Command, String> {
     Ok(command)
 }
 
-/// Installs into a folder beside the final one and then moves it there. So the final folder is always complete, even if another
-/// build runs at the same time.
+/// Installs into a folder beside the final one, and then renames that folder. So the final folder is always complete, even if
+/// another build runs at the same time.
 fn install_componentize(python: &str, directory: &Path) -> Result<(), String> {
     eprintln!("Installing componentize-py {COMPONENTIZE_VERSION} into {}.", directory.display());
     let making = directory.with_extension(format!("{}.part", std::process::id()));
@@ -60,14 +60,14 @@ fn install_componentize(python: &str, directory: &Path) -> Result<(), String> {
             Err(error) if !directory.is_dir() => Err(format!("{} cannot be made: {error}.", directory.display())),
             _ => Ok(()),
         });
-    // The folder is left over if another process was faster, or if pip failed.
+    // The temporary folder still exists if another process was faster, or if pip failed.
     let _ = std::fs::remove_dir_all(&making);
     installed.map_err(|error| {
         format!("{error} Blocks in Python need it: `pip install componentize-py=={COMPONENTIZE_VERSION}` puts it on the PATH.")
     })
 }
 
-/// A virtual environment with only the packages that `requirements.txt` names. It is made again when that file changes.
+/// A virtual environment that contains only the packages in `requirements.txt`. It is made again when that file changes.
 fn environment(project: &Project) -> Result<PathBuf, String> {
     let requirements = project.directory.join("requirements.txt");
     let environment = project.work.join("environment");
@@ -83,7 +83,7 @@ fn environment(project: &Project) -> Result<PathBuf, String> {
     std::fs::create_dir_all(&packages).map_err(explain)?;
     if !wanted.trim_ascii().is_empty() {
         let mut pip = pip(python()?)?;
-        // Code that is compiled for this machine does not run in a component.
+        // These options prevent code that is compiled for this machine, because it does not run in a component.
         pip.args(["--implementation", "py", "--abi", "none", "--platform", "any", "--python-version", GUEST_PYTHON]);
         pip.arg("--target").arg(&packages).arg("--requirement").arg(&requirements);
         run(&mut pip, "The installation of requirements.txt, which may name packages of pure Python only,")?;
@@ -92,7 +92,7 @@ fn environment(project: &Project) -> Result<PathBuf, String> {
     Ok(environment)
 }
 
-/// `pip install` of wheels.
+/// The command `pip install`, which only installs wheels.
 fn pip(python: &str) -> Result<Command, String> {
     if output(Command::new(python).args(["-m", "pip", "--version"])).is_none() {
         return Err(format!("{python} has no pip. On Debian or Ubuntu: `apt-get install python3-pip`."));
@@ -121,7 +121,7 @@ fn python() -> Result<&'static str, String> {
     })
 }
 
-/// The folder for the user's caches.
+/// The folder for caches of the user.
 fn cache_directory() -> Result<PathBuf, String> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));

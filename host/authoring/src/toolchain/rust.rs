@@ -8,9 +8,9 @@ use super::{BuiltBlock, LINKERS, Project, on_path, output, run};
 /// A way to build Rust for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RustToolchain {
-    /// rustup's `wasm32-wasip2`, which makes components itself.
+    /// rustup's target `wasm32-wasip2`, which makes components by itself.
     Wasip2,
-    /// rustup's `wasm32-unknown-unknown`.
+    /// rustup's target `wasm32-unknown-unknown`.
     Unknown,
     /// The distribution's compiler, which builds the standard library from its source.
     Distribution { linker: &'static str },
@@ -37,7 +37,7 @@ impl RustToolchain {
 const DISTRIBUTION_CARGO: &str = "/usr/bin/cargo";
 const DISTRIBUTION_RUSTC: &str = "/usr/bin/rustc";
 
-/// What to do on a machine that cannot build Rust for WebAssembly.
+/// The advice for a machine that cannot build Rust for WebAssembly.
 const INSTALL: &str = "No Rust compiler for WebAssembly was found. With rustup: `rustup target add wasm32-wasip2`. \
      On Debian or Ubuntu: `apt-get install --no-install-recommends rustc-web cargo-web rust-web-src lld-19` \
      (or rustc, cargo, rust-src and lld).";
@@ -62,8 +62,7 @@ fn find() -> Result<RustToolchain, String> {
     }
 }
 
-/// # Errors
-/// No toolchain was found, or the block does not compile.
+/// # Errors If no toolchain was found, or if the block does not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let directory = &project.directory;
     let toolchain = find()?;
@@ -103,7 +102,8 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     }
 }
 
-/// A folder for each compiler, inside the one that the user's setting names, or inside the block's `target`.
+/// A separate folder for each compiler. It is inside the folder that the user's setting names. Without this setting, it is inside
+/// the block's `target`.
 fn target_directory(directory: &Path, toolchain: RustToolchain) -> Result<PathBuf, String> {
     let base = match std::env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty()) {
         Some(base) => std::path::absolute(base).map_err(|error| error.to_string())?.join("blocks"),
@@ -115,7 +115,7 @@ fn target_directory(directory: &Path, toolchain: RustToolchain) -> Result<PathBu
     })
 }
 
-/// The `name` under `[lib]` if there is one, otherwise the one under `[package]`.
+/// The `name` under `[lib]`. If there is none, the `name` under `[package]`.
 fn crate_name(directory: &Path) -> Result<String, String> {
     let file = directory.join("Cargo.toml");
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{} cannot be read: {error}.", file.display()))?;

@@ -1,5 +1,5 @@
-//! Compiled components on disk, so that a restart compiles nothing. The server loads only files that it wrote itself. Each file carries
-//! a MAC made with the master secret. The MAC covers the code, its digest and the engine.
+//! Compiled components on disk, so that a restart compiles nothing. The server loads only files that it wrote itself. Each file
+//! contains a MAC that was made with the master secret. The MAC covers the code, its digest and the engine.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ const MAC_BYTES: usize = 32;
 pub(crate) struct CompileCache {
     directory: PathBuf,
     key: Hmac<Sha256>,
-    /// The engine's version and settings. Code for another engine is not even looked at.
+    /// The engine's version and settings. The cache does not read code for another engine.
     engine: String,
 }
 
@@ -63,7 +63,7 @@ impl CompileCache {
         mac
     }
 
-    /// The compiled component of a digest, if this server wrote it for this engine.
+    /// The compiled component with a digest, if this server wrote it for this engine.
     pub(crate) fn load(&self, engine: &Engine, digest: &str) -> Option<Component> {
         let bytes = std::fs::read(self.file(digest)).ok()?;
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
@@ -71,23 +71,24 @@ impl CompileCache {
         deserialize(engine, code).ok()
     }
 
-    /// Drops the files of other blocks, of other engines, and of writes that were cut short.
+    /// Drops the files of other blocks, of other engines, and of writes that did not finish.
     pub(crate) fn retain(&self, digests: &HashSet<String>) {
         let whole = digests.iter().map(|digest| self.file(digest));
         let wanted: HashSet<PathBuf> = whole.flat_map(|file| [partial(&file), file]).collect();
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
         for file in entries.map(|entry| entry.path()).filter(|file| !wanted.contains(file)) {
-            // A file that is still being written, or that another refresh removed, is not worth a log line.
+            // A file may still be being written, or another refresh may have removed it. This needs no log line.
             let _ = std::fs::remove_file(file);
         }
     }
 
-    /// Loads the compiler's output and stores it on disk. If the cache cannot be written, the server is slower, but not wrong.
+    /// Loads the compiler's output and stores it on disk. If the cache cannot be written, the server is slower but works
+    /// correctly.
     pub(crate) fn keep(&self, engine: &Engine, digest: &str, code: &[u8]) -> wasmtime::Result<Component> {
         let file = self.file(digest);
         let component = deserialize(engine, code)?;
         let mac = self.mac(digest, code).finalize().into_bytes();
-        // The file appears whole or not at all, so a reader never sees half of it.
+        // The file appears complete or not at all, so a reader never sees a part of it.
         let partial = partial(&file);
         let kept = std::fs::File::create(&partial)
             .and_then(|mut out| out.write_all(&mac).and_then(|()| out.write_all(code)))
@@ -106,7 +107,7 @@ fn partial(file: &Path) -> PathBuf {
 
 /// Loads machine code.
 ///
-/// The callers hand in bytes that this server's own compiler wrote a moment ago, or that carry this server's MAC.
+/// The bytes must come from this server's own compiler, or have a valid MAC of this server.
 #[allow(unsafe_code)]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: `Component::deserialize` demands unchanged bytes from `precompile_component`. `keep` gets them from the compiling child

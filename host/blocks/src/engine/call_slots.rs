@@ -1,7 +1,8 @@
-//! What calls share: slots, as many as the pool has room for, and memory. No block and no caller can take all of either.
+//! The slots and the memory that calls share. The pool has room for a fixed number of slots. No block and no caller can take all
+//! slots or all memory.
 //!
-//! Actions, hooks and event handlers have slots of their own, so that a flood of one kind does not stop the others. Within a kind,
-//! blocks share the slots. Within a block, its callers share them, and are served in turn.
+//! Actions, hooks and event handlers have separate slots, so that very many calls of one kind do not stop the others. Within a
+//! kind, blocks share the slots. Within a block, its callers share them, and are served in turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use tokio::time::Instant;
 use crate::engine::CALLS_MAX;
 use crate::engine::limits::MemoryBudget;
 
-/// Calls of one block that wait for a slot: at most so many of one caller, and of all callers. Each may hold a body.
+/// The maximum number of one block's calls that wait for a slot: of one caller, and of all callers. Each may have a body in
+/// memory.
 const WAITING_OF_A_CALLER_MAX: usize = 100;
 const WAITING_OF_A_BLOCK_MAX: usize = 256;
-/// Calls of all blocks that wait.
+/// The maximum number of calls of all blocks that wait.
 const WAITING_MAX: usize = 1_000;
 /// How long a request waits for a slot.
 const REQUEST_WAIT: Duration = Duration::from_secs(5);
@@ -35,7 +37,7 @@ pub(crate) enum CallKind {
 impl CallKind {
     const ALL: [CallKind; 3] = [CallKind::Action, CallKind::Hook, CallKind::EventHandler];
 
-    /// Calls of this kind that run at a time.
+    /// The maximum number of calls of this kind that run at a time.
     fn calls_max(self) -> usize {
         match self {
             CallKind::Action => CALLS_MAX as usize / 2,
@@ -43,7 +45,8 @@ impl CallKind {
         }
     }
 
-    /// Calls of one block and of this kind that run at a time. The rest is left to other blocks, however long these calls take.
+    /// The maximum number of calls of one block and of this kind that run at a time. The remaining slots are for other blocks, no
+    /// matter how long these calls take.
     fn calls_of_a_block_max(self) -> usize {
         self.calls_max() / 4 * 3
     }
@@ -61,7 +64,7 @@ struct Share {
     memory: MemoryBudget,
 }
 
-/// The slot of a call. It becomes free once the call's instance is gone.
+/// The slot of a call. It becomes free when the call's instance is gone.
 pub(crate) struct CallSlot {
     pub(crate) memory: MemoryBudget,
     _of_block: QuotaPlace,
@@ -69,7 +72,7 @@ pub(crate) struct CallSlot {
 }
 
 impl CallSlots {
-    /// `memory_bytes_max` is the memory of all calls, and `memory_of_a_call` the most that one call may have.
+    /// `memory_bytes_max` is the maximum memory of all calls together, and `memory_of_a_call` that of one call.
     pub(crate) fn new(memory_bytes_max: usize, memory_of_a_call: usize) -> CallSlots {
         let places = |kind: CallKind| {
             QuotaPlaces::new(PlacesRule {
@@ -89,8 +92,7 @@ impl CallSlots {
 
     /// Waits for a slot. A request waits a few seconds. An event has no client that waits, so it waits until its deadline.
     ///
-    /// # Errors
-    /// `unavailable` with `Retry-After` if no slot becomes free in time, or if too many calls wait already.
+    /// # Errors `unavailable` with `Retry-After` if no slot becomes free in time, or if too many calls are already waiting.
     pub(crate) async fn take(
         &self,
         block: &str,
@@ -105,7 +107,8 @@ impl CallSlots {
             CallKind::EventHandler => deadline,
         };
         let places = async {
-            // The block's own slot comes first, so that a call never occupies one of all slots while it waits for its block's.
+            // The slot of the block comes first. So a call never occupies one of the common slots while it waits for a slot of
+            // its block.
             let of_block = share.by_kind[kind as usize].take_until(caller, until).await?;
             Ok((of_block, self.by_kind[kind as usize].take_until(&block.to_owned(), until).await?))
         };
@@ -138,7 +141,7 @@ impl CallSlots {
         share
     }
 
-    /// Forgets blocks of which no call runs and no call waits.
+    /// Forgets blocks that have no running and no waiting calls.
     pub(crate) fn sweep(&self) {
         self.by_block
             .lock()

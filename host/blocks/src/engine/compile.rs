@@ -1,4 +1,5 @@
-//! Compiles in a child process with bounded time and memory, because a hostile component can make the compiler take any amount of both.
+//! Compiles in a child process with limited time and memory, because a hostile component can make the compiler use any amount of
+//! both.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -13,16 +14,17 @@ use tokio::sync::Semaphore;
 use crate::engine;
 use crate::package::manifest::invalid;
 
-/// How much longer than its processor time a compilation may take by the clock. The machine does other work as well.
+/// The ratio between the maximum clock time and the maximum processor time of a compilation. They differ because the machine does
+/// other work as well.
 const CLOCK_FACTOR: u32 = 4;
 
-/// Bytes of machine code that the server accepts from the child.
+/// The maximum number of bytes of machine code that the server accepts from the child.
 const CODE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Bounds of one compilation.
+/// The limits of one compilation.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileLimits {
-    /// Processor time.
+    /// The processor time.
     pub time: Duration,
     pub memory_bytes: u64,
 }
@@ -48,8 +50,7 @@ impl Compiler {
 
     /// The machine code of a component.
     ///
-    /// # Errors
-    /// `invalid_block` if the component does not compile within the bounds.
+    /// # Errors `invalid_block` if the component does not compile within the limits.
     pub(crate) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>> {
         let _turn = self.turn.acquire().await.map_err(Error::internal)?;
         let (program, argument) = &self.command;
@@ -61,7 +62,7 @@ impl Compiler {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A caller that stops waiting ends the child process.
+            // If the caller stops waiting, the child process ends.
             .kill_on_drop(true)
             .spawn()
             .map_err(Error::internal)?;
@@ -75,7 +76,7 @@ impl Compiler {
                 },
                 child.wait_with_output()
             );
-            // A child that ends early does not read everything. Its own output says why.
+            // A child that ends early does not read everything. Its own output says why it ended.
             let _ = written;
             output
         };

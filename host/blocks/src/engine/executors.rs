@@ -1,6 +1,6 @@
-//! The threads that run guests. A call begins on the thread that serves its request, which costs nothing. If it keeps a processor for
-//! longer than a request should wait, it moves to an executor of its own. The system schedules that executor's threads after all others.
-//! So a loop in one block slows no request down.
+//! The threads that run guests. A call begins on the thread that serves its request, which costs nothing. If it uses a processor
+//! for longer than a request should wait, it moves to a separate executor. The system schedules that executor's threads after all
+//! others. So a loop in one block does not slow down requests.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
-/// Processor time after which a call is moved.
+/// The processor time after which a call is moved.
 const SHORT: Duration = Duration::from_millis(5);
 /// The `nice` value of the slow executor's threads. It makes the system schedule them after other threads.
 const NICENESS: i32 = 10;
@@ -30,10 +30,9 @@ pub(crate) struct Executors {
 }
 
 impl Executors {
-    /// Must be called on the service's own runtime.
+    /// It must be called on the service's own runtime.
     ///
-    /// # Errors
-    /// The threads cannot be made.
+    /// # Errors If the threads cannot be started.
     pub(crate) fn new() -> std::io::Result<Executors> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let slow = Builder::new_multi_thread()
@@ -65,8 +64,8 @@ impl Executors {
         }
     }
 
-    /// Does work for a guest on the service's own threads, even if the guest runs on the slow ones. Everybody shares connections and
-    /// blocking threads, so they must not wait for an executor that guests fill. Dropping the future ends the work.
+    /// Does work for a guest on the service's own threads, even if the guest runs on the slow ones. All callers share connections
+    /// and blocking threads. So this work must not wait for an executor that guests keep busy. Dropping the future ends the work.
     pub(crate) async fn serve<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         match IS_SLOW.get() {
             false => work.await,
@@ -77,14 +76,14 @@ impl Executors {
 
 impl Drop for Executors {
     fn drop(&mut self) {
-        // The drop may run on a thread that must not wait for guests, and no caller is left that needs their results.
+        // The drop may run on a thread that must not wait for guests. No caller that needs their results is left.
         if let Some(slow) = self.slow.take() {
             slow.shutdown_background();
         }
     }
 }
 
-/// Polls until the end, or until the future has kept a processor for longer than `most`.
+/// Polls until the end, or until the future has used a processor for longer than `most`.
 async fn polled<T>(call: &mut Pin<Box<impl Future<Output = T>>>, busy: &mut Duration, most: Option<Duration>) -> Option<T> {
     poll_fn(|context| {
         let begun = Instant::now();
@@ -108,7 +107,7 @@ impl<T> AbortOnDrop<T> {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The task can only be gone if the process ends.
+                // The task can only be missing if the process ends.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -121,7 +120,7 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Makes the system schedule the calling thread after others.
+/// Makes the system schedule the calling thread after other threads.
 fn step_back() {
     IS_SLOW.set(true);
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The bounds of one call, and of all calls together.
+//! The limits of one call, and of all calls together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,30 +6,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use wasmtime::component::ResourceTableError;
 
-/// Host functions that one call may use, including those of WASI.
+/// The maximum number of calls of host functions in one call, including those of WASI.
 pub(crate) const HOST_CALLS_MAX: u32 = 10_000;
-/// Bytes that one call may log, including its standard streams.
+/// The maximum number of bytes that one call may log, including its standard streams.
 pub(crate) const LOG_BYTES_MAX: usize = 1024 * 1024;
-/// Lines that one call may log.
+/// The maximum number of lines that one call may log.
 pub(crate) const LOG_LINES_MAX: u32 = 10_000;
-/// Bytes that a data function may return to a guest.
+/// The maximum number of bytes that a data function may return to a guest.
 pub(crate) const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of one log line.
+/// The maximum number of bytes in one log line.
 pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
-/// Bytes of a call's result.
+/// The maximum number of bytes in a call's result.
 pub(crate) const RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes that a guest may hand over at once, in a host call or as its answer.
+/// The maximum number of bytes that a guest may pass to the host at once, in a host call or as its answer.
 pub(crate) const HANDED_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Handles to resources of the host that one call may hold.
+/// The maximum number of handles to resources of the host in one call.
 pub(crate) const HANDLES_MAX: usize = 1000;
-/// Elements of all tables of a call.
+/// The maximum number of elements in all tables of a call.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
-/// Bytes of the body of one request that a call sends, and of the response's body.
+/// The maximum number of bytes in the body of one request that a call sends, and in the response's body.
 pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Requests that one call may send.
+/// The maximum number of requests that one call may send.
 pub(crate) const REQUESTS_MAX: u32 = 32;
 
-/// A bound that a call hit. It fails the call, and the error names the bound.
+/// A limit that a call has exceeded. The call fails, and the error names the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitHit {
     HostCalls,
@@ -49,7 +49,7 @@ pub(crate) enum LimitHit {
 }
 
 impl LimitHit {
-    /// The bound's name in metrics.
+    /// The limit's name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             LimitHit::HostCalls => "host_calls",
@@ -97,17 +97,17 @@ impl std::fmt::Display for LimitHit {
 impl std::error::Error for LimitHit {}
 
 impl LimitHit {
-    /// The limit behind an error of the engine, which enforces some limits for the host.
+    /// The limit that caused an error of the engine, which enforces some limits for the host.
     pub(crate) fn of_engine(error: &wasmtime::Error) -> Option<LimitHit> {
         if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
             return Some(LimitHit::Handles);
         }
-        // This error has no type of its own.
+        // This error does not have its own type.
         format!("{error:#}").contains("fuel allocated for hostcalls").then_some(LimitHit::HandedBytes)
     }
 }
 
-/// The first bound that a call hit in a function that cannot fail on the spot. The call ends at the next tick of the `Ticker`.
+/// The first limit that a call exceeded in a function that cannot fail itself. The call ends at the next tick of the `Ticker`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tripped(Arc<Mutex<Option<LimitHit>>>);
 
@@ -121,7 +121,7 @@ impl Tripped {
     }
 }
 
-/// Linear memory that calls share: a block's calls share the block's part, and all blocks share the whole.
+/// The linear memory that calls share. The calls of a block share the block's part, and all blocks share the complete budget.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryBudget(Arc<Budget>);
 
@@ -137,7 +137,7 @@ impl MemoryBudget {
         MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: None }))
     }
 
-    /// A part of this budget. Memory that is taken from the part is also taken from the whole.
+    /// A part of this budget. Memory that is taken from the part is also taken from the complete budget.
     pub(crate) fn part(&self, bytes_max: usize) -> MemoryBudget {
         MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: Some(self.clone()) }))
     }

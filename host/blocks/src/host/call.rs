@@ -1,4 +1,4 @@
-//! The state of one call: its caller, and what is left of its bounds.
+//! The state of one call: its caller, and the rest of its limits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::engine::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget,
 use crate::host::log_sink::LogSink;
 use crate::host::{Outgoing, Wasi};
 
-/// Bytes of the headers of one request or response of `wasi:http`, as they lie in memory.
+/// The maximum number of bytes that the headers of one request or response of `wasi:http` take in memory.
 const FIELDS_BYTES_MAX: usize = 128 * 1024;
 
-/// The operations and rights that a call has. There is no `Service` while an install only tries the block.
+/// The operations and rights of a call. There is no `Service` while an install only tests the block.
 pub(crate) struct Service {
     pub(crate) app: Arc<App>,
     pub(crate) block: Arc<InstalledBlock>,
@@ -33,7 +33,7 @@ impl Service {
     }
 }
 
-/// The bounds of a call, and the parts of the server that it uses.
+/// The limits of a call, and the parts of the server that it uses.
 pub(crate) struct Means {
     pub(crate) client: Client,
     pub(crate) executors: Arc<Executors>,
@@ -54,9 +54,9 @@ pub(crate) struct CallState {
     memory_bytes_max: usize,
     memory: MemoryBudget,
     table_elements: usize,
-    /// Bytes that the last growth of a memory took.
+    /// The number of bytes by which a memory has grown last.
     growth_bytes: usize,
-    /// A limit that the guest hit. The guest may continue for a moment, or trap with its own message.
+    /// A limit that the guest has exceeded. The guest may continue for a moment, or trap with its own message.
     pub(crate) tripped: Tripped,
     table: ResourceTable,
     wasi: Option<Wasi>,
@@ -96,7 +96,7 @@ impl CallState {
         }
     }
 
-    /// Counts a host call. Every host function of the block interface begins with it.
+    /// Counts a host call. Every host function of the block interface calls this first.
     pub(crate) fn count_host_call(&mut self) -> wasmtime::Result<()> {
         self.host_calls += 1;
         match self.host_calls <= HOST_CALLS_MAX {
@@ -105,7 +105,7 @@ impl CallState {
         }
     }
 
-    /// The same for functions of WASI, which cannot fail here. The next tick ends the guest.
+    /// Does the same for functions of WASI, which cannot fail here. The next tick ends the guest.
     pub(crate) fn count_wasi_call(&mut self) {
         if self.count_host_call().is_err() {
             self.tripped.trip(LimitHit::HostCalls);
@@ -132,7 +132,7 @@ impl CallState {
         }
     }
 
-    /// Linear memory that the call has. It only grows.
+    /// The number of bytes of linear memory that the call has. It never decreases.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -145,7 +145,7 @@ impl Drop for CallState {
 }
 
 impl ResourceLimiter for CallState {
-    /// Counts all memories of the call together, and the memory of all calls.
+    /// Counts all memories of the call together, and also the memory of all calls.
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
         let grown = self.memory_bytes.saturating_add(more);

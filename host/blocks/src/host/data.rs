@@ -54,7 +54,7 @@ impl Weighed for Option<String> {
     }
 }
 
-/// Ids. A call gets at most as many as a bulk call takes.
+/// A list of ids. A call gets at most as many ids as a bulk call accepts.
 impl Weighed for Vec<String> {
     fn bytes(&self) -> usize {
         self.iter().map(String::len).sum()

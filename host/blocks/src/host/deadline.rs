@@ -9,7 +9,8 @@ impl Host for CallState {
         Ok(u64::try_from(self.remaining().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// A call that is canceled or past its deadline is stopped. So a call that can still ask is neither, except in its last moment.
+    /// A call that is canceled or past its deadline is stopped. So a call that can still ask is usually neither canceled nor past
+    /// its deadline.
     async fn is_cancelled(&mut self) -> wasmtime::Result<bool> {
         self.count_host_call()?;
         Ok(self.remaining().is_zero())

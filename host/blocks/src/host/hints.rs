@@ -1,4 +1,4 @@
-//! Hints of errors for block authors: what the host's functions take, and what the person who installed the block can do.
+//! Hints of errors for block authors. They are about the functions of the host, and about the person who installed the block.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! `http`: whole requests to the granted origins.
+//! `http`: complete requests to the granted origins.
 
 use blockbase_app::schema::{Code, Error};
 use blockbase_outbound::{Failure, Request, is_reserved};
@@ -16,7 +16,7 @@ use crate::host::bindings::blockbase::block::types;
 use crate::host::call::CallState;
 use crate::package::origins::AllowedOrigin;
 
-/// Bytes of the names and values of a request's headers together.
+/// The maximum number of bytes of the names and values of a request's headers together.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 /// Checks that the block may call a URL.
@@ -55,7 +55,7 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
     let too_many = || refused(format!("The headers of a request have {HEADERS_BYTES_MAX} bytes at most."));
     for (name, value) in request.headers {
         bytes += name.len() + value.len();
-        // The check comes before the header is stored, because a map of headers has limited room.
+        // This check comes before the header is stored, because a map of headers has limited room.
         if bytes > HEADERS_BYTES_MAX {
             return Err(too_many());
         }

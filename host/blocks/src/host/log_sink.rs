@@ -1,4 +1,4 @@
-//! The log of a call. It takes log lines and the lines of the standard streams, and counts both against one bound.
+//! The log of a call. It takes log lines and the lines of the standard streams, and counts both towards one limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct LogSink(Arc<Sink>);
 struct Sink {
     block: Option<(Arc<App>, Arc<InstalledBlock>)>,
     call_id: String,
-    /// Bytes and lines so far.
+    /// The number of bytes and of lines so far.
     logged: Mutex<(usize, u32)>,
 }
 
@@ -29,7 +29,7 @@ impl LogSink {
         LogSink(Arc::new(Sink { block, call_id, logged: Mutex::default() }))
     }
 
-    /// Counts a line before anything reads its contents.
+    /// Counts a line before its contents are read.
     pub(crate) fn count(&self, bytes: usize) -> Result<(), LimitHit> {
         if bytes > LOG_LINE_BYTES_MAX {
             return Err(LimitHit::LogLine);
@@ -94,11 +94,11 @@ impl LogStream {
         Ok(())
     }
 
-    /// Writes the last line, even if it did not end.
+    /// Writes the last line, even if it has no end.
     pub(crate) fn finish(&self) {
         let mut line = self.line.lock();
         if !line.is_empty() {
-            // If this line is past the bound, it is the call's last and is lost. The call's own error says so.
+            // If this line exceeds the limit, it is the call's last line and is lost. The call's own error says so.
             let _ = self.end(&mut line);
         }
     }

@@ -6,10 +6,10 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use crate::host::call::CallState;
 use crate::host::log_sink::{LogSink, LogStream};
 
-/// Bytes of randomness that one request returns.
+/// The maximum number of bytes of randomness that one request returns.
 const RANDOM_BYTES_MAX: u64 = 64 * 1024;
 
-/// Made when a guest first asks for WASI, so that guests without it pay nothing.
+/// It is made when a guest first asks for WASI, so that guests without WASI need no time for it.
 pub(crate) struct Wasi {
     pub(crate) context: WasiCtx,
     stdout: LogStream,
@@ -31,7 +31,7 @@ impl Wasi {
         Wasi { context, stdout, stderr }
     }
 
-    /// Logs the lines that have begun and not ended.
+    /// Logs the lines that have begun but not ended.
     pub(crate) fn finish(&self) {
         self.stdout.finish();
         self.stderr.finish();

@@ -20,7 +20,7 @@ use crate::host::call::{CallState, Service};
 pub(crate) struct Outgoing {
     pub(crate) client: Client,
     executors: Arc<Executors>,
-    /// The service that the call acts for. There is none while a block is being installed.
+    /// The service that the call acts for. `None` while a block is being installed.
     service: Option<Arc<Service>>,
     deadline: Instant,
     sent: AtomicU32,
@@ -59,7 +59,7 @@ impl Outgoing {
             url,
             headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
             body: Bytes::new(),
-            // A guest may set timeouts for parts of an exchange. This one is for the whole exchange.
+            // A guest may set timeouts for parts of an exchange. This timeout is for the complete exchange.
             timeout: self.deadline.saturating_duration_since(Instant::now()),
             answer_bytes_max: BODY_BYTES_MAX,
         })
@@ -74,7 +74,8 @@ impl WasiHttpView for CallState {
     }
 }
 
-/// The response of an exchange, and the work that continues after it. There is no such work, because whole bodies are exchanged.
+/// The response of an exchange, and the work that continues after it. There is no such work, because bodies are exchanged
+/// completely.
 type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<()>> + Send>);
 
 impl WasiHttpHooks for Outgoing {
@@ -104,7 +105,7 @@ impl WasiHttpHooks for Outgoing {
                 }
                 Err(_) => return Err(Error::HttpProtocolError),
             };
-            // The check comes after the body, which the guest may have sent slowly.
+            // The check comes after the body, because the guest may have sent the body slowly.
             if let Some(service) = service {
                 service.recheck(&executors).await.map_err(|_| Error::HttpRequestDenied)?;
             }

@@ -10,18 +10,19 @@ use serde_json::Value;
 use crate::package::origins::AllowedOrigin;
 use crate::package::schema::BoundedSchema;
 
-/// Longest name in characters.
+/// The maximum length of a name, in characters.
 const NAME_CHARS_MAX: usize = 48;
-/// Longest name of a secret in characters.
+/// The maximum length of a secret's name, in characters.
 const SECRET_NAME_CHARS_MAX: usize = 100;
-/// Names that a block must not have. They are path segments beside blocks, begin other consumer groups, or name interfaces of the host.
+/// Names that a block must not have. They are other path segments in the place of a block's name, beginnings of other consumer
+/// groups, or names of the host's interfaces.
 const RESERVED: [&str; 10] = ["actions", "inspect", "webhook", "data", "secrets", "config", "log", "http", "deadline", "types"];
-/// Most declarations of one kind in a manifest.
+/// The maximum number of declarations of one kind in a manifest.
 const DECLARATIONS_MAX: usize = 200;
 
-/// Largest manifest in bytes.
+/// The maximum size of a manifest, in bytes.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
-/// Longest time that an action may ask for.
+/// The longest time limit that an action may ask for, in milliseconds.
 const TIMEOUT_MS_MAX: u64 = 600_000;
 
 /// An error that refuses the block.
@@ -115,7 +116,8 @@ fn check(manifest: &Manifest) -> Result<()> {
     check_permissions(&manifest.permissions)
 }
 
-/// Checks that secrets have names that a shell variable could have, and that origins have the form that requests are compared with.
+/// Checks that the names of secrets could be names of shell variables, and that origins have the form that is compared with
+/// requests.
 fn check_permissions(permissions: &BlockPermissions) -> Result<()> {
     let mut seen = HashSet::new();
     for secret in &permissions.secrets {

@@ -2,11 +2,12 @@
 
 use url::Url;
 
-/// `https://api.example.com`, with a port if it is not the scheme's default. A first label `*` matches one or more labels.
+/// `https://api.example.com`, with a port if it is not the scheme's default. If the first label is `*`, it matches one or more
+/// labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AllowedOrigin {
     scheme: String,
-    /// In lower case; without the `*.` of a wildcard.
+    /// The host in lower case, without the `*.` of a wildcard.
     host: String,
     port: Option<u16>,
     is_wildcard: bool,

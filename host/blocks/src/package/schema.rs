@@ -1,5 +1,5 @@
-//! JSON Schemas of blocks, checked within a bound. Authors write these schemas, and validation runs outside the sandbox. If a schema
-//! refers to itself in two branches, its time doubles with each level of an input.
+//! JSON Schemas of blocks, whose validation has a limit. Authors write these schemas, and validation runs outside the sandbox. If
+//! a schema refers to itself in two branches, the time of the validation doubles with each level of an input.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 
 use crate::package::manifest::invalid;
 
-/// Schemas that one validation may apply. The same schema counts again at each place of an input.
+/// The maximum number of schemas that one validation may apply. The same schema counts again at each place of an input.
 const STEPS_MAX: u32 = 2_000_000;
-/// Stack that one validation may use.
+/// The maximum number of bytes of the stack that one validation may use.
 const STACK_BYTES_MAX: usize = 768 * 1024;
-/// Failures that are reported for one document.
+/// The maximum number of failures that are reported for one document.
 const ISSUES_MAX: usize = 100;
-/// The keyword that counts a step. It is added after the schema is read, so no author's schema has it.
+/// The keyword that counts a step. It is added after the schema is read, so no author's schema contains it.
 const STEP: &str = "\u{0}step";
-/// Keywords without schemas in their values: those with data, and those with names alone.
+/// Keywords whose values contain no schemas, but only data or names.
 const WITHOUT_SCHEMAS: [&str; 7] = ["const", "enum", "default", "examples", "example", "dependentRequired", "$vocabulary"];
 /// Keywords whose values are maps of names to schemas.
 const BY_NAME: [&str; 6] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
@@ -29,10 +29,10 @@ thread_local! {
     static BUDGET: Cell<(u32, usize)> = const { Cell::new((u32::MAX, 0)) };
 }
 
-/// A schema whose validation is bounded.
+/// A schema whose validation has a limit.
 pub(crate) struct BoundedSchema(Validator);
 
-/// Unwinds out of a validation that is past its bound.
+/// Ends a validation that has exceeded its limit, by unwinding.
 struct TooCostly;
 
 struct Step;
@@ -42,14 +42,14 @@ impl Step {
         let here = stack_address();
         let (left, begun) = BUDGET.get();
         if left == 0 || begun.abs_diff(here) > STACK_BYTES_MAX {
-            // This is not a panic, because the program has no fault.
+            // This is not a panic, because it is not a fault of the program.
             resume_unwind(Box::new(TooCostly));
         }
         BUDGET.set((left - 1, begun));
     }
 }
 
-/// The approximate address of the stack's top.
+/// The approximate address of the top of the stack.
 #[inline(never)]
 fn stack_address() -> usize {
     let mark = 0_u8;
@@ -133,7 +133,7 @@ fn count_in(members: &mut Map<String, Value>) {
     for (key, value) in members.iter_mut().filter(|(key, _)| !WITHOUT_SCHEMAS.contains(&key.as_str())) {
         match value {
             Value::Object(named) if BY_NAME.contains(&key.as_str()) => named.values_mut().for_each(count_steps),
-            // A reference may lead anywhere, so every value that could be a schema is treated as one.
+            // A reference may lead to any value, so every value that could be a schema is treated as a schema.
             Value::Object(_) => count_steps(value),
             Value::Array(items) => items.iter_mut().for_each(count_steps),
             _ => {}
@@ -224,14 +224,14 @@ mod tests {
         assert_eq!(outcome(schema, json!({ "x": "text" })), Err(Code::InvalidRequest));
         let twice = json!({ "allOf": [{ "properties": { "a": { "$ref": "#" } } }, { "properties": { "a": { "$ref": "#" } } }] });
         let deep = (0..60).fold(json!({}), |inner, _| json!({ "a": inner }));
-        // The library detects that a schema refers to itself at the same place.
+        // The library detects a schema that refers to itself at the same place.
         assert_eq!(outcome(twice, deep), Ok(0));
     }
 
     #[test]
     fn a_schema_that_only_refers_to_itself_is_stopped() {
         let schema = json!({ "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }] } }, "properties": { "x": { "$ref": "#/$defs/a" } } });
-        // The library may detect the circle, or the bound may end it. This line only has to return.
+        // Either the library detects the circle, or the limit ends the validation. This line only has to return.
         let _ = outcome(schema, json!({ "x": 1 }));
     }
 

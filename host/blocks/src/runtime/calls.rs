@@ -1,4 +1,4 @@
-//! Calls: each runs in an instance of its own, within the bounds of a call.
+//! Calls. Each runs in a separate instance, within the limits of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::host::bindings::exports::blockbase::block::{hooks, registry, subscrip
 use crate::host::call::{CallState, Means, Service};
 use crate::package::manifest::invalid;
 
-/// Time that a block may take to report its handlers.
+/// The time that a block may take to report its handlers.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of a handler's error message that reach the caller.
+/// The maximum number of bytes of a handler's error message that the caller gets.
 const ERROR_MESSAGE_BYTES_MAX: usize = 4 * 1024;
 
 /// One function of a guest, with its arguments.
@@ -58,7 +58,7 @@ impl GuestCall for Handlers {
     }
 }
 
-/// The guest lacks an interface. The install checked this, so it cannot happen.
+/// The guest lacks an interface. The install has checked this, so it cannot happen.
 fn lacking() -> wasmtime::Error {
     wasmtime::Error::msg("the component lacks an interface that it had when it was installed")
 }
@@ -109,7 +109,7 @@ impl GuestCall for Delivery {
     }
 }
 
-/// The settings of a call, the same for every kind.
+/// The settings of a call, which are the same for every kind of call.
 struct Asked<'a> {
     service: Option<Service>,
     block: &'a str,
@@ -118,31 +118,32 @@ struct Asked<'a> {
     owner: QuotaOwner,
     call_id: String,
     deadline: Instant,
-    /// The whole time that the call has. Error messages name it.
+    /// The total time of the call. Error messages name it.
     timeout: Duration,
     /// The counters to which the call's usage is added.
     usage: Option<Arc<HandlerUsage>>,
 }
 
-/// How a call ended, and what it used.
+/// The end of a call, and the usage of the call.
 struct Ended<T> {
     outcome: std::result::Result<T, Failed>,
     memory_bytes: usize,
 }
 
-/// Why a call has no outcome.
+/// The reason why a call has no outcome.
 enum Failed {
     Deadline,
     Limit(LimitHit),
-    /// A trap of the guest's code, in the engine's words without addresses.
+    /// A trap of the guest's code. The text is the engine's own, without addresses.
     Trap(&'static str),
-    /// An exit, or a value that the interface does not allow.
+    /// The guest exited, or returned a value that the interface does not allow.
     Abnormal(wasmtime::Error),
 }
 
 impl Failed {
     fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
-        // A recorded limit comes first: the guest continued until the next tick, and may have hit another limit in that time.
+        // A recorded limit takes precedence. The guest continued until the next tick, and may have exceeded another limit in that
+        // time.
         let stopped_by = || error.downcast_ref::<LimitHit>().copied();
         let limit = tripped.or_else(stopped_by).or_else(|| LimitHit::of_engine(&error));
         match (limit, error.downcast_ref::<Trap>()) {
@@ -197,7 +198,7 @@ impl Inner {
         }
     }
 
-    /// Makes a call in a new instance, once a slot is free. The instance is dropped afterwards. The call ends if its caller stops
+    /// Makes a call in a new instance, when a slot is free. The instance is dropped afterwards. The call ends if its caller stops
     /// waiting.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
         let Asked { service, block, kind, owner, call_id, deadline, timeout, usage } = asked;
@@ -207,12 +208,12 @@ impl Inner {
         let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
-            // Both are kept until the instance is gone. That may be later than the end of the caller.
+            // Both are kept until the instance is gone, which may be after the caller has gone.
             let _kept = (slot, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
             store.set_hostcall_fuel(HANDED_BYTES_MAX);
-            // At each tick a running guest yields, and ends if it has hit a limit since the last tick.
+            // At each tick, a running guest yields. It ends if it has exceeded a limit since the last tick.
             store.set_epoch_deadline(1);
             store.epoch_deadline_callback(|store| match store.data().tripped.hit() {
                 Some(limit) => Err(limit.into()),
@@ -255,7 +256,7 @@ impl Inner {
         ended.outcome.map_err(|failed| failed.error(timeout))
     }
 
-    /// The block's component, within the call's time.
+    /// Loads the block's component within the time of the call.
     async fn ready(self: &Arc<Self>, block: &Arc<InstalledBlock>, deadline: Instant) -> Result<Arc<Loaded>> {
         let loaded = timeout_at(deadline, self.load(block)).await;
         let late = "The block is being compiled on this instance, which goes on. Try again shortly.";
@@ -312,7 +313,7 @@ impl Inner {
         let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
         let service = Some(Service { app: self.app()?, block, caller });
         let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
-        // The handler's own code does not matter: the sender sees only that the hook failed.
+        // The handler's own error code does not matter: the sender sees only that the hook failed.
         let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
         let response = self.run(loaded, asked, work).await?.map_err(failed)?;
         let Some(hooks::Response { status, headers, body }) = response else { return Ok(None) };
@@ -343,7 +344,7 @@ impl Inner {
     }
 }
 
-/// The context of a call that its handler gets.
+/// The context that the handler of a call gets.
 fn context(call_id: &str, caller: &Caller, block: &InstalledBlock) -> types::Context {
     types::Context {
         call_id: call_id.to_owned(),

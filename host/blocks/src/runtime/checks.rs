@@ -9,7 +9,7 @@ use crate::host::bindings::exports::blockbase::block::registry;
 use crate::package::manifest::invalid;
 use crate::package::schema::BoundedSchema;
 
-/// Interfaces of the block package that every block may import.
+/// The interfaces of the block package that every block may import.
 const FREE_INTERFACES: [&str; 2] = ["types", "deadline"];
 
 pub(super) fn check_imports<'a>(manifest: &Manifest, imports: impl Iterator<Item = &'a str>) -> Result<()> {
@@ -23,7 +23,7 @@ pub(super) fn check_imports<'a>(manifest: &Manifest, imports: impl Iterator<Item
         let Some(interface) = import.strip_prefix("blockbase:block/") else {
             match import.split_once(':') {
                 Some(("wasi", rest)) if !rest.starts_with("http/") => continue,
-                // The guest's own HTTP interface, which the same consent covers.
+                // This is WASI's own HTTP interface. The consent to `http` also covers it.
                 Some(("wasi", _)) if requires("http") => continue,
                 Some(("wasi", _)) => return Err(unasked(import, "http")),
                 _ => return Err(invalid(format!("The component imports `{import}`, which this server does not offer."))),
@@ -82,7 +82,7 @@ pub(super) fn checked_config(manifest: &Manifest, config: Value) -> Result<Value
     Ok(config)
 }
 
-/// Fails if the component lacks a handler that its manifest declares. The install checked this already.
+/// Fails if the component lacks a handler that its manifest declares. The install has already checked this.
 pub(super) fn check_registered(is_exported: bool, kind: &str, name: &str) -> Result<()> {
     match is_exported {
         true => Ok(()),

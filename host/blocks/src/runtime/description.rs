@@ -1,4 +1,4 @@
-//! Describes a component to a build without a service: what it imports, and the text that its description function returns.
+//! Describes a component to a build without a service: its imports, and the text that its description function returns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::host::INTERFACES;
 use crate::host::call::{CallState, Means};
 
 const DESCRIBE: &str = "blockbase:sdk/describe@0.1.0";
-/// Time that a component may take to describe itself.
+/// The time that a component may take to describe itself.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Memory that the component may use.
+/// The maximum number of bytes of memory that the component may use.
 const MEMORY_BYTES_MAX: usize = 1 << 30;
 
-/// What a build learns from a component.
+/// The data that a build gets from a component.
 #[derive(Debug)]
 pub struct Description {
     /// The host interfaces that it imports, by their names in `requires.plugins`.
@@ -31,8 +31,7 @@ pub struct Description {
 
 /// Compiles a component, and runs its description if it has one.
 ///
-/// # Errors
-/// A sentence for the author: the component does not compile or does not run.
+/// # Errors A sentence for the author, if the component does not compile or does not run.
 pub fn description_of(component: &[u8]) -> Result<Description, String> {
     let engine = engine::compiling().map_err(|error| format!("{error:#}"))?;
     let component =
@@ -41,7 +40,7 @@ pub fn description_of(component: &[u8]) -> Result<Description, String> {
     let mut plugins = Vec::new();
     for (import, _) in shape.imports(&engine) {
         let name = import.strip_prefix("blockbase:block/").and_then(|rest| rest.split_once('@')).map(|(name, _)| name);
-        // The component's own HTTP interface, which the same consent covers.
+        // This is WASI's own HTTP interface. The consent to `http` also covers it.
         let name = if import.starts_with("wasi:http/") { Some("http") } else { name };
         plugins.extend(INTERFACES.into_iter().find(|interface| name == Some(*interface)));
     }

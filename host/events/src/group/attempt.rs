@@ -32,7 +32,7 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// The receiver answered, or nothing was sent, and another attempt may succeed.
+    /// The receiver answered, or nothing was sent. Another attempt may succeed.
     pub(crate) fn new(kind: &'static str, problem: String) -> Failed {
         Failed { kind, problem, answered: true, is_final: false }
     }
@@ -92,7 +92,7 @@ impl Group {
         Report { token: Arc::clone(token), ended, answered: None }
     }
 
-    /// The attempt of an event that cannot be decoded. It can never be delivered.
+    /// The attempt for an event that cannot be decoded. Such an event can never be delivered.
     pub(super) fn undecodable(&self, seq: i64) -> Attempt {
         telemetry::undecodable();
         tracing::error!(event.consumer = self.consumer, event.seq = seq, "a stored event cannot be read; its delivery is dead");
@@ -161,8 +161,8 @@ impl Group {
         }
     }
 
-    /// Whether an attempt may begin. It must end within its lease, the server must not be stopping, and the group must still get
-    /// events.
+    /// Whether an attempt may begin. This is so if it will end within its lease, the server is not stopping, and the group still
+    /// gets events.
     fn may_begin(&self, until: Instant, timeout: Duration) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         left >= timeout + START_MARGIN
@@ -186,8 +186,7 @@ impl Group {
     }
 }
 
-/// The outcome of a delivery for which it could not be decided whether the group may get the event. If the database does not
-/// answer, no attempt counts.
+/// The outcome if it is not known whether the group may get the event. If the database does not answer, no attempt counts.
 fn undecided(error: Error) -> Attempt {
     match error.code {
         Code::Unavailable => Attempt::Released,
@@ -239,8 +238,8 @@ impl Drop for OpenDeliveries<'_> {
     }
 }
 
-/// Calls the handler of a block. The tuple has the names of block and handler, and the configuration. The time limit includes
-/// loading the block.
+/// Calls the handler of a block. The tuple has the names of the block and of the handler, and the configuration. The time limit
+/// includes the time for loading the block.
 pub(crate) async fn deliver_to_block(
     app: &Arc<App>,
     (block, handler, config): (&str, &str, &Value),
@@ -258,7 +257,7 @@ pub(crate) async fn deliver_to_block(
     }
 }
 
-/// Most bytes of a payload that the log shows.
+/// The maximum number of bytes of a payload that the log shows.
 const LOGGED_BYTES_MAX: usize = 8 * 1024;
 
 /// The handler `log_event`.

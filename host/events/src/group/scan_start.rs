@@ -1,28 +1,28 @@
-//! The outbox number from which a group looks for new deliveries.
+//! The number in the outbox from which a group looks for new deliveries.
 
 use std::time::{Duration, Instant};
 
 use blockbase_store::FirstPending;
 use parking_lot::Mutex;
 
-/// Longest time in which a group looks only at later numbers than the one up to which it has claimed everything.
+/// The longest time for which a group looks only at numbers after the one up to which it has claimed everything.
 const SCAN_START_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// The number up to which a group has claimed all new deliveries. If a claim starts there, Postgres does not walk through index
+/// The number up to which a group has claimed all new deliveries. If a claim starts there, Postgres does not read the index
 /// entries of finished deliveries. Deliveries that were made due again may have lower numbers, so from time to time a claim looks
 /// at everything.
 ///
-/// An event gets its number before its transaction commits. So a number is used only after all transactions have ended that were
-/// open when the group looked. Otherwise the group would miss an event that commits late, and would claim a later event of the
-/// same record before it.
+/// An event gets its number before its transaction commits. So a group uses a number only after all transactions have ended that
+/// were open when it looked for deliveries. Otherwise the group would miss an event that commits late, and would claim a later
+/// event of the same record before it.
 #[derive(Default)]
 pub(super) struct ScanStart(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
-    /// The number in use, and the time since when it is used.
+    /// The number in use, and the time since when it has been used.
     known: Option<(i64, Instant)>,
-    /// The next number. It is used once all transactions below the second value have ended.
+    /// The next number. It is used when all transactions with numbers below the second value have ended.
     next: Option<(i64, i64)>,
 }
 
@@ -40,7 +40,7 @@ impl ScanStart {
         }
     }
 
-    /// Makes the next claim look at everything.
+    /// Makes the next claim look at all deliveries.
     pub(super) fn forget(&self) {
         *self.0.lock() = Places::default();
     }

@@ -1,9 +1,9 @@
-//! Checks a document before async-graphql validates it: variables and literals against the types of their places, and fields
-//! against the names that the caller may know. So an error has the code that the operation itself would give, and a variable of a
-//! wrong type is always found.
+//! Checks a document before async-graphql validates it. It compares variables and literals with the types that are expected
+//! there, and fields with the names that the caller may know. So an error has the code that the operation itself would give, and
+//! a variable of a wrong type is always found.
 //!
-//! Two schemas can only differ in what these checks cover. So a document that was valid against one schema is valid against
-//! another one too if the checks find no error.
+//! These checks cover everything in which two schemas can differ. So if a document was valid against one schema, and these checks
+//! find no error, it is valid against the other schema too.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::view::leaves::LeafType;
 use crate::view::root::Root;
 use crate::view::types::{Input, InputField, Scalar, page_name, upserted_name};
 
-/// Most errors that are reported for one document.
+/// The maximum number of errors that are reported for one document.
 pub(crate) const ERRORS_MAX: usize = 100;
 
 /// The properties of the caller on which the error for a missing name depends.
@@ -78,7 +78,7 @@ struct Check<'d> {
     document: &'d ExecutableDocument,
     variables: Variables,
     ty: OperationType,
-    /// Fragments that were checked. A fragment has one type, so one check is enough.
+    /// The fragments that were checked. A fragment has one type, so one check is enough.
     seen: HashSet<&'d Name>,
     errors: &'d mut Vec<GraphqlError>,
 }
@@ -90,11 +90,11 @@ enum Of<'d> {
     Page(&'d Object),
     Upserted(&'d Object),
     Record(&'d Object),
-    /// A type whose fields are all leaves, which every schema has.
+    /// A type whose fields are all leaves. Every schema has the same types of this kind.
     Leaves(LeafType),
     /// A leaf. It has no fields to select.
     Leaf,
-    /// Introspection, which async-graphql checks.
+    /// A field of introspection, which async-graphql checks.
     Introspection,
 }
 
@@ -182,7 +182,7 @@ impl<'d> Check<'d> {
         }
     }
 
-    /// Checks the selection of a field: a leaf has none, and any other field has one.
+    /// Checks the selection of a field: a leaf must not have one, and any other field must have one.
     fn below(&mut self, field: &'d Positioned<Field>, of: Of<'d>) {
         let set = &field.node.selection_set.node;
         let name = &field.node.name.node;
@@ -244,7 +244,7 @@ impl<'d> Check<'d> {
             Some(related) => self.below(field, Of::Record(related)),
             None => {
                 let unknown = Error::unknown_field(object.name(), name);
-                // Its selection shows that the client means a relation. The relation may exist, hidden from the caller.
+                // Its selection shows that the client expects a relation. The relation may exist, but be hidden from the caller.
                 let is_relation = !field.node.selection_set.node.items.is_empty();
                 let error = if is_relation { self.viewer.missing(unknown) } else { unknown };
                 self.tell(error, field.pos);

@@ -15,13 +15,13 @@ use crate::error::GraphqlError;
 use crate::view::View;
 use crate::view::types::{Input, InputField, Scalar};
 
-/// Most bytes of the arguments of one operation. A variable counts at each place that uses it.
+/// The maximum number of bytes of the arguments of one operation. A variable counts at each place that uses it.
 pub(crate) const ARGUMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// A variable of at most this many bytes is kept until its operation ends.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// Most levels of objects and lists in a condition. Each object of an `_and` or `_or` is inside a list.
+/// The maximum number of levels of objects and lists in a condition. Each object of an `_and` or `_or` is inside a list.
 const CONDITION_NESTING_MAX: usize = 2 * LEVELS_MAX;
 
 /// The variables of an operation.
@@ -100,7 +100,7 @@ impl Variables {
         }
     }
 
-    /// The bytes of all variables.
+    /// The number of bytes of all variables.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Variables::Sent(values) => values.read().values().map(String::len).sum(),
@@ -108,7 +108,7 @@ impl Variables {
         }
     }
 
-    /// The name of each variable, and what `read` makes of its JSON text.
+    /// The name of each variable, and the result of `read` for its JSON text.
     pub(crate) fn map<T>(&self, read: impl Fn(&str) -> T) -> Vec<(String, T)> {
         match self {
             Variables::Sent(values) => values.read().iter().map(|(name, text)| (name.clone(), read(text))).collect(),
@@ -116,14 +116,14 @@ impl Variables {
         }
     }
 
-    /// Drops large values once the arguments of the last root field have a copy. Flags of `@skip` and `@include` stay.
+    /// Drops large values as soon as the arguments of the last root field have a copy. Flags of `@skip` and `@include` stay.
     pub(crate) fn forget_large(&self) {
         if let Variables::Sent(values) = self {
             values.write().retain(|_, text| text.len() <= KEPT_BYTES_MAX);
         }
     }
 
-    /// Whether the value is a variable without a value. A field with a default then takes the default.
+    /// Whether the value is a variable without a value. A field that has a default then gets the default.
     fn leaves_out(&self, value: &Value) -> bool {
         matches!((self, value), (Variables::Sent(values), Value::Variable(name)) if !values.read().contains_key(name.as_str()))
     }
@@ -154,7 +154,7 @@ impl Variables {
             Some("null") if !takes_null(input) => Err(mismatch(input)),
             Some(text) => {
                 within_bound(out.len() + text.len())?;
-                // A list takes a single value as a list of one item.
+                // A list accepts a single value as a list with one item.
                 match is_list(input) && !text.starts_with('[') && text != "null" {
                     true => out.extend_from_slice(format!("[{text}]").as_bytes()),
                     false => out.extend_from_slice(text.as_bytes()),
@@ -179,8 +179,7 @@ impl Variables {
     }
 }
 
-/// # Errors
-/// `invalid_request` if the arguments of an operation are larger than the bound.
+/// # Errors `invalid_request` if the arguments of an operation are larger than the limit.
 pub(crate) fn within_bound(bytes: usize) -> Result<()> {
     match bytes <= ARGUMENT_BYTES_MAX {
         true => Ok(()),
@@ -241,7 +240,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
             }
             let items: Vec<Box<RawValue>> = match text.starts_with('[') {
                 true => serde_json::from_str(text).map_err(malformed)?,
-                // A single value stands for a list of one item.
+                // A single value counts as a list with one item.
                 false => vec![RawValue::from_string(text.to_owned()).map_err(malformed)?],
             };
             write_items(&items, out, |item, out| write_json(item.get(), inner, out).map(|()| true))
@@ -340,16 +339,15 @@ pub(crate) fn nested(json: &str, brackets: &[u8]) -> Nesting {
     Nesting { deepest, opened }
 }
 
-/// Whether null can be sent. Tests refuse it, because otherwise a variable that a client left null would become a test for null.
-/// To test for null, use `eq` or `is_null`.
+/// Whether null can be sent. Tests refuse it, because otherwise a variable that a client left as null would become a test for
+/// null. To test for null, use `eq` or `is_null`.
 fn takes_null(input: &Input) -> bool {
     !matches!(input, Input::Required(_) | Input::Test(_))
 }
 
 /// Checks the size of a condition before its values are read.
 ///
-/// # Errors
-/// `invalid_request` if a bound is exceeded.
+/// # Errors `invalid_request` if a limit is exceeded.
 fn check_condition(text: &str) -> Result<()> {
     if nested(text, b"[]{}").deepest > CONDITION_NESTING_MAX {
         return Err(Error::invalid_request(format!("a condition can have at most {LEVELS_MAX} levels of objects")));
@@ -391,7 +389,7 @@ fn write_object<T>(
 ) -> Result<()> {
     let fields = input.fields().ok_or_else(|| mismatch(input))?;
     let is_record = matches!(input, Input::Create(_) | Input::Update(_) | Input::Increment(_));
-    // For a record all faults are reported, for any other value only the first.
+    // For a record, all faults are reported. For any other value, only the first fault is reported.
     let mut problems = Vec::new();
     let mut refuse = |problem: Error| match is_record {
         true => {
@@ -426,7 +424,7 @@ fn write_object<T>(
         let mut text = Vec::new();
         let written = write(value, &field.input, field.default.is_some(), &mut text).map_err(|error| {
             match is_record && error.field.is_none() {
-                // The operation itself would give this code.
+                // The operation itself would give an error with this code.
                 true => Error {
                     code: if error.code == Code::ConstraintViolation { error.code } else { Code::InvalidValue },
                     field: Some(field.name.clone()),
@@ -472,7 +470,7 @@ fn write_scalar(text: &str, scalar: Scalar, input: &Input, out: &mut Vec<u8>) ->
             json::write_integer(out, whole as i64);
             return Ok(());
         }
-        // A number becomes an id by its digits.
+        // A number becomes an id with the same digits.
         Scalar::Id if is_number && text.parse::<i64>().is_ok() => {
             json::write_string(out, text);
             return Ok(());
@@ -534,7 +532,7 @@ fn mismatch(input: &Input) -> Error {
     Error::invalid_request(format!("a value of the type `{}` is needed", written(input)))
 }
 
-/// An unknown option violates a constraint only in a record. Elsewhere the request is invalid.
+/// An unknown option violates a constraint only in a record. In any other place, it makes the request invalid.
 fn outside_of_records(error: Error) -> Error {
     match error.code == Code::ConstraintViolation && error.field.is_none() {
         true => Error { code: Code::InvalidRequest, ..error },
@@ -554,7 +552,7 @@ fn written(input: &Input) -> String {
 /// The arguments of a field: JSON text by name.
 pub(crate) struct Arguments(HashMap<String, String>);
 
-/// An error and its place in the document. `Pos::default()` stands for the place of the field itself.
+/// An error and its place in the document. `Pos::default()` means the place of the field itself.
 pub(crate) type PlacedError = (Error, Pos);
 
 /// An argument, as the document has it.
@@ -593,17 +591,17 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// The bytes of all arguments.
+    /// The number of bytes of all arguments.
     pub(crate) fn bytes(&self) -> usize {
         self.0.values().map(String::len).sum()
     }
 
-    /// Removes an argument and returns its JSON text; `None` if it is left out or null.
+    /// Removes an argument and returns its JSON text. `None` if it is left out or null.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name).filter(|text| text != "null")
     }
 
-    /// The JSON text of an argument; `None` if it is left out or null.
+    /// The JSON text of an argument. `None` if it is left out or null.
     pub(crate) fn json(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| *text != "null")
     }

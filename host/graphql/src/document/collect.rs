@@ -69,10 +69,10 @@ impl<'d> Context<'d> {
     }
 }
 
-/// The first field whose key in the answer belongs to a different field too.
+/// Finds the first field whose key in the answer is also the key of a different field.
 ///
 /// async-graphql compares only the fields of one selection. This check also compares fields that come together when selections
-/// are merged. Every type is concrete, so all fragments that apply are merged. Validation has refused the others.
+/// are merged. Every type is concrete, so all fragments that apply are merged. Validation has refused all other fragments.
 pub(crate) fn conflict<'d>(document: &'d ExecutableDocument, sets: &[&'d SelectionSet]) -> Option<&'d Positioned<Field>> {
     let mut fields: HashMap<&str, Vec<&'d Positioned<Field>>> = HashMap::new();
     for set in sets {

@@ -1,5 +1,5 @@
 //! Checks the text of a document before it is parsed. The parser recurses into each bracket, so the nesting of brackets is
-//! bounded. The parser also reads numbers as doubles, while records keep 18 digits, so a number that would lose digits is
+//! limited. The parser also reads numbers as doubles, although records keep 18 digits. So a number that would lose digits is
 //! refused.
 
 use std::borrow::Cow;
@@ -8,9 +8,9 @@ use async_graphql::Pos;
 
 use crate::error::GraphqlError;
 
-/// Most levels of brackets. Selections have their own bound.
+/// The maximum number of levels of brackets. Selections have their own limit.
 const BRACKETS_MAX: usize = 200;
-/// Longest name, in bytes. The longest names of fields consist of two names of at most 48 bytes.
+/// The maximum length of a name, in bytes. The longest names of fields consist of two names of at most 48 bytes.
 const NAME_BYTES_MAX: usize = 256;
 
 /// # Errors
@@ -35,7 +35,7 @@ pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
     }
 }
 
-/// The text, with each escaped pair of surrogates replaced by its character, because the parser does not read these pairs.
+/// The text, with each escaped pair of surrogates replaced by its character, because the parser cannot read these pairs.
 pub(crate) fn joined(query: &str) -> Cow<'_, str> {
     if !query.contains("\\uD") && !query.contains("\\ud") {
         return Cow::Borrowed(query);
@@ -53,7 +53,7 @@ pub(crate) fn joined(query: &str) -> Cow<'_, str> {
                 out.push(character);
                 12
             }
-            // Any other escape stays as it is, with its backslash.
+            // Any other escape stays unchanged, with its backslash.
             None => {
                 let length = rest.chars().take(2).map(char::len_utf8).sum();
                 out.push_str(&rest[..length]);
@@ -70,7 +70,7 @@ pub(crate) fn joined(query: &str) -> Cow<'_, str> {
 enum Problem<'q> {
     Lossy(&'q str),
     Nested,
-    /// A string without an end. The parser could read the text behind it as something else.
+    /// A string without an end. The parser could read the text after it as something else.
     Open,
     /// A name that is too long.
     Long,
@@ -123,7 +123,7 @@ fn line_end(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(bytes.len())
 }
 
-/// The length of the string or block string that `bytes` begin with; `None` if it does not end.
+/// The length of the string or block string at the beginning of `bytes`. `None` if it does not end.
 fn string_end(bytes: &[u8]) -> Option<usize> {
     let is_block = bytes.starts_with(b"\"\"\"");
     let mut at = if is_block { 3 } else { 1 };
@@ -153,7 +153,7 @@ fn loses_digits(literal: &str) -> bool {
     }
     match literal.parse::<f64>() {
         Ok(value) if value.is_finite() => digits(literal) != digits(&format!("{value:e}")),
-        // The parser refuses it.
+        // The parser refuses such a text.
         _ => false,
     }
 }
@@ -286,7 +286,7 @@ mod tests {
                 && let Ok(document) = async_graphql::parser::parse_query(&*joined(&text))
             {
                 is_parsed = true;
-                // Counting with expanded fragments must end, also if fragments spread each other.
+                // The count with expanded fragments must end, even if fragments spread each other.
                 let _ = limits::check(&document);
                 assert!(!limits::introspects(&document) || text.contains("__"), "{text}");
             }

@@ -1,4 +1,4 @@
-//! Bounds of a document. They are checked with expanded fragments, as the document would be executed.
+//! The limits of a document. They are checked with expanded fragments, as the document would be executed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,31 +8,30 @@ use async_graphql::{Name, Pos};
 
 use crate::error::GraphqlError;
 
-/// Longest text of a document, in bytes.
+/// The maximum length of a document's text, in bytes.
 pub(crate) const QUERY_BYTES_MAX: usize = 64 * 1024;
-/// Most levels of fields. Introspection's fields do not count.
+/// The maximum number of levels of fields. Introspection's fields do not count.
 const LEVELS_MAX: usize = 12;
-/// Most root fields of an operation.
+/// The maximum number of root fields in an operation.
 const ROOT_FIELDS_MAX: usize = 100;
-/// Most fields of an operation.
+/// The maximum number of fields in an operation.
 const FIELDS_MAX: usize = 1000;
-/// Most directives of an operation.
+/// The maximum number of directives in an operation.
 const DIRECTIVES_MAX: usize = 500;
-/// Most levels of selection sets, with fragments expanded.
+/// The maximum number of levels of selection sets, with fragments expanded.
 const NESTED_MAX: usize = 100;
-/// Most selections of all operations of a document together. A fragment's selections count at each spread.
+/// The maximum number of selections in all operations of a document together. A fragment's selections count at each spread.
 const SELECTIONS_MAX: usize = 10_000;
-/// Most operations of one document.
+/// The maximum number of operations in one document.
 const OPERATIONS_MAX: usize = 50;
-/// Most nested lists in introspection. Each level multiplies the size of the answer.
+/// The maximum number of nested lists in introspection. Each level multiplies the size of the answer.
 const INTROSPECTED_LISTS_MAX: usize = 3;
 /// The lists of introspection that lead to further types.
 const INTROSPECTED_LISTS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
 
 /// Checks every operation of a document.
 ///
-/// # Errors
-/// The first bound that an operation exceeds.
+/// # Errors The first limit that an operation exceeds.
 pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
     if document.operations.iter().count() > OPERATIONS_MAX {
         return Err(refuse(format!("A document can have at most {OPERATIONS_MAX} operations."), Pos::default()));
@@ -71,15 +70,15 @@ fn is_introspection(field: &Field) -> bool {
 struct Place {
     level: usize,
     nested: usize,
-    /// The number of lists on the path from `__schema` or `__type`; `None` outside of introspection.
+    /// The number of lists on the path from `__schema` or `__type`. `None` outside of introspection.
     introspected: Option<usize>,
 }
 
 struct Counter<'d> {
     fragments: &'d HashMap<Name, Positioned<FragmentDefinition>>,
-    /// Fragments that the operation uses.
+    /// The fragments that the operation uses.
     reached: HashSet<&'d str>,
-    /// Fragments that are being expanded. Validation refuses a fragment that contains itself.
+    /// The fragments that are being expanded. Validation refuses a fragment that contains itself.
     open: Vec<&'d str>,
     root_fields: usize,
     fields: usize,
@@ -143,7 +142,7 @@ impl<'d> Counter<'d> {
             Some(lists) => Some(lists + usize::from(INTROSPECTED_LISTS.contains(&name))),
             None => (place.level == 1 && is_introspection(&field.node)).then_some(0),
         };
-        // An alias would return the field once more.
+        // An alias would return the same field once more.
         if introspected.is_some() && place.introspected.is_some() && field.node.alias.is_some() {
             return Err(refuse("Introspection allows no aliases below its root.", field.pos));
         }
@@ -180,7 +179,7 @@ mod tests {
     fn levels_count_whatever_they_are_made_of() {
         assert_eq!(outcome(&nested(12)), Ok(()));
         assert!(outcome(&nested(13)).is_err());
-        // Seven levels in a fragment, below six others.
+        // There are seven levels in a fragment, below six others.
         let deep = format!("query {}...F{} fragment F on X {}", "{a".repeat(6) + "{", "}".repeat(7), nested(7));
         assert!(outcome(&deep).is_err(), "{deep}");
         assert_eq!(
@@ -205,7 +204,7 @@ mod tests {
         let operations: String = (0..51).map(|number| format!("query Q{number}{{a}} ")).collect();
         assert!(outcome(&operations).is_err());
         assert_eq!(outcome("{...F} fragment F on X{a ...G} fragment G on X{...F}"), Ok(()));
-        // The parser itself takes 64 levels of braces. With fragments a document can have more.
+        // The parser itself allows 64 levels of braces. With fragments, a document can have more.
         let chain: String = (0..101).map(|number| format!(" fragment F{number} on X{{...F{}}}", number + 1)).collect();
         let chain = format!("{{...F0}}{chain} fragment F101 on X{{a}}");
         assert_eq!(outcome(&chain), Err(format!("Selections can nest at most {NESTED_MAX} levels deep.")));

@@ -1,4 +1,4 @@
-//! Prepares a document for its execution: checks its bounds, checks who may run it, and validates it.
+//! Prepares a document for its execution: checks its limits, checks that the caller may run it, and validates it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -68,8 +68,8 @@ impl Prepared {
             view.documents.insert(text, Arc::clone(&document));
             return Ok(Prepared { view, document });
         }
-        // Checking a new document takes time, and a hostile document may take long. So the check needs a permit, and keeps it
-        // until the work has ended.
+        // The check of a new document takes time, and that of a hostile document may take long. So the check needs a permit, and
+        // keeps it until the work has ended.
         let place = Arc::clone(&views.preparing).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
         let (here, text, runtime) = (Arc::clone(&view), request.query.clone(), tokio::runtime::Handle::current());
         let prepared = tokio::task::spawn_blocking(move || {
@@ -133,8 +133,8 @@ struct Gate {
 }
 
 impl Gate {
-    /// # Errors
-    /// The document does not have the operation that the request names, or the operation needs another method or a credential.
+    /// # Errors If the document does not have the operation that the request names, or if the operation needs another method or a
+    /// credential.
     fn admit(&self, document: &ExecutableDocument) -> Result<(), Refusal> {
         let operation = operation(document, self.operation_name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
         let is_query = operation.node.ty == OperationType::Query;
@@ -171,7 +171,7 @@ fn root_fields<'d>(
 }
 
 /// Validates a document against the view's schema. If that schema is not built yet, it uses a schema of only the objects that the
-/// document names, so that a request does not wait for the other objects. Introspection waits for the whole schema.
+/// document names, so that a request does not wait for the other objects. Introspection waits for the complete schema.
 async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocument>) -> Result<(), Vec<GraphqlError>> {
     let fail = |error: Error| vec![GraphqlError::from(error)];
     if limits::introspects(document) {
@@ -231,7 +231,8 @@ fn check_subscriptions(document: &ExecutableDocument) -> Result<(), Vec<GraphqlE
     Ok(())
 }
 
-/// The objects that a document can mean: those of its root fields, types and variables, and those that its relation keys lead to.
+/// The objects that a document can refer to: those of its root fields, types and variables, and those that its relation keys lead
+/// to.
 fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> {
     let mut objects = HashSet::new();
     let mut keys: HashSet<&str> = HashSet::new();
@@ -308,7 +309,7 @@ fn names_of_default<'d>(value: &'d async_graphql::Value, keys: &mut HashSet<&'d 
     }
 }
 
-/// Collects the names of an argument's members, because a condition may have relation keys among them.
+/// Collects the names of an argument's members, because a condition may have relation keys as members.
 fn names_of_members<'d>(value: &'d Value, keys: &mut HashSet<&'d str>) {
     match value {
         Value::List(items) => items.iter().for_each(|item| names_of_members(item, keys)),

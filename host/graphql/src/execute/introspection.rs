@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use crate::document::collect::Selected;
 use crate::execute::Execution;
 
-/// Most introspections that run at the same time. The introspection of a large schema keeps a processor busy.
+/// The maximum number of introspections that run at the same time. The introspection of a large schema keeps a processor busy.
 const RUNNING_MAX: usize = 2;
 
 /// The permits for introspections. A permit is kept until the work has ended, even if the client has disconnected.

@@ -18,9 +18,9 @@ use crate::document::collect::Selected;
 use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
 use crate::view::leaves::LeafType;
 
-/// Most keys of a sort order.
+/// The maximum number of keys in a sort order.
 const SORT_KEYS_MAX: usize = 100;
-/// Most levels of lists in the value of a filter.
+/// The maximum number of levels of lists in the value of a filter.
 const FILTER_LISTS_MAX: usize = 15;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ struct SortDocument {
     direction: String,
 }
 
-/// A field that is selected of a page.
+/// A field that is selected from a page.
 enum PageField<'d> {
     Type,
     Data(RecordShape<'d>),
@@ -80,7 +80,7 @@ impl<'d> Execution<'d> {
             wheres: condition(arguments)?,
             sort: sort(arguments)?,
             paging: paging(arguments)?,
-            // An empty projection would mean all columns.
+            // An empty projection would mean all columns, so `id` is read.
             select: Some(wanted.columns()).map(|columns| if columns.is_empty() { vec![system::ID.to_owned()] } else { columns }),
             expand: wanted.related(),
             // Records are counted only if the client selects the count.

@@ -80,8 +80,7 @@ impl Wanted {
 impl<'d> RecordShape<'d> {
     /// Reads a selection of `object`, and adds the data that it needs to `wanted`.
     ///
-    /// # Errors
-    /// `internal` if validation missed a fault.
+    /// # Errors `internal` if validation has missed a fault.
     pub(crate) fn of(
         context: Context<'d>,
         view: &View,
@@ -154,11 +153,11 @@ impl<'a> Place<'a> {
 pub(crate) struct Answer {
     pub(crate) json: Vec<u8>,
     pub(crate) errors: Vec<GraphqlError>,
-    /// The bytes that all root fields of the operation together may still write.
+    /// The number of bytes that all root fields of the operation together may still write.
     budget: Arc<Budget>,
 }
 
-/// The bytes that the answer of an operation may still add. A value with several aliases counts once for each.
+/// The number of bytes that the answer of an operation may still get. If a value has several aliases, it counts once for each.
 pub(crate) struct Budget(AtomicUsize);
 
 impl Budget {
@@ -179,7 +178,7 @@ impl Answer {
         Answer { json: Vec::new(), errors: Vec::new(), budget: Arc::clone(budget) }
     }
 
-    /// Appends `"key":`, after a comma if the object that begins at `begun` has a member already.
+    /// Appends `"key":`, after a comma if the object that begins at `begun` already has a member.
     pub(crate) fn key(&mut self, begun: usize, key: &str) {
         if self.json.len() > begun + 1 {
             self.json.push(b',');
@@ -194,7 +193,7 @@ impl Answer {
         json::write_string(&mut self.json, text);
     }
 
-    /// Writes a nullable value. An error while writing it makes it null, and is reported.
+    /// Writes a nullable value. If an error occurs while writing it, the value becomes null, and the error is reported.
     pub(crate) fn nullable(&mut self, write: impl FnOnce(&mut Answer) -> Result<(), GraphqlError>) {
         let begun = self.json.len();
         if let Err(error) = write(self) {
@@ -207,8 +206,7 @@ impl Answer {
 
     /// Appends a record in its shape.
     ///
-    /// # Errors
-    /// The reason why the record is null: a required field is missing, or the answer is too large.
+    /// # Errors The reason why the record becomes null: a required field is missing, or the answer is too large.
     pub(crate) fn record(
         &mut self,
         shape: &RecordShape<'_>,

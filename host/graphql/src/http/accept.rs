@@ -40,7 +40,7 @@ impl Form {
         }
     }
 
-    /// The form that a client prefers; JSON if the client names nothing. `None` if it accepts no form that exists.
+    /// The form that a client prefers. JSON, if the client names nothing. `None` if it accepts none of the forms.
     pub(crate) fn accepted(headers: &HeaderMap, may_be_page: bool) -> Option<Form> {
         let values: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let accept = values.join(",");
@@ -64,11 +64,12 @@ impl Form {
             (Form::Page, "text/html"),
         ] {
             let Some((quality, breadth, place)) = quality(media).filter(|_| form != Form::Page || may_be_page) else { continue };
-            // A stream or the page is only sent to a client that names its type.
+            // A stream or the page is only sent to a client that names its type explicitly.
             if quality <= 0.0 || (breadth > 0 && form != Form::Json && form != Form::Graphql) {
                 continue;
             }
-            // The higher quality wins, then the more specific range, then the range that the client names first.
+            // The range with the higher quality is chosen, then the more specific range, then the range that the client names
+            // first.
             let is_better = best.is_none_or(|(known, known_breadth, known_place, _)| {
                 quality > known || (quality == known && (breadth, place) < (known_breadth, known_place))
             });
@@ -84,7 +85,7 @@ impl Form {
         match (refusal, self) {
             (Refusal::Method, _) => StatusCode::METHOD_NOT_ALLOWED,
             (Refusal::Malformed(error), _) => status(error.code),
-            // These errors are limits and faults of the service, so they do not depend on the request.
+            // These errors are limits and faults of the service. They do not mean that the request is wrong.
             (Refusal::Invalid(errors), Form::Json) => match errors.first().map(|error| error.error.code) {
                 Some(code @ (Code::PayloadTooLarge | Code::Internal | Code::Unavailable | Code::RateLimited)) => status(code),
                 _ => StatusCode::OK,

@@ -9,14 +9,14 @@ use http::{HeaderMap, header};
 
 const PAGE: &str = include_str!("../../graphiql/built/page.html");
 
-/// The assets: name and gzipped content. A name changes with its content.
+/// The assets, each with its name and its gzipped content. The name changes if the content changes.
 const ASSETS: &[(&str, &[u8])] = include!("../../graphiql/built/assets.rs");
 
 /// The page may load from this server only, and send requests only to it. The editor uses inline styles.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
     img-src 'self' data:; font-src 'self'; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page. The same path also serves JSON. The header `Accept` decides between them.
+/// The page. The same path also serves JSON, depending on the header `Accept`.
 pub(crate) fn page() -> Answer {
     blockbase_embedded::page(
         PAGE,

@@ -1,4 +1,5 @@
-//! Operations over Server-Sent Events, by the `graphql-sse` protocol: one connection for each operation, or a single one for all.
+//! Operations over Server-Sent Events, by the `graphql-sse` protocol: either one connection for each operation, or a single
+//! connection for all.
 
 mod single;
 
@@ -29,7 +30,7 @@ pub(crate) use single::Connections;
 const OPENING: Bytes = Bytes::from_static(b":\n\n");
 const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
 
-/// The framing of results: without an id on a connection of their own, or with the id of their operation.
+/// The framing of results: without an id on a connection for one operation, or with the operation's id on a single connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Framing(Option<String>);
 
@@ -85,14 +86,14 @@ fn of_queue(mut queue: Queue) -> Frames {
     Box::pin(stream::poll_fn(move |context| queue.poll_next(context)))
 }
 
-/// A stream of one result.
+/// A stream with a single result.
 pub(crate) fn only_result(result: &[u8]) -> Response<Body> {
     let framing = Framing::default();
     event_stream(Box::pin(stream::iter([OPENING, framing.next(result), framing.complete()])))
 }
 
 impl Graphql {
-    /// Answers an operation with a stream of its own.
+    /// Answers an operation with a separate stream.
     pub(crate) async fn stream(&self, operation: Operation) -> Response<Body> {
         let framing = Framing::default();
         if operation.ty() != OperationType::Subscription {
@@ -101,7 +102,7 @@ impl Graphql {
         match self.subscribe(&operation, &framing, true).await {
             // The server ends a stream without a `complete`, so that the client connects again.
             Ok(frames) => event_stream(of_queue(frames)),
-            // There is no room for the stream now. The client gets an error status.
+            // There is no room for the stream now, so the client gets an error status.
             Err(error) if matches!(error.code, Code::RateLimited | Code::Unavailable) => {
                 refuse(Form::Events, Refusal::Malformed(error))
             }
@@ -144,7 +145,7 @@ impl Graphql {
 /// The fields that a subscription selects from its events.
 struct EventShape {
     key: String,
-    /// Keys of the answer, each with the event's member that it shows.
+    /// The keys of the answer, each with the member of the event that it shows.
     selected: Vec<(String, String)>,
 }
 

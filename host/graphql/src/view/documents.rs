@@ -6,11 +6,12 @@ use std::sync::Arc;
 use async_graphql::parser::types::ExecutableDocument;
 use parking_lot::Mutex;
 
-/// Most bytes of text of the documents in one generation. In memory a document takes about twenty times the size of its text.
+/// The maximum number of bytes of text of the documents in one generation. In memory, a document takes about twenty times the
+/// size of its text.
 const TEXT_BYTES_MAX: usize = 128 * 1024;
 
-/// Two generations of documents. When the young one is full, it becomes the old one, and the documents of the previous old one
-/// are dropped.
+/// Two generations of documents. When the young generation is full, it becomes the old one, and the documents of the previous old
+/// generation are dropped.
 #[derive(Default)]
 pub(crate) struct Documents {
     generations: Mutex<Generations>,

@@ -1,4 +1,4 @@
-//! Types of answers whose fields are all leaves. They are the same in every schema.
+//! The types of answers whose fields are all leaves. They are the same in every schema.
 
 use blockbase_app::PaginationAnswer;
 

@@ -21,7 +21,7 @@ pub(crate) enum Root {
     Upsert(Arc<Object>),
     Delete(Arc<Object>),
     UpdateMany(Arc<Object>),
-    /// A many_to_many relation, by object and relation key.
+    /// A many_to_many relation. It is identified by the object and the relation key.
     Links(Arc<Object>, String, LinkChange),
     /// The names of a block and of its action.
     Action(String, String),

@@ -1,6 +1,6 @@
 //! The schema of a view. async-graphql validates documents against it, and answers introspection from it.
 //!
-//! Its fields have no resolvers. `execute` runs a validated document, with a whole tree of records in one operation.
+//! Its fields have no resolvers. `execute` runs a validated document, and reads a complete tree of records in one operation.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::view::types::{
     page_name, scalar_of, upserted_name,
 };
 
-/// Most levels of selection sets for async-graphql. Documents within our own bounds have fewer.
+/// The maximum number of levels of selection sets for async-graphql. Documents within this crate's own limits have fewer.
 const RECURSION_MAX: usize = 200;
 
 /// Marks a request whose document is validated, not executed.
@@ -46,7 +46,7 @@ impl Extension for Validation {
     }
 }
 
-/// The schema of those objects of a view that `includes` accepts, without relations to others.
+/// The schema of those objects of a view that `includes` accepts, without relations to other objects.
 ///
 /// # Errors
 /// `internal`. This does not occur, because names are checked when objects are created.
@@ -152,14 +152,14 @@ fn input_object(input: &Input) -> InputObject {
     input_object_with(input, |_| true)
 }
 
-/// An input object without the fields that lead to objects that `includes` does not accept.
+/// An input object without those fields that lead to objects that `includes` does not accept.
 fn input_object_with(input: &Input, includes: impl Fn(&str) -> bool) -> InputObject {
     let fields = input.fields().unwrap_or_default();
     let fields = fields.iter().filter(|field| field.input.object().is_none_or(|object| includes(object.name())));
     fields.fold(InputObject::new(input.name()), |object, field| object.field(input_value(field)))
 }
 
-/// The types that every schema has.
+/// The types that every schema contains.
 fn shared_types(builder: SchemaBuilder, view: &View) -> SchemaBuilder {
     let fixed = |name: &str, values: &[&str]| Enum::new(name).items(values.iter().copied());
     let builder = builder
@@ -241,7 +241,7 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
         .register(input_object(&Input::Update(view.to_change(object))))
         .register(input_object_with(&Input::Where(view.related(object)), includes));
     let is_one_of_many = |relation: &Relation| {
-        // A to-many relation that leads to this object, from another object or from itself.
+        // Tests for a to-many relation that leads to this object, from another object or from itself.
         !relation.shape.is_single() && relation.related == object.name()
     };
     let leads_here = |from: &Arc<Object>| view.registry.relations_of(from.name()).iter().any(is_one_of_many);
@@ -251,7 +251,7 @@ fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, i
     if view.to_change(object).columns.iter().any(is_numeric) {
         builder = builder.register(input_object(&Input::Increment(view.to_change(object))));
     }
-    // Enums of columns that can be written but not read.
+    // These are enums of columns that can be written but not read.
     let (to_create, to_change) = (view.to_create(object), view.to_change(object));
     let mut named: HashSet<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
     for column in to_create.columns.iter().chain(&to_change.columns).filter(|column| named.insert(&column.name)) {

@@ -7,7 +7,7 @@ use blockbase_app::condition::RowsAsked;
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object, Registry, pascal_case, system};
 use blockbase_app::{AggregateFunction, Operand, Operator};
 
-/// The values of GraphQL's enum of sort directions.
+/// The values of the GraphQL enum for sort directions.
 pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
 
 /// The only field of an otherwise empty input object, because GraphQL does not allow empty ones.
@@ -21,7 +21,7 @@ pub(crate) enum Scalar {
     Float,
     Boolean,
     Id,
-    /// ISO 8601 text.
+    /// The text of an instant in ISO 8601.
     DateTime,
     /// Any JSON value.
     Json,
@@ -41,7 +41,7 @@ impl Scalar {
     }
 }
 
-/// The objects that a view shows. Conditions lead only to these.
+/// The objects that a view shows. Conditions can only lead to these objects.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) registry: Arc<Registry>,
@@ -77,7 +77,7 @@ impl Related {
     }
 }
 
-/// Kinds of columns by the type of their values. Columns of one kind can be tested in the same ways.
+/// The kinds of columns, by the type of their values. Columns of one kind can be tested in the same ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     String,
@@ -108,7 +108,7 @@ impl Test {
         }
     }
 
-    /// A column type of this kind, and the scalar of its values.
+    /// A column type of this kind, and the scalar for its values.
     fn column(self) -> (ColumnType, Scalar) {
         match self {
             Test::String => (ColumnType::Text, Scalar::String),
@@ -148,7 +148,7 @@ impl Test {
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     Scalar(Scalar),
-    /// Name and values.
+    /// The name of the enum, and its values.
     Enum(String, Vec<String>),
     Filter,
     Sort,
@@ -170,7 +170,7 @@ pub(crate) enum Input {
 pub(crate) struct InputField {
     pub(crate) name: String,
     pub(crate) input: Input,
-    /// The name of an enum value.
+    /// The default, which is the name of an enum value.
     pub(crate) default: Option<&'static str>,
     pub(crate) description: Option<String>,
 }
@@ -207,7 +207,7 @@ impl Input {
             Input::Enum(name, _) => name.clone(),
             Input::Filter => "FilterInput".to_owned(),
             Input::Sort => "SortInput".to_owned(),
-            // Types of columns have names of the same form, but no upper-case letter follows the `_`.
+            // Types that belong to columns have names of the same form, but no upper-case letter follows the `_`.
             Input::Where(related) => format!("{}_Where", pascal_case(related.object.name())),
             Input::WhereMany(related) => format!("{}_WhereMany", pascal_case(related.object.name())),
             Input::Test(test) => test.name(),
@@ -218,7 +218,7 @@ impl Input {
         }
     }
 
-    /// The object whose records a condition tests; `None` for any other input.
+    /// The object whose records a condition tests. `None` for any other input.
     pub(crate) fn object(&self) -> Option<&Arc<Object>> {
         match self {
             Input::Where(related) | Input::WhereMany(related) => Some(&related.object),
@@ -234,7 +234,7 @@ impl Input {
         }
     }
 
-    /// The fields of an input object; `None` for any other input.
+    /// The fields of an input object. `None` for any other input.
     pub(crate) fn fields(&self) -> Option<Vec<InputField>> {
         let field = |name: &str, input: Input| InputField { name: name.to_owned(), input, default: None, description: None };
         let fields = match self {
@@ -283,8 +283,8 @@ impl Input {
     }
 }
 
-/// Whether a column of an answer has a value in every row. If the caller may not read all fields of the object, only `id` is
-/// certain to have one.
+/// Whether a column of an answer has a value in every row. If the caller may not read all fields of the object, only `id`
+/// certainly has a value.
 pub(crate) fn is_never_null(object: &Object, column: &Column) -> bool {
     column.required && (!object.is_partial || column.name == system::ID)
 }
@@ -294,7 +294,7 @@ pub(crate) fn is_numeric(column: &Column) -> bool {
     !column.is_system && column.reference.is_none() && column.kind.is_numeric()
 }
 
-/// The scalar of a column without an enum. For a list, that of its items.
+/// The scalar of a column without an enum. For a list, the scalar of its items.
 pub(crate) fn scalar_of(column: &Column) -> Scalar {
     if column.reference.is_some() || column.name == system::ID {
         return Scalar::Id;
@@ -327,14 +327,14 @@ pub(crate) fn enum_values(column: &Column) -> Option<&[String]> {
         bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
             && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
             && !option.starts_with("__")
-            // The parser reads a name that begins like this as the literal.
+            // If a name begins like this, the parser reads it as the literal.
             && !["true", "false", "null"].iter().any(|literal| option.starts_with(literal))
     };
     let options = column.rules.options.as_deref().filter(|_| column.kind.has_options())?;
     options.iter().all(is_name).then_some(options)
 }
 
-/// The name of a column's enum. Type names of objects have no underscore, so it clashes with none of them.
+/// The name of a column's enum. Type names of objects have no underscore, so the name does not clash with them.
 pub(crate) fn enum_name(object: &Object, column: &Column) -> String {
     format!("{}_{}", pascal_case(object.name()), column.name)
 }
@@ -374,7 +374,7 @@ fn describe(object: &Object, column: &Column, creates: bool) -> Option<String> {
     }
 }
 
-/// The description that a column has in the definition.
+/// The description of a column in its definition.
 pub(crate) fn description_of(object: &Object, column: &Column) -> Option<String> {
     let field = object.definition.fields.iter().find(|field| field.name == column.name)?;
     field.description.clone().or_else(|| field.label.clone())

@@ -12,21 +12,21 @@ use tokio::sync::Semaphore;
 use crate::view::View;
 use crate::view::documents::Documents;
 
-/// Most views of one version in memory. Sets of roles that see the same things share a view.
+/// The maximum number of views of one version in memory. Sets of roles that see the same things share a view.
 const VIEWS_MAX: usize = 64;
-/// Most callers whose views are remembered. For them the rights are not read again.
+/// The maximum number of callers whose views are remembered. Their rights need not be read again.
 const CALLERS_MAX: usize = 4096;
-/// Most views whose schemas are built again after a change. These are the views that were used last.
+/// The maximum number of views whose schemas are built again after a change. These are the views that were used last.
 const REBUILT_MAX: usize = 16;
 
-/// Most documents that are parsed and validated at the same time.
+/// The maximum number of documents that are parsed and validated at the same time.
 const PREPARING_MAX: usize = 2;
 
-/// All views, as the module describes.
+/// All views: see the description of this module.
 pub(crate) struct Views {
     app: Arc<App>,
     known: Mutex<Known>,
-    /// Documents that were valid for some view. Another view checks only the differences.
+    /// Documents that were valid for some view. For another view, only the differences are checked.
     pub(crate) valid: Documents,
     /// Permits to parse and validate documents. A permit is kept until the work has ended, even if the client has disconnected.
     pub(crate) preparing: Arc<Semaphore>,
@@ -37,13 +37,14 @@ struct Known {
     version: (i64, i64),
     /// The view of callers who may see everything.
     whole: Option<Arc<View>>,
-    /// Views by the address of the caller's rights. The rights are kept here, so that nothing else gets their address.
+    /// Views, keyed by the address of the caller's rights. The rights are kept here, so that no other rights get the same
+    /// address.
     by_rights: HashMap<usize, (Arc<CallerPermissions>, Weak<View>)>,
     /// Each view with a caller who sees it. The view that was used last is at the end.
     views: Vec<(Arc<View>, Caller)>,
     /// Callers who used the views of the previous version.
     before: Vec<Caller>,
-    /// The previous views. Freeing a schema of many objects takes milliseconds, and no request waits for that.
+    /// The previous views. It takes milliseconds to free a schema with many objects, and no request should wait for that.
     retired: Vec<Arc<View>>,
 }
 
@@ -83,7 +84,7 @@ impl Views {
         let view = View::new(self.app.visible(caller), self.app.settings().events_enabled);
         let mut known = self.known.lock();
         if !known.move_to((view.registry.version, view.blocks_version)) {
-            // Another request has seen a newer version meanwhile, so this view is not kept.
+            // Another request has already seen a newer version, so this view is not kept.
             return Arc::new(view);
         }
         let view = known.share(view, caller);
@@ -98,7 +99,7 @@ impl Views {
         view
     }
 
-    /// Builds the whole schema of a view in the background, if it is not built yet.
+    /// Builds the complete schema of a view in the background, if it is not built yet.
     pub(crate) fn prepare(&self, view: &Arc<View>) {
         if view.ready_schema().is_some() {
             return;
@@ -145,7 +146,7 @@ impl Known {
     }
 }
 
-/// After each change, builds the schemas that were in use. Those that were used last come first.
+/// After each change, builds the schemas that were in use, beginning with those that were used last.
 async fn follow(views: Weak<Views>, app: Arc<App>) {
     let mut changes = app.watch_catalogue();
     drop(app);

@@ -35,7 +35,7 @@ impl Arguments {
         run_offloaded(value.get().len(), || strict_from_str(value.get())).ok()
     }
 
-    /// The arguments of a tool that has the parameters `known`. A `null` counts as left out.
+    /// Checks that the arguments contain only the parameters `known`. A `null` counts as left out.
     ///
     /// # Errors
     /// `invalid_request` for a parameter that the tool does not have.
@@ -57,18 +57,18 @@ impl Arguments {
         self.raw(name).ok_or_else(|| Error::invalid_request(format!("`{name}` is missing.")).with_field(name))
     }
 
-    /// An optional parameter.
+    /// Takes an optional parameter.
     pub(crate) fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         self.raw(name).map(|raw| strict_from_str(raw.get()).map_err(|error| unfit(name, &error))).transpose()
     }
 
-    /// A required parameter.
+    /// Takes a required parameter.
     pub(crate) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         let raw = self.needed(name)?;
         run_offloaded(raw.get().len(), || strict_from_str(raw.get())).map_err(|error| unfit(name, &error))
     }
 
-    /// A list of at most `items_max` items.
+    /// Takes a list of at most `items_max` items.
     pub(crate) fn list<T: DeserializeOwned>(&mut self, name: &str, items_max: usize) -> Result<Vec<T>> {
         let raw = self.needed(name)?;
         run_offloaded(raw.get().len(), || parse_list(raw.get(), items_max)).map_err(|error| {
@@ -77,7 +77,7 @@ impl Arguments {
         })
     }
 
-    /// The remaining parameters, as the text of an object, with some renamed to the names that operations use.
+    /// The remaining parameters, as the text of an object. Some get the names that operations use.
     pub(crate) fn rest(&self, renamed: &[(&str, &str)]) -> String {
         let mut out = vec![b'{'];
         for (place, (name, value)) in self.0.0.iter().enumerate() {

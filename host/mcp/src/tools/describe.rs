@@ -23,7 +23,7 @@ struct Hints {
 const READS: Hints = Hints { is_read_only: true, is_destructive: false, is_idempotent: true };
 const ADDS: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: false };
 const ADDS_ONCE: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: true };
-/// Changes are not idempotent, because each repetition of an atomic increment adds again.
+/// Changes are not idempotent, because each repetition of an atomic increment adds the amount again.
 const CHANGES: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: false };
 const CHANGES_ONCE: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: true };
 

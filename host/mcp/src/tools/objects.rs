@@ -96,8 +96,8 @@ fn unique_targets(object: &Object) -> Value {
     single.chain(object.definition.constraints.unique_together.iter().cloned()).collect::<Vec<_>>().into()
 }
 
-/// `[{ key, object, isList, isLinked }]`, for objects whose records the caller may read. A linked relation is changed with link_records,
-/// any other with the foreign key.
+/// `[{ key, object, isList, isLinked }]`, for objects whose records the caller may read. A linked relation is changed with
+/// link_records, and any other relation with the foreign key.
 fn relations(registry: &Registry, object: &Object, is_known: &dyn Fn(&str) -> bool) -> Vec<Value> {
     let known = registry.relations_of(object.name()).iter().filter(|relation| is_known(&relation.related));
     known

@@ -14,7 +14,7 @@ use super::describe::parameter_name;
 use super::{Refusal, Tool, action_tool, objects};
 use crate::call::Call;
 
-/// Most columns of a unique target.
+/// The maximum number of columns of a unique target.
 const TARGET_COLUMNS_MAX: usize = 64;
 
 /// The parameters of `query_data`.
@@ -27,8 +27,7 @@ fn query_parameters() -> Vec<&'static str> {
 
 /// Runs the tool `name` as the caller of `call`.
 ///
-/// # Errors
-/// The tool does not exist, or its operation failed.
+/// # Errors If the tool does not exist, or if its operation failed.
 pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<String, Refusal> {
     let caller = &call.invoked.caller;
     let arguments = call.arguments.lock().take();
@@ -36,7 +35,7 @@ pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<Strin
     if let Some(tool) = tool.filter(|tool| !tool.yields_to_actions()) {
         return Ok(run_tool(app, caller, tool, arguments).await?);
     }
-    // Only visible actions count, so a caller cannot find out about others by their names.
+    // Only visible actions count, so a caller cannot find out about other actions by trying their names.
     let visible = app.visible(caller);
     let found = visible.actions.iter().find(|(block, place)| action_tool(block, *place) == name);
     let Some((block, place)) = found else {

@@ -4,7 +4,7 @@ use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
 use blockbase_app::{Operand, Operator, PaginationAnswer};
 use serde_json::{Map, Value, json};
 
-/// Most names of objects that a schema lists, because a longer list would not help.
+/// The maximum number of objects' names that a schema lists. A longer list would not help.
 const NAMES_MAX: usize = 100;
 
 pub(super) fn text(description: &str) -> Value {
@@ -53,7 +53,7 @@ pub(super) fn search() -> Value {
 }
 
 pub(super) fn filters() -> Value {
-    // Aliases are accepted too.
+    // The schema names no aliases, but they are accepted too.
     let value = format!(
         "{} take a list, or text separated by commas. {} ignore the value.",
         Operand::List.operators(),

@@ -1,8 +1,9 @@
 //! The condition of a grant as it is stored, and its conjuncts.
 //!
-//! A stored condition has the grammar of every condition. Numbers of the catalogue stand for names in it, so that it follows renames:
-//! `#7:3` is the field with the number 3 of object 7, `#@5` the foreign key of relationship 5, `@5>` the relation of relationship 5 seen
-//! from the source, and `@5<` the same seen from the target. System columns, which nobody renames, keep their names.
+//! A stored condition has the grammar of every condition. It contains numbers of the catalogue instead of names, so that it
+//! follows renames: `#7:3` is the field with the number 3 of object 7, `#@5` the foreign key of relationship 5, `@5>` the
+//! relation of relationship 5 seen from the source, and `@5<` the same seen from the target. System columns, which nobody
+//! renames, keep their names.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -64,7 +65,7 @@ impl Clause {
         &self.0
     }
 
-    /// The condition with numbers of the catalogue instead of names; `None` if it names a field or relation that `object` does
+    /// The condition with numbers of the catalogue instead of names. `None` if it names a field or relation that `object` does
     /// not have.
     pub fn numbered(&self, registry: &Registry, object: &Object) -> Option<Clause> {
         translated(registry, object, &self.0, Direction::ToNumbers).map(|text| Clause(text.into()))
@@ -76,14 +77,14 @@ impl Clause {
         !column.is_system && [format!("\"{number}\""), format!(".{number}\"")].iter().any(|key| self.0.contains(key))
     }
 
-    /// The condition with names instead of numbers of the catalogue; `None` if a number stands for something that no longer
+    /// The condition with names instead of numbers of the catalogue. `None` if a number stands for something that no longer
     /// exists.
     pub fn named(&self, registry: &Registry, object: &Object) -> Option<Clause> {
         translated(registry, object, &self.0, Direction::ToNames).map(|text| Clause(text.into()))
     }
 
-    /// Its top-level conjuncts in a form that does not depend on how they were written. Two conditions with the same conjuncts mean
-    /// the same.
+    /// Its top-level conjuncts in a form that does not depend on how they were written. If two conditions have the same
+    /// conjuncts, they mean the same.
     pub(super) fn conjuncts(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         match conjuncts_into(&mut found, "", &self.0) {
@@ -93,14 +94,14 @@ impl Clause {
         }
     }
 
-    /// Whether it depends on who the caller is.
+    /// Whether the condition depends on who the caller is.
     pub(super) fn names_caller(&self) -> bool {
-        // The text may contain JSON escapes, and the conjuncts do not.
+        // The text may contain JSON escapes. The conjuncts do not, so these are searched.
         let names = |conjunct: &String| ["\"$user.", "\"$key."].iter().any(|variable| conjunct.contains(variable));
         self.conjuncts().iter().any(names)
     }
 
-    /// The conjunction of `clauses`; `None` if there are none.
+    /// The conjunction of `clauses`. `None` if there are none.
     pub(super) fn all(clauses: Vec<Clause>) -> Option<Clause> {
         match clauses.as_slice() {
             [] => None,
@@ -215,7 +216,7 @@ fn conjuncts_into(found: &mut BTreeSet<String>, path: &str, text: &str) -> Optio
             "_and" => items(raw)?.iter().try_for_each(|part| conjuncts_into(found, path, part.get()))?,
             "_or" => {
                 let parts = items(raw)?.iter().map(|part| canonical(part.get())).collect::<Option<BTreeSet<String>>>()?;
-                // In parentheses, because the text of a part that every row meets is empty.
+                // Each part is in parentheses, because the text of a part that is true for every row is empty.
                 let parts: Vec<String> = parts.into_iter().map(|part| format!("({part})")).collect();
                 found.insert(format!("{path}or({})", parts.join("|")));
             }
@@ -254,8 +255,8 @@ fn canonical(text: &str) -> Option<String> {
     Some(found.into_iter().collect::<Vec<_>>().join("&"))
 }
 
-/// A value as canonical text: equal strings have equal texts, and so have lists with the same items in another order. Numbers
-/// keep their digits.
+/// A value as canonical text: equal strings have the same text, and lists with the same items have the same text whatever their
+/// order. Numbers keep their digits.
 fn canonical_value(raw: &str) -> Option<String> {
     let raw = raw.trim();
     match raw.as_bytes().first()? {

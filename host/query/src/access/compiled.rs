@@ -32,14 +32,14 @@ pub(super) struct Compiled(Mutex<OfVersion<Made>>);
 
 #[derive(Debug, Default)]
 struct Made {
-    /// By object number and action. There are at most as many as the grants allow.
+    /// The accesses, keyed by object number and action. There are at most as many entries as the grants allow.
     accesses: HashMap<(i64, Action), Access>,
-    /// What the caller knows of objects of which their grants list only some fields, by action.
+    /// For each action, the known fields of those objects of which the caller's grants list only some fields.
     known: HashMap<Action, Arc<KnownObjects>>,
 }
 
 impl PartialEq for Compiled {
-    /// The cache follows from the grants, so it makes no difference to equality.
+    /// The cache is computed from the grants, so it does not matter for equality.
     fn eq(&self, _: &Compiled) -> bool {
         true
     }
@@ -63,7 +63,7 @@ impl Compiled {
         access
     }
 
-    /// The result of `make`, computed once for each version of the schema.
+    /// Returns the result of `make`, which is computed once for each version of the schema.
     pub(super) fn known(&self, version: i64, action: Action, make: impl FnOnce() -> KnownObjects) -> Arc<KnownObjects> {
         if let Some(known) = self.0.lock().of(version).and_then(|made| made.known.get(&action)) {
             return Arc::clone(known);

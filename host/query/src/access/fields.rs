@@ -1,9 +1,9 @@
 //! The fields that a grant lists, and the view of an object for callers who may read only some of its fields.
 //!
-//! A grant ties its fields to its rows: a cell can be read if one grant both reaches its row and lists its field. A field that no
-//! grant lists is not known at all. So a reader has their own version of the object ([`Seen`]), without the unknown columns. In
-//! that version, a cell is null unless a grant that lists its field reaches the row. Reads, filters, sorts and searches all run
-//! on that version.
+//! The fields of a grant apply only to the rows of the same grant: a cell can be read if one grant both includes its row and
+//! lists its field. A field that no grant lists is not known at all. So a reader has their own version of the object ([`Seen`]),
+//! without the unknown columns. In that version, a cell is null unless a grant includes the row and lists the field. Reads,
+//! filters, sorts and searches all run on that version.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +20,7 @@ use super::compiled::OfVersion;
 use super::{Action, Scope};
 use crate::condition::Condition;
 
-/// A list of fields: some, or all except some.
+/// A list of fields: either some fields, or all fields except some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldList {
     Only(BTreeSet<String>),
@@ -48,7 +48,7 @@ impl FieldList {
         }
     }
 
-    /// The fields that both list.
+    /// The fields that both lists contain.
     pub(super) fn and(&self, other: &FieldList) -> FieldList {
         use FieldList::{Except, Only};
         match (self, other) {
@@ -58,7 +58,7 @@ impl FieldList {
         }
     }
 
-    /// Whether it lists every field that `other` lists, including fields that the object gets later.
+    /// Whether this list contains every field of `other`, including fields that the object gets later.
     pub(super) fn covers(&self, other: &FieldList) -> bool {
         use FieldList::{Except, Only};
         match (self, other) {
@@ -69,7 +69,7 @@ impl FieldList {
         }
     }
 
-    /// The same with each name replaced.
+    /// The same list with each name replaced.
     ///
     /// # Errors
     /// The name that has no replacement.
@@ -92,7 +92,7 @@ impl Serialize for FieldList {
     }
 }
 
-/// Names, each once.
+/// A set of names.
 struct Names(BTreeSet<String>);
 
 impl<'de> Deserialize<'de> for Names {
@@ -173,7 +173,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Whether they list all fields.
+    /// Whether the lists contain all fields.
     pub fn are_all(&self) -> bool {
         [&self.read, &self.write].into_iter().flatten().all(FieldList::is_all)
     }
@@ -195,7 +195,7 @@ impl Fields {
         Ok(Fields { read: self.read.as_ref().map(numbered).transpose()?, write: self.write.as_ref().map(numbered).transpose()? })
     }
 
-    /// The same lists with names instead of numbers of the catalogue; `None` if one of the fields no longer exists.
+    /// The same lists with names instead of numbers of the catalogue. `None` if one of the fields no longer exists.
     pub fn named(&self, registry: &Registry, object: &Object) -> Option<Fields> {
         let numbers = Numbers::of(registry, object);
         let name = |number: &str| numbers.of_fields(object).find(|(_, known)| *known == number).map(|(name, _)| name.to_owned());
@@ -203,7 +203,7 @@ impl Fields {
         Some(Fields { read: named(&self.read)?, write: named(&self.write)? })
     }
 
-    /// The same fields without `except`: each list has the names of the fields that it lists, and no names of other fields.
+    /// The same fields without `except`: each list then has the names of its fields, and no other names.
     pub fn without_exceptions(&self, registry: &Registry, object: &Object) -> Fields {
         let numbers = Numbers::of(registry, object);
         let only = |list: &Option<FieldList>| {
@@ -221,7 +221,8 @@ impl Fields {
     }
 }
 
-/// The intersection of several lists, from grants that all have to allow a field. Without any list it is all fields.
+/// The intersection of several lists. They come from grants that all have to allow a field. Without any list, the intersection
+/// has all fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Lists(Vec<Arc<FieldList>>);
 
@@ -246,7 +247,7 @@ impl Lists {
         Lists(lists)
     }
 
-    /// The intersection as one list; `None` for all fields.
+    /// The intersection as one list. `None` for all fields.
     fn one(&self) -> Option<FieldList> {
         self.0.iter().map(|list| FieldList::clone(list)).reduce(|one, other| one.and(&other))
     }
@@ -282,7 +283,7 @@ impl Listed {
         }
     }
 
-    /// The lists that matter to an action. Every other list becomes all fields.
+    /// The lists that matter to an action. Every other list is replaced by a list of all fields.
     pub(super) fn on(&self, action: Action) -> Listed {
         let (reads, writes) = match action {
             Action::Read => (true, false),
@@ -302,7 +303,7 @@ impl Listed {
         Listed { read: self.read.and(&other.read), write: self.write.and(&other.write) }
     }
 
-    /// The same, but every list that is not all fields becomes empty.
+    /// Makes all lists empty, except those of all fields.
     pub(super) fn without_fields(self) -> Listed {
         let none = |lists: Lists| match lists.is_all() {
             true => lists,
@@ -315,13 +316,13 @@ impl Listed {
         self.read.cover(&other.read) && self.write.cover(&other.write)
     }
 
-    /// Whether every field that the lists name exists. A list that names a field that no longer exists lists nothing, because its
-    /// purpose is unknown.
+    /// Whether every field that the lists name exists. If a list names a field that no longer exists, it counts as empty, because
+    /// its purpose is unknown.
     pub(super) fn has_meaning(&self, numbers: &Numbers) -> bool {
         self.read.have_meaning(numbers) && self.write.have_meaning(numbers)
     }
 
-    /// The lists in the form of a grant; `None` for all fields.
+    /// The lists in the form of a grant. `None` for all fields.
     pub(super) fn fields(&self) -> Option<Fields> {
         (!self.are_all()).then(|| Fields { read: self.read.one(), write: self.write.one() })
     }
@@ -340,7 +341,7 @@ fn link_key(relation: &Relation) -> Option<LinkKey> {
 /// The numbers that stand for the fields of an object: its columns and its many_to_many relations.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// In the order of the columns.
+    /// The numbers of the columns, in the order of the columns.
     pub(super) columns: Vec<String>,
     links: Vec<Link>,
 }
@@ -348,7 +349,7 @@ pub(super) struct Numbers {
 #[derive(Debug)]
 struct Link {
     key: LinkKey,
-    /// The key of the relation, by which lists name it.
+    /// The key of the relation. Lists use it as the name.
     name: String,
     number: String,
 }
@@ -364,7 +365,7 @@ impl Numbers {
         }
     }
 
-    /// The names that lists can have, each with the number that stands for it.
+    /// The names that lists can contain, each with its number.
     fn of_fields<'a>(&'a self, object: &'a Object) -> impl Iterator<Item = (&'a str, &'a str)> {
         let columns = object.columns.iter().zip(&self.columns).map(|(column, number)| (column.name.as_str(), number.as_str()));
         columns.chain(self.links.iter().map(|link| (link.name.as_str(), link.number.as_str())))
@@ -379,7 +380,7 @@ impl Numbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Knowledge {
     Nothing,
-    /// The caller may read it in some rows only.
+    /// The caller may read the column only in some rows.
     Some,
     Whole,
 }
@@ -423,24 +424,25 @@ impl Known {
     }
 }
 
-/// What a caller knows of the objects of which they do not know every field, by the object's number.
+/// The known fields of those objects of which a caller does not know every field. The key is the object's number.
 pub type KnownObjects = BTreeMap<i64, Known>;
 
-/// Reduced objects and registries for callers who know only some fields. Callers who know the same fields share them.
+/// Reduced objects and registries for callers who know only some fields. Callers who know the same fields share the same reduced
+/// objects and registries.
 #[derive(Debug, Default)]
 pub struct Shapes(Mutex<OfVersion<Made>>);
 
 #[derive(Debug, Default)]
 struct Made {
     numbers: HashMap<i64, Arc<Numbers>>,
-    /// By object number and known fields. The boolean is true for reading, false for writing.
+    /// The objects, keyed by object number, known fields, and whether the access is for reading (true) or for writing (false).
     objects: HashMap<(i64, Known, bool), Arc<Object>>,
     registries: Vec<(KnownObjects, Arc<Registry>)>,
 }
 
-/// Most registries that are kept. Sets of roles that know the same fields share one.
+/// The maximum number of registries that are kept. Sets of roles that know the same fields share one.
 const REGISTRIES_MAX: usize = 64;
-/// Most objects that are kept.
+/// The maximum number of objects that are kept.
 const OBJECTS_MAX: usize = 4096;
 
 impl Shapes {
@@ -512,13 +514,14 @@ pub struct Seen {
     pub object: Arc<Object>,
     /// The object with all its columns.
     pub whole: Arc<Object>,
-    /// The rows that the caller reaches, as a scope of `whole`.
+    /// The rows that the caller may read, as a scope of `whole`.
     pub rows: Scope,
-    /// The rows that a grant without a list of fields reaches, as a scope of `whole`.
+    /// The rows that grants without a list of fields include, as a scope of `whole`.
     pub full_rows: Scope,
-    /// For each column of `object`, its place in `whole`, and the rows in which it can be read. `None` for all reached rows.
+    /// For each column of `object`: its index in `whole`, and the rows in which the column can be read. `None` means all rows of
+    /// `rows`.
     pub(crate) cells: Vec<(usize, Option<Arc<Condition>>)>,
-    /// The many_to_many relations whose links cannot be read in every row, each with the rows in which they can.
+    /// The many_to_many relations whose links can be read only in some rows, each with these rows.
     links: Vec<(LinkKey, Arc<Condition>)>,
 }
 
@@ -533,7 +536,7 @@ impl PartialEq for Seen {
 }
 
 impl Seen {
-    /// `readable` returns the rows in which a field can be read; `None` for all reached rows.
+    /// `readable` returns the rows in which a field can be read. `None` means all rows of `rows`.
     pub(super) fn new(
         (object, whole): (Arc<Object>, Arc<Object>),
         (rows, full_rows): (Scope, Scope),
@@ -561,23 +564,23 @@ impl Seen {
         Seen { object, whole, rows, full_rows, cells, links }
     }
 
-    /// The rows in which a column of `object` can be read; `None` for all reached rows.
+    /// The rows in which a column of `object` can be read. `None` means all rows of `rows`.
     pub fn readable(&self, column: usize) -> Option<&Arc<Condition>> {
         self.cells.get(column).and_then(|(_, readable)| readable.as_ref())
     }
 
-    /// The rows whose links can be read; `None` for all reached rows.
+    /// The rows whose links can be read. `None` means all rows of `rows`.
     pub fn readable_links(&self, shape: RelationShape) -> Option<&Arc<Condition>> {
         let RelationShape::Linked { relationship_id, is_source } = shape else { return None };
         self.links.iter().find(|(key, _)| *key == (relationship_id, is_source)).map(|(_, readable)| readable)
     }
 
-    /// The many_to_many relations whose links cannot be read in every row, each with the rows whose links can be read.
+    /// The many_to_many relations whose links can be read only in some rows, each with these rows.
     pub(crate) fn masked_links(&self) -> impl Iterator<Item = (i64, bool, &Arc<Condition>)> {
         self.links.iter().map(|((relationship_id, is_source), readable)| (*relationship_id, *is_source, readable))
     }
 
-    /// The rows in which a column can be read; `None` for a column that is not known.
+    /// The rows in which a column can be read. `None` for a column that is not known.
     pub fn rows_with(&self, column: &str) -> Option<Scope> {
         let (_, readable) = self.cells.get(self.object.column_index(column)?)?;
         Some(self.rows_that(readable.as_ref()))
@@ -595,7 +598,7 @@ impl Seen {
         }
     }
 
-    /// The same, with only those rows that `other` reaches too. `other` is a scope of `whole`.
+    /// The same, but only with the rows that `other` includes too. `other` is a scope of `whole`.
     pub(super) fn within(&self, other: &Scope) -> Seen {
         Seen {
             object: Arc::clone(&self.object),

@@ -1,4 +1,4 @@
-//! Decisions: the rules of several grants, and the access that they give once the object is known.
+//! Decisions: the rules of several grants, and the access that they give on a known object.
 //!
 //! A [`Decision`] is made from grants alone. [`Decision::on`] reads the conditions of the grants against the live schema, with
 //! the values of the caller's variables, and returns the [`Access`] that a plan needs.
@@ -15,7 +15,7 @@ use super::{Clause, Grant, RowPolicy};
 use crate::condition::{Bounds, Condition, Reading, Variable, Variables, read};
 use crate::plan::{Comparison, Predicate, Test};
 
-/// The rows that a decision reaches.
+/// The rows that a decision includes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scope {
     /// Every row.
@@ -44,7 +44,7 @@ impl Scope {
         }
     }
 
-    /// The same rows, with every cell readable.
+    /// The same rows, but with every cell readable.
     pub fn rows(&self) -> &Scope {
         match self {
             Scope::Seen(seen) => &seen.rows,
@@ -63,7 +63,7 @@ impl Scope {
         }
     }
 
-    /// The rows of `object` that both reach.
+    /// The rows of `object` that both scopes include.
     pub fn and(&self, other: &Scope, object: &Object) -> Scope {
         match (self, other) {
             (Scope::Seen(seen), other) | (other, Scope::Seen(seen)) => Scope::Seen(Arc::new(seen.within(other.rows()))),
@@ -80,7 +80,7 @@ impl Scope {
         }
     }
 
-    /// Adds the objects whose rows are looked at besides the object's own.
+    /// Adds the other objects whose rows have to be read to test this scope.
     pub fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
         match self {
             Scope::Where(condition) => condition.objects_into(objects),
@@ -89,7 +89,8 @@ impl Scope {
         }
     }
 
-    /// Whether it scans whole texts. The steps that an engine counts do not measure their length.
+    /// Whether the test of this scope searches through complete texts. The engine's count of steps does not include the length of
+    /// these texts.
     pub fn reads_texts(&self) -> bool {
         match self {
             Scope::Where(condition) => condition.reads_texts(),
@@ -111,7 +112,7 @@ pub fn not_writable(field: &str) -> Error {
 
 fn own_rows(object: &Object, actor: &str) -> Condition {
     if object.is_users() {
-        // The own row of a user is their account.
+        // A user's own row is the row of their account.
         let (column, id) = (object.column_index(system::ID), actor.parse());
         return match (column, id) {
             (Some(column), Ok(id)) => {
@@ -128,25 +129,25 @@ fn own_rows(object: &Object, actor: &str) -> Condition {
     }
 }
 
-/// The rows that one grant reaches, and the condition that they have to meet at the end of a call that changes them.
+/// The rows that one grant includes, and its `check`: the condition that a changed row has to meet at the end of the call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub reached: Scope,
     pub leaves: Scope,
-    /// The fields that it allows to write.
+    /// The fields that the grant allows to write.
     write: Lists,
 }
 
-/// Proof that a caller may do one action on one resource, and on which rows. Only a decision of
-/// [`Permissions::decide`](super::Permissions::decide) leads to one.
+/// Proof that a caller may do one action on one resource, and on which rows. It can only be made from a decision of
+/// [`Permissions::decide`](super::Permissions::decide).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     scope: Scope,
     checks: Option<Arc<[Check]>>,
-    /// For a write: a named field that some of the grants do not allow to write, and the places of the grants that allow all
+    /// For a write: a named field that some of the grants do not allow to write, and the indexes of the grants that allow all
     /// named fields.
     contested: Option<(String, Vec<usize>)>,
-    /// For a write: fields whose values it reads, each with the rows in which it can be read.
+    /// For a write: the fields whose values the write reads, each with the rows in which the caller may read it.
     reads: Vec<(String, Scope)>,
 }
 
@@ -159,7 +160,7 @@ impl Access {
         &self.scope
     }
 
-    /// The object as a reader with this access knows it; `None` if they know all of it.
+    /// The object as a reader with this access knows it. `None` if they know the complete object.
     pub fn seen(&self) -> Option<&Arc<Seen>> {
         match &self.scope {
             Scope::Seen(seen) => Some(seen),
@@ -167,7 +168,7 @@ impl Access {
         }
     }
 
-    /// The same access for a write that names these columns of `object`. Only grants that allow all of these columns count.
+    /// The same access, for a write that names these columns of `object`. Only grants that allow all of these columns count.
     ///
     /// # Errors
     /// `forbidden` with `field` if no grant allows all of them.
@@ -176,7 +177,7 @@ impl Access {
         self.allowing(columns.map(|column| (column.name.as_str(), number_of_column(object, column))).collect())
     }
 
-    /// The same decision for a change of links.
+    /// The same access, for a change of links.
     ///
     /// # Errors
     /// `forbidden` with `field` if no grant allows it.
@@ -193,7 +194,7 @@ impl Access {
         if places.len() == checks.len() {
             return Ok(self.clone());
         }
-        // If there is a field that no grant allows, the error names it.
+        // If no grant allows a certain field, the error names that field.
         let by_none = named.iter().find(|(_, number)| !checks.iter().any(|check| check.write.list(number)));
         let contested = by_none.or_else(|| checks.iter().find_map(refused));
         let contested = contested.map_or(String::new(), |(name, _)| (*name).to_owned());
@@ -204,13 +205,13 @@ impl Access {
         Ok(Access { checks: Some(allowing.into()), contested: Some((contested, places)), ..self.clone() })
     }
 
-    /// The places of the grants that allow the write; `None` if all of them do. It is equal for two writes that the same grants
-    /// allow.
+    /// The indexes of the grants that allow the write. `None` if all of them do. If the same grants allow two writes, the result
+    /// is equal.
     pub fn allowed_by(&self) -> Option<&[usize]> {
         self.contested.as_ref().map(|(_, places)| places.as_slice())
     }
 
-    /// The same decision for a write that reads the values of columns. `reader` is the decision to read the records.
+    /// The same access, for a write that reads the values of columns. `reader` is the access for reading the records.
     ///
     /// # Errors
     /// `forbidden` with `field` for a column that the caller does not know.
@@ -226,23 +227,24 @@ impl Access {
         Ok(Access { reads, ..self })
     }
 
-    /// Fields whose values the write reads, each with the rows in which it can be read.
+    /// The fields whose values the write reads, each with the rows in which the caller may read it.
     pub fn reads(&self) -> &[(String, Scope)] {
         &self.reads
     }
 
-    /// A field that the write names and that not every grant allows. The scope may then reach rows that none of the checks reaches.
+    /// A field that the write sets and some of the grants do not allow. In that case the scope may include rows that no check
+    /// includes.
     pub fn contested(&self) -> Option<&str> {
         self.contested.as_ref().map(|(field, _)| field.as_str())
     }
 
-    /// The checks of the grants. At the end of a call, each written row has to meet one of these whose grant reached the row
-    /// before. `None` if no write within the scope can be refused.
+    /// The checks of the grants. At the end of a call, each written row has to meet one of these checks, whose grant included the
+    /// row before the write. `None` if no write within the scope can be refused.
     pub fn checks(&self) -> Option<&Arc<[Check]>> {
         self.checks.as_ref()
     }
 
-    /// The only actor whose entries the decision reaches; `None` if it reaches those of every actor. For resources to which
+    /// The only actor whose entries the access includes. `None` if it includes those of every actor. It is for resources to which
     /// conditions do not apply.
     pub fn only(&self) -> Option<&str> {
         match &self.scope {
@@ -253,12 +255,12 @@ impl Access {
         }
     }
 
-    /// The same access, with only those rows that `other` reaches too.
+    /// The same access, but only with the rows that `other` includes too.
     pub fn within(&self, other: &Access, object: &Object) -> Access {
         Access { scope: self.scope.and(&other.scope, object), ..self.clone() }
     }
 
-    /// Adds the objects whose rows are looked at to decide.
+    /// Adds the objects whose rows have to be read for the decision.
     pub fn objects_into(&self, objects: &mut Vec<Arc<Object>>) {
         self.scope.objects_into(objects);
         for check in self.checks.iter().flat_map(|checks| checks.iter()) {
@@ -269,12 +271,12 @@ impl Access {
     }
 }
 
-/// The condition of a grant with its conjuncts, by which grants are compared.
+/// The condition of a grant, with its conjuncts. Grants are compared by their conjuncts.
 #[derive(Debug, PartialEq)]
 pub(super) struct Policy {
     clause: Clause,
     conjuncts: BTreeSet<String>,
-    /// Whether it depends on the time of the call.
+    /// Whether the condition depends on the time of the call.
     is_of_moment: bool,
 }
 
@@ -290,7 +292,8 @@ impl Policy {
         self.conjuncts.iter().any(|conjunct| conjunct.contains(&quoted))
     }
 
-    /// The values of the variables that it names, without the others. So it is the same for two callers who differ in other variables.
+    /// The values of the variables that the condition names, without the other variables. So the result is the same for two
+    /// callers who differ only in other variables.
     fn values_of(&self, subject: &Variables) -> Variables {
         Variables {
             user_id: subject.user_id.clone().filter(|_| self.names(Variable::UserId)),
@@ -310,7 +313,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Whether it names a variable.
+    /// Whether the part names a variable.
     pub(super) fn names(&self, variable: Variable) -> bool {
         match self {
             Part::Own => false,
@@ -323,7 +326,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq)]
 enum Bound {
     Own(String),
-    /// Own rows of a caller who can own none, or of two callers at once. It reaches no row.
+    /// Own rows of a caller who cannot own rows, or of two callers at once. This includes no row.
     Nobody,
     Clause(Arc<Policy>, Arc<Variables>),
 }
@@ -348,30 +351,30 @@ impl Rule {
         Rule { rows: bound(rows), check: bound(check), listed }
     }
 
-    /// Whether the rule matters: it reaches rows, or it determines which fields are known.
+    /// Whether the rule has an effect: it includes rows, or it determines which fields are known.
     pub(super) fn says_something(&self) -> bool {
         !self.reaches_nothing() || !self.listed.are_all()
     }
 
-    /// Whether it reaches no row, because nobody can own rows by it.
+    /// Whether the rule includes no row, because nobody can own rows by it.
     pub(super) fn reaches_nothing(&self) -> bool {
         self.rows.contains(&Bound::Nobody)
     }
 
-    /// Whether another rule gives nothing that this one does not give.
+    /// Whether another rule gives nothing in addition to this one.
     fn makes_needless(&self, other: &Rule) -> bool {
         let all_of = |parts: &[Bound], others: &[Bound]| parts.iter().all(|part| others.contains(part));
-        // Lists that differ may lose their meaning one by one, when a field goes.
+        // If two lists differ, each can become invalid by itself when a field is dropped.
         let has_fields = self.listed.are_all() || self.listed == other.listed;
         has_fields && all_of(&self.rows, &other.rows) && all_of(&self.check, &other.check)
     }
 
-    /// Whether it gives everything on every row.
+    /// Whether the rule allows all fields of every row, without a condition.
     pub(super) fn is_whole(&self) -> bool {
         self.rows.is_empty() && self.check.is_empty() && self.listed.are_all()
     }
 
-    /// The rule of a scope without conditions; `None` if the scope reaches nothing.
+    /// The rule of a scope without conditions. `None` if the scope includes nothing.
     pub(super) fn of_scope(scope: &Scope) -> Option<Rule> {
         match scope {
             Scope::All => Some(Rule { rows: Vec::new(), check: Vec::new(), listed: Listed::ALL }),
@@ -392,12 +395,12 @@ impl Rule {
         parts.iter().flat_map(of).collect()
     }
 
-    /// The conjuncts of the rows that it reaches.
+    /// The conjuncts of the condition on the rows that the rule includes.
     pub(super) fn rows(&self) -> BTreeSet<&str> {
         conjuncts(&self.rows)
     }
 
-    /// The conjuncts of its check.
+    /// The conjuncts of the rule's check.
     pub(super) fn leaves(&self) -> BTreeSet<&str> {
         conjuncts(&self.check)
     }
@@ -417,7 +420,7 @@ impl Rule {
         };
         let (rows, check) = (joined(&self.rows, &other.rows), joined(&self.check, &other.check));
         let listed = self.listed.and(&other.listed);
-        // Two rules without a common row have no common field either.
+        // If two rules have no common row, they have no common field either.
         let is_of_two = rows.contains(&Bound::Nobody) && !self.reaches_nothing() && !other.reaches_nothing();
         Rule { rows, check, listed: if is_of_two { listed.without_fields() } else { listed } }
     }
@@ -437,7 +440,7 @@ impl Rule {
         Grant { rows: clauses(&self.rows), check, fields: self.listed.fields(), ..Grant::new(resource, Vec::new(), own) }
     }
 
-    /// The conditions of the rule on rows of `object`: those on the rows that it reaches, and those of its check. `None` if the
+    /// The conditions of the rule on rows of `object`: the condition for the rows that it includes, and its check. `None` if the
     /// schema lacks something that the rule names, or if a variable has no value for this caller.
     fn on(&self, ground: &Ground<'_>, object: &Object) -> Option<(Condition, Condition)> {
         let condition = |parts: &[Bound]| {
@@ -452,7 +455,7 @@ impl Rule {
     }
 }
 
-/// Most grants with conditions that count for one caller, object and action.
+/// The maximum number of grants with conditions that count for one caller, object and action.
 const RULES_MAX: usize = 50;
 /// The conjunct of rows that the caller created.
 const OWN: &str = "own";
@@ -471,21 +474,21 @@ fn conjuncts(parts: &[Bound]) -> BTreeSet<&str> {
 /// The context in which conditions of grants are read.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
-    /// The whole registry, with every object and field.
+    /// The complete registry, with every object and field.
     pub registry: &'a Registry,
-    /// Milliseconds since the epoch.
+    /// The time in milliseconds since the epoch.
     pub now: i64,
     /// Reduced objects, for callers who know only some fields.
     pub shapes: &'a Shapes,
 }
 
 impl Ground<'_> {
-    /// What a caller knows of an object if they may neither read nor write its fields.
+    /// The fields that a caller knows of an object if they may neither read nor write its fields.
     pub fn id_alone(&self, object: &Object) -> Known {
         Known::of(object, &self.shapes.numbers(self.registry, object), &[])
     }
 
-    /// Whether a stored condition can be read for the rows of `object`.
+    /// Whether a stored condition can still be read for the rows of `object`.
     pub fn has_meaning(&self, object: &Object, clause: &Clause) -> bool {
         self.read(object, clause, &Variables::of_somebody(self.now)).is_some()
     }
@@ -493,7 +496,7 @@ impl Ground<'_> {
     fn read(&self, object: &Object, clause: &Clause, subject: &Variables) -> Option<Condition> {
         let named = clause.named(self.registry, object)?;
         let variables = || Variables { now: self.now, ..subject.clone() };
-        // A policy looks at related rows without the caller's rights, so that it never depends on another policy.
+        // A policy reads related rows without the caller's rights, so that it never depends on another policy.
         let all = Access::new(Scope::All, None);
         let reading =
             Reading { registry: self.registry, decide: &|_| Ok(all.clone()), variables: &variables, bounds: Bounds::of_policy() };
@@ -501,7 +504,7 @@ impl Ground<'_> {
     }
 }
 
-/// The owners of the rows that a decision reaches.
+/// The owners of the rows that a decision includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners<'a> {
     All,
@@ -509,17 +512,17 @@ pub enum Owners<'a> {
     Nobody,
 }
 
-/// Whether an action is allowed, and on which rows, before the object is known.
+/// Whether an action is allowed, and on which rows. The object need not be known yet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Without conditions.
+    /// Rows that need no condition.
     Rows(Scope),
-    /// Rows that one of these rules reaches.
+    /// Rows that at least one of these rules includes.
     Rules(Vec<Rule>),
 }
 
 impl Decision {
-    /// Whether it has conditions whose meaning stays the same until the schema changes.
+    /// Whether the decision has conditions whose meaning stays the same until the schema changes.
     pub(super) fn is_kept(&self) -> bool {
         let is_of_moment = |part: &Bound| matches!(part, Bound::Clause(policy, _) if policy.is_of_moment);
         match self {
@@ -528,17 +531,17 @@ impl Decision {
         }
     }
 
-    /// What a reader with this decision knows of an object; `None` if they read every cell of the rows that they reach.
+    /// The fields that a reader with this decision knows of an object. `None` if they may read every cell of the rows.
     pub fn known(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
         self.known_by(ground, object, |rule| &rule.listed.read, |rule| rule.rows.is_empty())
     }
 
-    /// The fields of an object that a writer with this decision may name; `None` for all of them.
+    /// The fields of an object that a writer with this decision may name. `None` for all of them.
     pub fn writable(&self, ground: &Ground<'_>, object: &Object) -> Option<Known> {
         self.known_by(ground, object, |rule| &rule.listed.write, |_| true)
     }
 
-    /// `None`, for all fields, if one rule lists every field and `is_enough` accepts the rule.
+    /// Returns `None`, for all fields, if one rule lists every field and `is_enough` accepts this rule.
     fn known_by(
         &self,
         ground: &Ground<'_>,
@@ -559,7 +562,7 @@ impl Decision {
         Some(Known::of(object, &numbers, &lists))
     }
 
-    /// Whether it reaches every row, without a check on the rows after a write.
+    /// Whether the decision includes every row, without a check on the rows after a write.
     pub fn is_all(&self) -> bool {
         *self == Decision::Rows(Scope::All)
     }
@@ -571,7 +574,7 @@ impl Decision {
         }
     }
 
-    /// The intersection: what both decisions reach.
+    /// The intersection of both decisions.
     pub fn and(&self, other: &Decision) -> Decision {
         match (self, other) {
             (one, two) if one == two => one.clone(),
@@ -587,7 +590,7 @@ impl Decision {
                         both.retain(|known| !rule.makes_needless(known));
                         both.push(rule);
                     }
-                    // The rest would not count, and a chain of such decisions must not grow.
+                    // Further rules would not count, and a chain of such decisions must not grow.
                     if both.len() >= RULES_MAX {
                         break;
                     }
@@ -597,7 +600,7 @@ impl Decision {
         }
     }
 
-    /// The union: what at least one of the decisions reaches.
+    /// The union of both decisions.
     pub fn or(self, other: Decision) -> Decision {
         match (self, other) {
             (one, two) if one.is_all() || one == two => one,
@@ -608,7 +611,7 @@ impl Decision {
         }
     }
 
-    /// Whether this decision reaches everything that `other` reaches, which is a decision for the same caller.
+    /// Whether this decision includes everything that `other` includes. `other` is a decision for the same caller.
     pub fn has_all_of(&self, other: &Decision) -> bool {
         match (self, other) {
             (Decision::Rows(_), Decision::Rows(_)) => self.and(other) == *other,
@@ -616,25 +619,25 @@ impl Decision {
         }
     }
 
-    /// Whether a rule gives no more than this decision.
+    /// Whether a rule gives nothing in addition to this decision.
     pub(super) fn has_rule(&self, rule: &Rule) -> bool {
         self.covers(&rule.rows(), &rule.leaves(), &rule.listed)
     }
 
-    /// Whether a grant with these conjuncts and fields gives no more than this decision.
+    /// Whether a grant with these conjuncts and fields gives nothing in addition to this decision.
     pub(super) fn covers(&self, rows: &BTreeSet<&str>, leaves: &BTreeSet<&str>, listed: &Listed) -> bool {
         let covers = |rule: &Rule| rule.rows().is_subset(rows) && rule.leaves().is_subset(leaves) && rule.listed.covers(listed);
         self.rules().iter().any(covers)
     }
 
-    /// The owners whose rows it reaches with all fields, as far as the creator of a row alone decides it.
+    /// The owners whose rows the decision includes with all fields, as far as the creator of a row alone decides this.
     pub fn owners(&self) -> Owners<'_> {
         match self {
             Decision::Rows(Scope::All) => Owners::All,
             Decision::Rows(Scope::Own(actor)) => Owners::One(actor),
             Decision::Rows(Scope::Nothing | Scope::Where(_) | Scope::Seen(_)) => Owners::Nobody,
             Decision::Rules(rules) => {
-                // A grant with a check of its own gives nothing if a variable of the check has no value.
+                // A grant with its own check gives nothing if a variable of the check has no value.
                 let mut whole = rules.iter().filter(|rule| rule.listed.are_all() && rule.check == rule.rows);
                 match whole.clone().any(|rule| rule.rows.is_empty()) {
                     true => Owners::All,
@@ -649,8 +652,8 @@ impl Decision {
         }
     }
 
-    /// The access to a resource to which conditions and lists of fields do not apply. A rule with a condition or a list of fields
-    /// gives nothing there.
+    /// The access to a resource to which conditions and lists of fields do not apply. On these resources, a rule with a condition
+    /// or a list of fields gives nothing.
     pub fn plain(self) -> Option<Access> {
         let rules = match self {
             Decision::Rows(scope) => return Some(Access::new(scope, None)),
@@ -675,7 +678,7 @@ impl Decision {
             Decision::Rules(rules) => rules,
         };
         let numbers = ground.shapes.numbers(ground.registry, object);
-        // Rules beyond the bound give nothing, so that the size of a statement is bounded.
+        // Rules beyond the maximum give nothing, so that the size of a statement is limited.
         let read: Vec<(Condition, Condition, &Listed)> = rules
             .iter()
             .take(RULES_MAX)

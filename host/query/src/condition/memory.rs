@@ -15,8 +15,7 @@ pub type Image = Vec<Value>;
 pub trait RelatedRows {
     /// The rows that a relation leads to from `row`, within [`Related::scope`].
     ///
-    /// # Errors
-    /// Any failure to find them.
+    /// # Errors If they cannot be found.
     fn rows(&mut self, related: &Related, row: &[Value]) -> Result<Vec<Image>>;
 }
 
@@ -125,7 +124,7 @@ fn compares(comparison: Comparison, value: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The order of two values of one column; `None` if they cannot be compared. Texts are ordered by code point, as both engines do.
+/// The order of two values of one column. `None` if they cannot be compared. Texts are ordered by code point, as in both engines.
 fn order(value: &Value, wanted: &Value) -> Option<Ordering> {
     match (value, wanted) {
         (Value::Text(one), Value::Text(two)) => Some(one.cmp(two)),

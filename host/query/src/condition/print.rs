@@ -96,7 +96,7 @@ fn write_test(out: &mut Vec<u8>, predicate: &Predicate, object: &Object) {
             texts.iter().map(|text| (operator, written(text))).collect()
         }
     };
-    // A JSON object has each operator only once, so several texts become several tests.
+    // A JSON object can have each operator only once, so several texts become several tests.
     let is_list = operators.len() > 1;
     out.extend_from_slice(if is_list { b"{\"_and\":[" } else { b"" });
     for (index, (operator, value)) in operators.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! From JSON to a checked condition.
+//! Makes a checked condition from JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,14 +22,14 @@ use crate::request::{Filter, FilterValue, ListParameter};
 /// A condition as it was sent: JSON text.
 #[derive(Clone, Debug)]
 pub enum Where {
-    /// The query parameter `where`. On an object that has a field of this name it is a filter on that field.
+    /// The query parameter `where`. If the object has a field with this name, the parameter is a filter on that field.
     Parameter(String),
     /// The member `where` of a JSON document.
     Json(Box<RawValue>),
 }
 
 impl Where {
-    /// Bytes of its text.
+    /// The number of bytes of its text.
     pub fn bytes(&self) -> usize {
         match self {
             Where::Parameter(text) => text.len(),
@@ -47,7 +47,7 @@ pub struct Reading<'a> {
     pub bounds: Bounds,
 }
 
-/// How large a condition may be.
+/// The maximum size of a condition.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     leaves: usize,
@@ -56,12 +56,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a caller's condition.
+    /// The limits for a caller's condition.
     pub fn of_request() -> Bounds {
         Bounds { leaves: LEAVES_MAX, steps: STEPS_MAX, values: FILTER_VALUES_MAX }
     }
 
-    /// The bounds of the condition of a grant.
+    /// The limits for the condition of a grant.
     pub fn of_policy() -> Bounds {
         Bounds { leaves: POLICY_LEAVES_MAX, steps: POLICY_STEPS_MAX, values: POLICY_VALUES_MAX }
     }
@@ -102,7 +102,7 @@ pub fn read(object: &Object, text: &str, reading: &Reading<'_>) -> Result<Condit
     read_counted(object, text, reading).map(|(condition, _)| condition)
 }
 
-/// The same, with the number of tests that were sent.
+/// Does the same, and also returns the number of tests in the text.
 pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -> Result<(Condition, usize)> {
     let path = ListParameter::Where.name().to_owned();
     let mut reader = Reader { reading, variables: None, objects: 0, leaves: 0, steps: 0, values: 0, path };
@@ -113,9 +113,9 @@ pub(crate) fn read_counted(object: &Object, text: &str, reading: &Reading<'_>) -
 /// How deep a part of the condition is nested.
 #[derive(Clone, Copy)]
 struct Place {
-    /// JSON objects around it, itself included.
+    /// The number of JSON objects around the part, including the part itself.
     level: usize,
-    /// Relations around it.
+    /// The number of relations around the part.
     depth: usize,
 }
 
@@ -131,14 +131,14 @@ struct Reader<'a> {
     objects: usize,
     leaves: usize,
     steps: usize,
-    /// Values that the tests bind.
+    /// The number of values that the tests bind.
     values: usize,
-    /// Where the reader is, as in `where._or[1].amount`.
+    /// The path of the part that is being read, as in `where._or[1].amount`.
     path: String,
 }
 
 impl Reader<'_> {
-    /// Reads a part of the condition, with a further step on the path.
+    /// Reads a part of the condition, with one more step on the path.
     fn at<T>(&mut self, step: Step<'_>, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let length = self.path.len();
         match step {
@@ -157,7 +157,7 @@ impl Reader<'_> {
         self.named(Error::invalid_request(message.as_ref()))
     }
 
-    /// The error with the path in front of its message.
+    /// Puts the path in front of the error's message.
     fn named(&self, mut error: Error) -> Error {
         error.message = format!("`{}`: {}", self.path, error.message);
         error
@@ -218,7 +218,7 @@ impl Reader<'_> {
         json::list_of(raw, most).map_err(|error| self.refused(format!("This is not a list of {what}: {error}.")))
     }
 
-    /// Reads a member whose key is a field, a relation, or a path of relations that ends with one of them.
+    /// Reads a member whose key is a field, a relation, or a path of relations that ends with a field or a relation.
     fn named_part(&mut self, object: &Object, name: &str, raw: &str, place: Place) -> Result<Condition> {
         let (first, rest) = match name.split_once('.') {
             Some((first, rest)) => (first, Some(rest)),
@@ -346,7 +346,7 @@ impl Reader<'_> {
             }
         });
         tested.or_else(|error| {
-            // In a list, the error names the first item that is refused by itself.
+            // In a list, the error names the first item that would also be refused alone.
             let items =
                 if operator.operand() == Operand::List { self.items(value.get(), LIST_ITEMS_MAX, "values")? } else { vec![] };
             let refused = |item: Box<RawValue>| predicate(object, &filter(item)).is_err();
@@ -372,13 +372,13 @@ impl Reader<'_> {
             return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
         }
         let items = self.items(raw, LIST_ITEMS_MAX, "values")?;
-        // GraphQL turns a single value into a list of one where it expects a list.
+        // Where GraphQL expects a list, it turns a single value into a list with one item.
         if let [one] = items.as_slice()
             && let Some(Meaning::List(items)) = self.resolved(one.get())?
         {
             return serde_json::to_string(&items).map(Cow::Owned).map_err(Error::internal);
         }
-        // Each item is looked at only if one of them can be a variable.
+        // The items are checked only if one of them can be a variable.
         if !raw.contains('$') && !raw.contains('\\') {
             return Ok(Cow::Borrowed(raw));
         }
@@ -394,10 +394,10 @@ impl Reader<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// The meaning of a text that begins with `$`; `None` for everything else.
+    /// The meaning of a text that begins with `$`. `None` for everything else.
     fn resolved(&mut self, raw: &str) -> Result<Option<Meaning>> {
         let raw = raw.trim_start();
-        // The dollar can be written as an escape.
+        // The `$` can be written as a JSON escape.
         if !raw.starts_with("\"$") && !raw.starts_with("\"\\") {
             return Ok(None);
         }
@@ -413,7 +413,7 @@ impl Reader<'_> {
     }
 }
 
-/// Replaces numbers that lie between two values that the column can have, because no value is equal to them.
+/// Replaces tests with a number between two values that the column can have, because no value is equal to such a number.
 fn normal_test(Predicate { column, test }: Predicate) -> Condition {
     let test = match test {
         Test::Compare(comparison, Value::DecimalBetween { below, scale }) => {

@@ -101,7 +101,7 @@ fn what_is_malformed_is_refused_by_its_path() {
     assert_eq!(refusal(r#"{"title":"$user.email"}"#), (Code::InvalidValue, "where.title".to_owned()));
 }
 
-/// A condition of so many tests, one below the other.
+/// A condition with this many tests, each nested in the previous one.
 fn tests(count: usize) -> String {
     let parts: Vec<String> = (0..count).map(|number| format!(r#"{{"count":{number}}}"#)).collect();
     format!(r#"{{"_or":[{}]}}"#, parts.join(","))
@@ -110,7 +110,7 @@ fn tests(count: usize) -> String {
 #[test]
 fn each_bound_is_the_last_that_is_taken() {
     assert!(task(&tests(LEAVES_MAX)).is_ok());
-    // One more in a second object, since a list is bounded too.
+    // One more test, in a second object, because the length of a list is limited too.
     let more = format!(r#"{{"_and":[{},{{"count":7}}]}}"#, tests(LEAVES_MAX));
     assert!(task(&more).expect_err("too many").message.contains("100 tests"));
     assert!(task(&tests(PARTS_MAX + 1)).expect_err("too long").message.contains("100 items"));
@@ -119,7 +119,7 @@ fn each_bound_is_the_last_that_is_taken() {
     assert!(task(&nested(LEVELS_MAX)).is_ok());
     assert!(task(&nested(LEVELS_MAX + 1)).expect_err("too deep").message.contains("8 levels"));
     assert!(task(&nested(1000)).is_err());
-    // The operators' object is a level, and each dot stands for one.
+    // The object of the operators is a level, and each dot of a path counts as a level.
     let with_operators =
         |levels: usize| format!("{}{}{}", r#"{"_not":"#.repeat(levels - 2), r#"{"count":{"gt":1}}"#, "}".repeat(levels - 2));
     assert!(task(&with_operators(LEVELS_MAX)).is_ok());
@@ -178,7 +178,7 @@ fn equal_meanings_have_one_form() {
     assert_eq!(text, "$user.id");
 }
 
-/// A random condition on tasks, without a look at the bounds.
+/// A random condition on tasks. It may exceed the limits.
 fn random(input: &mut Unstructured<'_>, object: &str, levels: usize) -> fuzz::Result<serde_json::Value> {
     let value = |input: &mut Unstructured<'_>, field: &str| -> fuzz::Result<serde_json::Value> {
         Ok(match field {

@@ -1,4 +1,4 @@
-//! Variables in conditions, which stand for a value of the caller or for the time of the request.
+//! Variables in conditions. Each stands for a value of the caller or for the time of the request.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ impl Variable {
         }
     }
 
-    /// Its value, for documents.
+    /// A sentence about the variable's value, for documents.
     pub const fn sentence(self) -> &'static str {
         match self {
             Variable::UserId => "the id of the caller's user. For a key it is the key's user",
@@ -42,7 +42,7 @@ impl Variable {
         }
     }
 
-    /// Its value in a few words, as a sentence about a condition says it.
+    /// The variable's value in a few words, for a sentence about a condition.
     pub const fn words(self) -> &'static str {
         match self {
             Variable::UserId => "the caller's id",
@@ -60,13 +60,13 @@ impl Variable {
     }
 }
 
-/// Values that a condition refers to by names such as `$user.id`.
+/// The values of variables, which conditions refer to by names such as `$user.id`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variables {
     pub user_id: Option<String>,
-    /// The user's address, if it is verified.
+    /// The user's address, if it is confirmed.
     pub email: Option<String>,
-    /// Names of the user's roles. If the caller presents a key, only the name of the key's role.
+    /// The names of the user's roles. If the caller presents a key, only the name of the key's role.
     pub roles: Option<Vec<String>>,
     pub key_id: Option<String>,
     /// The moment of the request, in milliseconds since the epoch.
@@ -76,7 +76,7 @@ pub struct Variables {
 /// The value of a variable.
 pub(super) enum Meaning {
     Text(String),
-    /// It can only be the whole list of `in` or `nin`.
+    /// A list, which can only be the complete list of `in` or `nin`.
     List(Vec<String>),
 }
 
@@ -93,7 +93,7 @@ impl Variables {
         }
     }
 
-    /// Whether both have the same roles. Nothing depends on their order.
+    /// Whether both have the same roles, in any order.
     pub(crate) fn has_roles_of(&self, other: &Variables) -> bool {
         let set = |variables: &Variables| variables.roles.as_ref().map(|roles| roles.iter().cloned().collect::<BTreeSet<_>>());
         set(self) == set(other)
@@ -101,8 +101,7 @@ impl Variables {
 
     /// The value of the variable `name`, which begins with `$`.
     ///
-    /// # Errors
-    /// `invalid_request` for an unknown name, `invalid_value` for a variable that has no value for this caller.
+    /// # Errors `invalid_request` for an unknown name, `invalid_value` if the variable has no value for this caller.
     pub(super) fn meaning(&self, name: &str) -> Result<Meaning> {
         let variable = Variable::named(name).ok_or_else(|| {
             let names = enumerated(Variable::ALL.iter().map(|variable| format!("`{}`", variable.name())), "and");

@@ -1,8 +1,8 @@
-//! Postgres: native types, text compared by code point.
+//! Postgres: its own types, and text that is compared by code point.
 
 use blockbase_schema::{Column, ColumnType};
 
-/// SQL for `blockbase_schema::fold`, by the Unicode root locale.
+/// SQL for `blockbase_schema::fold`, with the Unicode root locale.
 pub(crate) fn fold(text: &str) -> String {
     format!("upper(lower({text} COLLATE \"und-x-icu\"))")
 }
@@ -14,8 +14,9 @@ pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String
     }
 }
 
-/// `OFFSET 0` keeps the planner from pulling the inner query up, which would fold the text once for each term. If the text is not
-/// folded, appending the empty text makes one copy of the value. So a compressed value is decompressed only once.
+/// `OFFSET 0` prevents the planner from merging the inner query into the outer one, which would fold the text once for each term.
+/// If the text is not folded, appending the empty text makes one copy of the value. So a compressed value is decompressed only
+/// once.
 pub(super) fn contains_all(text: &str, placeholders: &[String], fold_case: bool) -> String {
     let whole = if fold_case { fold(text) } else { format!("{text} || ''") };
     let tests: Vec<String> = placeholders
@@ -45,7 +46,7 @@ pub(crate) fn column_type(column: &Column) -> String {
         ColumnType::Date => "date",
         ColumnType::Datetime => "timestamptz(3)",
         ColumnType::Time => "time(3)",
-        // `json` keeps the text as it is, as SQLite does; `jsonb` would sort its keys.
+        // `json` keeps the text unchanged, as SQLite does. `jsonb` would sort its keys.
         ColumnType::Json => "json",
         ColumnType::Uuid => "uuid",
     };

@@ -2,12 +2,13 @@
 
 use blockbase_schema::{Column, ColumnType};
 
-/// Calls a function of the store. Unlike `instr`, it checks the read's budget while it goes through a long text.
+/// Calls a function that the store defines. Unlike `instr`, this function checks the read's budget while it searches through a
+/// long text.
 pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String {
     format!("svc_contains({text}, {}, {placeholder})", u8::from(fold_case))
 }
 
-/// One call with all terms.
+/// Calls the function once, with all terms.
 pub(super) fn contains_all(text: &str, placeholders: &[String], fold_case: bool) -> String {
     contains(text, &placeholders.join(", "), fold_case)
 }
@@ -32,8 +33,8 @@ pub(crate) fn column_type(column: &Column) -> String {
     plain.to_owned()
 }
 
-/// The test that keeps a numeric column within its type. SQLite's own types are wider, and an integer that overflows turns into a
-/// real.
+/// The test that limits a numeric column to the range of its type. SQLite's own types have a larger range, and an integer that
+/// overflows becomes a real.
 pub(crate) fn range_test(column: &Column, name: &str) -> String {
     match column.ty {
         ColumnType::Integer => format!("typeof({name}) IN ('integer', 'null') AND {name} BETWEEN -2147483648 AND 2147483647"),

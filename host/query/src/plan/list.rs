@@ -17,12 +17,12 @@ use crate::request::{ListRequest, Paging};
 pub struct ListPlan {
     pub object: Arc<Object>,
     pub selection: Selection,
-    /// Columns and whether they descend; the tie-breaking `id` included.
+    /// The columns, each with whether its order is descending. The last one is `id`, which makes the order unique.
     pub order: Vec<(usize, bool)>,
     pub paging: Paging,
     /// The columns that the records show.
     pub columns: Vec<usize>,
-    /// Columns that are read but not shown, to find the related records.
+    /// Columns that are read but not shown, because the related records are found with them.
     pub hidden: Vec<usize>,
     pub expand: Vec<ExpandPlan>,
     pub with_count: bool,
@@ -63,10 +63,10 @@ impl ListPlan {
 }
 
 impl ListPlan {
-    /// Whether the statement of the list itself returns the total. That works for the first page of all records: each row has the
-    /// kept count as a further column. A later page may have no row.
+    /// Whether the statement of the list itself returns the total. This is possible for the first page of all records: each row
+    /// then has the stored count as an additional column. It is not possible for a later page, because it may have no row.
     pub fn knows_total(&self, dialect: Dialect) -> bool {
-        // On SQLite, a further statement in the same transaction costs nothing.
+        // On SQLite, another statement in the same transaction costs almost nothing.
         dialect == Dialect::Postgres
             && self.with_count
             && self.expand.is_empty()
@@ -74,7 +74,7 @@ impl ListPlan {
             && self.selection.is_everything()
     }
 
-    /// Whether an index has the rows in the list's order, so that nothing is sorted.
+    /// Whether an index contains the rows in the list's order, so that nothing has to be sorted.
     pub(crate) fn follows_index(&self) -> bool {
         let column = |place: usize| self.order.get(place).map(|(index, _)| &self.object.columns[*index]);
         let is_indexed = match (column(0), column(1)) {
@@ -101,7 +101,7 @@ fn order(object: &Object, sort: &[(String, bool)]) -> Result<Vec<(usize, bool)>>
                 object.columns[index].kind.name()
             )));
         }
-        // A second mention of a column cannot change the order.
+        // If a column is named twice, the second time cannot change the order.
         if !order.iter().any(|(seen, _)| *seen == index) {
             order.push((index, *descends));
         }

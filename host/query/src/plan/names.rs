@@ -8,19 +8,19 @@ use super::{ListPlan, column_index};
 use crate::access::{Access, Scope};
 use crate::limits::NAMES_MAX;
 
-/// A foreign key that an export writes as a unique field of the related record. The id is written if the caller may not see the
-/// record, or if the record has no value of the field.
+/// A foreign key that an export writes as a unique field of the related record. If the caller may not see the record, or if the
+/// field of the record is null, the export writes the id.
 #[derive(Clone, Debug)]
 pub struct NamePlan {
-    /// `company.name`: the column of the file.
+    /// The name of the column in the file, such as `company.name`.
     pub path: String,
     /// The related object.
     pub object: Arc<Object>,
-    /// The records of this object that the caller sees.
+    /// The related records that the caller may see.
     pub(crate) scope: Scope,
-    /// The place of the foreign key in the object of the list.
+    /// The index of the foreign key in the object of the list.
     pub key: usize,
-    /// The unique field in the related object.
+    /// The index of the unique field in the related object.
     pub(crate) field: usize,
 }
 
@@ -34,9 +34,8 @@ impl NamePlan {
 /// Plans the names of related records for an export, from pairs of a relation key and a field. `decide` returns the access to the
 /// records that each relation leads to. As with `expand`, a requested name is shown even if `select` does not name its column.
 ///
-/// # Errors
-/// `invalid_request` for more than [`NAMES_MAX`], for a key that leads to no single record and for a field that is not unique;
-/// `unknown_field`; the error of `decide` for an object that the caller may not read.
+/// # Errors `invalid_request` for more than [`NAMES_MAX`], for a key that does not lead to a single record and for a field that
+/// is not unique; `unknown_field`; the error of `decide` for an object that the caller may not read.
 pub fn names(
     registry: &Registry,
     list: &mut ListPlan,

@@ -11,7 +11,7 @@ use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
 use crate::request::{FOREIGN_FILTER, Filter, FilterValue};
 
-/// One test of one column; `column` is a place in `Object::columns`.
+/// One test of one column. `column` is an index into `Object::columns`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicate {
     pub column: usize,
@@ -35,14 +35,14 @@ pub enum Comparison {
 pub enum Test {
     /// A comparison with a value that is not null.
     Compare(Comparison, Value),
-    /// `in`, or `nin` if negated. `nin` also keeps nulls, unless null is among the values.
+    /// `in`, or `nin` if negated. `nin` is also true for nulls, unless null is among the values.
     In {
         values: Vec<Value>,
         negated: bool,
     },
     IsNull,
     IsNotNull,
-    /// `like`, or `ilike` where case is folded: the column contains each of the texts.
+    /// `like`, or `ilike` if case is folded: the column contains each of the texts.
     Contains {
         texts: Vec<String>,
         fold_case: bool,
@@ -50,7 +50,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// Whether null meets it.
+    /// Whether the test is true for null.
     pub(crate) fn holds_on_null(&self) -> bool {
         match self {
             Test::IsNull | Test::Compare(Comparison::NotEqual, _) => true,
@@ -59,7 +59,7 @@ impl Test {
         }
     }
 
-    /// How many values it binds.
+    /// The number of values that the test binds.
     pub(crate) fn values(&self) -> usize {
         match self {
             Test::In { values, .. } => values.len(),
@@ -70,36 +70,35 @@ impl Test {
     }
 }
 
-/// Characters of the shortest text that the search index can find.
+/// The number of characters of the shortest text that the search index can find.
 const TRIGRAM_CHARS: usize = 3;
 
-/// How rows that contain a text are found, if a search index can find candidates.
+/// The way to find rows that contain a text, if a search index can find candidates.
 #[derive(Debug, Clone, Default)]
 pub enum SearchBy {
-    /// By the search index.
+    /// With the search index.
     #[default]
     Index,
-    /// Row by row in the order of the list, which is quicker where many of them match.
+    /// Row by row, in the order of the list. This is quicker if many rows match.
     Order,
-    /// Among these rows of SQLite, which the search index found before.
+    /// Among these rows of SQLite, which the search index has already found.
     Rows(Vec<i64>),
 }
 
-/// The rows by policy and by request.
+/// The rows that both the row policy and the request select.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub scope: Scope,
     pub search: Option<String>,
     /// The filters and the condition. A row has to meet all of these.
     pub conditions: Vec<Condition>,
-    /// How rows that contain a text are found.
+    /// The way to find rows that contain a text.
     pub search_by: SearchBy,
 }
 
 impl Selection {
-    /// # Errors
-    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong; `forbidden` for a relation to an object that the
-    /// caller may not read.
+    /// # Errors `unknown_field`, `invalid_value` or `invalid_request` with the mistake; `forbidden` for a relation to an object
+    /// that the caller may not read.
     pub fn new(
         object: &Object,
         access: &Access,
@@ -111,7 +110,7 @@ impl Selection {
         Selection::counted(object, access, search, filters, wheres, reading).map(|(selection, _)| selection.with_policy())
     }
 
-    /// The same, but without the condition of a row policy, and with the number of tests that were sent.
+    /// Does the same, but without the condition of a row policy. Also returns the number of tests in the request.
     fn counted(
         object: &Object,
         access: &Access,
@@ -141,7 +140,8 @@ impl Selection {
         Ok((Selection { scope: access.scope().clone(), search, conditions, search_by: SearchBy::Index }, tests))
     }
 
-    /// The same with the condition of a row policy among the conditions, so that statements can find rows by either.
+    /// The same selection, with the condition of a row policy among the conditions. So statements can use either of them to find
+    /// rows.
     fn with_policy(mut self) -> Selection {
         if let Scope::Where(policy) = &self.scope {
             let all = Condition::all(std::iter::once(policy.as_ref().clone()).chain(self.conditions).collect());
@@ -169,7 +169,7 @@ impl Selection {
         }
     }
 
-    /// The tests that every row meets.
+    /// The tests that every selected row meets.
     fn tests(&self) -> impl Iterator<Item = &Predicate> {
         self.conditions.iter().filter_map(|condition| match condition {
             Condition::Test(predicate) => Some(predicate),
@@ -177,7 +177,7 @@ impl Selection {
         })
     }
 
-    /// The longest text that rows have to contain, if the search index can find candidates for it.
+    /// The longest of the texts that rows have to contain, among those for which the search index can find candidates.
     pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
         let filters = self.tests().flat_map(|predicate| match &predicate.test {
             Test::Contains { texts, .. } if object.columns[predicate.column].is_searchable() => texts.as_slice(),
@@ -191,17 +191,18 @@ impl Selection {
         terms.filter(|term| fold(term).chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
     }
 
-    /// Whether it scans whole texts. The steps that an engine counts do not measure their length.
+    /// Whether the selection searches through complete texts. The engine's count of steps does not include the length of these
+    /// texts.
     pub fn reads_texts(&self) -> bool {
         self.search.is_some() || self.scope.reads_texts() || self.conditions.iter().any(Condition::reads_texts)
     }
 
-    /// Whether it selects every row of the object, so that the kept count is the total.
+    /// Whether it selects every row of the object, so that the stored count is the total.
     pub fn is_everything(&self) -> bool {
         self.scope == Scope::All && self.search.is_none() && self.conditions.is_empty()
     }
 
-    /// The other objects whose rows it looks at.
+    /// The other objects whose rows the selection reads.
     pub fn related_objects(&self) -> Vec<Arc<Object>> {
         let mut objects = Vec::new();
         self.scope.objects_into(&mut objects);
@@ -268,7 +269,7 @@ fn spelled(error: Error, column: &Column, value: &FilterValue) -> Error {
 }
 
 /// The same tests without duplicates. All texts that a column has to contain are in one test, so that the column's text is folded
-/// once for each row.
+/// only once for each row.
 fn gathered(predicates: Vec<Predicate>) -> Vec<Predicate> {
     let mut kept: Vec<Predicate> = Vec::with_capacity(predicates.len());
     for predicate in predicates {
@@ -327,7 +328,7 @@ fn ordered_value(column: &Column, value: &FilterValue) -> Result<Value> {
     }
 }
 
-/// The text that a column is searched for.
+/// The text to search for in a column.
 fn search_text(column: &Column, value: &FilterValue) -> Result<String> {
     let text = match value {
         FilterValue::Text(text) => text.clone(),
@@ -365,7 +366,7 @@ fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
     values.into_iter().map(|value| element(column, value)).collect()
 }
 
-/// Splits a comma-separated list; an item in double quotes keeps its commas, and `""` in it is one quote.
+/// Splits a comma-separated list. An item in double quotes keeps its commas, and `""` in it means one quote.
 fn split_list(text: &str) -> Vec<String> {
     let mut items = Vec::new();
     let mut item = String::new();

@@ -12,9 +12,9 @@ use crate::access::{Access, Scope};
 #[derive(Debug, Clone)]
 pub struct Stamp {
     pub actor_id: Option<String>,
-    /// Milliseconds since the epoch.
+    /// The time in milliseconds since the epoch.
     pub now: i64,
-    /// How long texts may be.
+    /// The limits on the lengths of texts.
     pub texts: TextBounds,
 }
 
@@ -32,7 +32,8 @@ pub struct CreatePlan {
     pub values: Vec<Value>,
     /// The record as JSON.
     pub json: Vec<u8>,
-    /// The row's first version. It is random, so that a record which reuses the id of a deleted one has other versions.
+    /// The row's first version. It is random. So a record that reuses the id of a deleted record has other versions than the
+    /// deleted one.
     pub version: i64,
 }
 
@@ -42,11 +43,10 @@ fn first_version(id: uuid::Uuid) -> i64 {
 }
 
 impl CreatePlan {
-    /// `id` is new, and no other row has it.
+    /// `id` is new. No other row has it.
     ///
-    /// # Errors
-    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`, or with `issues` if
-    /// several fields are at fault. Unknown keys come first, then invalid values, both in the order of the body, then missing
+    /// # Errors `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`, or with `issues`
+    /// if several fields are wrong. Unknown keys come first, then invalid values, both in the order of the body, then missing
     /// values.
     pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
         CreatePlan::with_version(object, access, body, id, first_version(id), stamp, Vec::new())
@@ -96,7 +96,7 @@ impl CreatePlan {
         search_document(&self.object, self.values.iter())
     }
 
-    /// Who the record belongs to.
+    /// The owner of the record.
     pub fn owner(&self) -> Option<&str> {
         match self.object.column_index(system::CREATED_BY).map(|index| &self.values[index]) {
             Some(Value::Text(owner)) => Some(owner),
@@ -114,17 +114,16 @@ pub struct UpsertPlan {
     pub target: Vec<usize>,
     /// The columns that are overwritten if a record exists: those that the body names.
     pub overwrites: Vec<usize>,
-    /// Existing rows that may be changed.
+    /// The existing rows that may be changed.
     pub scope: Scope,
     pub stamp: Stamp,
 }
 
 impl UpsertPlan {
-    /// `may_create` and `may_update` are the decisions on the two outcomes; `id` is new, for a record whose body gives none.
+    /// `may_create` and `may_update` are the accesses for the two outcomes. `id` is a new id, for a record whose body has no id.
     ///
-    /// # Errors
-    /// `invalid_upsert_target` if the object does not declare `target`, or if the body lacks one of its columns; otherwise as
-    /// [`CreatePlan::new`].
+    /// # Errors `invalid_upsert_target` if the object does not declare `target`, or if the body lacks one of its columns;
+    /// otherwise the errors of [`CreatePlan::new`].
     pub fn new(
         object: &Arc<Object>,
         may_create: &Access,
@@ -157,7 +156,7 @@ impl UpsertPlan {
         }
         let version = first_version(id);
         let create = CreatePlan::with_version(object, may_create, body, given_id.unwrap_or(id), version, &stamp, problems)?;
-        // All keys are columns here, so there are no problems to collect.
+        // All keys are known to be columns here, so there are no problems to collect.
         let overwrites = writable(object, body, &mut Vec::new()).into_iter().map(|(index, _)| index).collect();
         let target = target.iter().map(|name| column_index(object, name)).collect::<Result<_>>()?;
         Ok(UpsertPlan { create, target, overwrites, scope: may_update.scope().clone(), stamp })
@@ -176,13 +175,13 @@ impl UpsertPlan {
         Err(Error::new(Code::InvalidUpsertTarget, message))
     }
 
-    /// Whether a conflicting record can exist. It cannot if a value is null, because null equals nothing.
+    /// Whether a conflicting record can exist. It cannot exist if a value is null, because null is not equal to anything.
     pub fn can_conflict(&self) -> bool {
         self.target.iter().all(|index| self.create.values[*index] != Value::Null)
     }
 }
 
-/// The text of a record in the search index of SQLite: its searchable values, folded and joined; `None` if there are none.
+/// The text of a record in the search index of SQLite: its searchable values, folded and joined. `None` if there are none.
 pub fn search_document<'a>(object: &Object, values: impl IntoIterator<Item = &'a Value>) -> Option<String> {
     let mut document = String::new();
     for (_, value) in object.columns.iter().zip(values).filter(|(column, _)| column.is_searchable()) {
@@ -204,13 +203,13 @@ pub fn search_document<'a>(object: &Object, values: impl IntoIterator<Item = &'a
 /// Links of a many_to_many relationship, made or removed on one record.
 #[derive(Debug, Clone)]
 pub struct LinkPlan {
-    /// The record that the links are changed on.
+    /// The record whose links are changed.
     pub record: RecordPlan,
     pub relation: Relation,
-    /// The object on the other side, and its rows that the caller sees.
+    /// The object on the other side, and those of its rows that the caller may see.
     pub target: Arc<Object>,
     pub target_scope: Scope,
-    /// Distinct, in the caller's order.
+    /// The ids of the other records, each once, in the caller's order.
     pub target_ids: Vec<uuid::Uuid>,
 }
 
@@ -229,7 +228,7 @@ pub fn write_record<'a>(out: &mut Vec<u8>, cells: impl IntoIterator<Item = (&'a 
     out.push(b'}');
 }
 
-/// What an update does to one column.
+/// The change that an update makes to one column.
 #[derive(Debug, Clone)]
 pub enum Assignment {
     Set(Value),
@@ -240,7 +239,7 @@ pub enum Assignment {
 /// The changes of an update, without the record that it changes.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// Empty if the body names no column. Then nothing is written.
+    /// The changes of columns. Empty if the body names no column. Then nothing is written.
     pub assignments: Vec<(usize, Assignment)>,
     pub stamp: Stamp,
 }
@@ -253,8 +252,7 @@ pub struct UpdatePlan {
 }
 
 impl UpdatePlan {
-    /// # Errors
-    /// As [`Change::new`].
+    /// # Errors The errors of [`Change::new`].
     pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: Stamp) -> Result<UpdatePlan> {
         let change = Change::new(object, access, body, stamp)?;
         Ok(UpdatePlan { record: RecordPlan::new(object, access, id), change })
@@ -262,8 +260,8 @@ impl UpdatePlan {
 }
 
 impl Change {
-    /// # Errors
-    /// As [`CreatePlan::new`]; `INVALID_ATOMIC_OP` for an operator of a wrong shape or on a column that is not numeric.
+    /// # Errors The errors of [`CreatePlan::new`]. `INVALID_ATOMIC_OP` for an operator of a wrong shape, or on a column that is
+    /// not numeric.
     pub fn new(object: &Object, _access: &Access, body: &Members, stamp: Stamp) -> Result<Change> {
         let (mut assignments, mut problems) = (Vec::new(), Vec::new());
         for (index, raw) in writable(object, body, &mut problems) {
@@ -300,7 +298,7 @@ fn atomic_amount(column: &Column, raw: &str) -> Result<Value> {
     if !amount.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return Err(shape());
     }
-    // The rules bound the result, not the amount; the database checks them.
+    // The rules limit the result, not the amount, and the database checks them.
     let amount = column.amount_of(amount.get())?;
     match operator.as_str() {
         "$inc" => Ok(amount),
@@ -334,12 +332,13 @@ fn storable(column: &Column, value: &Value, stamp: &Stamp) -> Result<()> {
     }
 }
 
-/// Whether one of `problems` is about the column. Its value is then unknown and cannot be checked further.
+/// Whether one of `problems` is about the column. If so, the value of the column is unknown and cannot be checked further.
 fn is_at_fault(problems: &[Error], column: &Column) -> bool {
     problems.iter().any(|problem| problem.field.as_ref() == Some(&column.name))
 }
 
-/// The body's members that are columns to write. System columns are dropped silently. Each unknown key is added to `problems`.
+/// Those members of the body that are columns to write. System columns are left out without an error. Each unknown key is added
+/// to `problems`.
 fn writable<'a>(object: &Object, body: &'a Members, problems: &mut Vec<Error>) -> Vec<(usize, &'a str)> {
     let mut writable = Vec::with_capacity(body.0.len());
     for (name, raw) in &body.0 {

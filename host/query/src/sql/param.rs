@@ -1,31 +1,31 @@
-//! Bound values, and the text that they are bound to.
+//! Bound values, and the SQL text that they are bound to.
 
 use blockbase_schema::{ColumnType, Value};
 
-/// A bound value; the variant gives the type even if the value is null, because Postgres needs it.
+/// A bound value. Its variant says the type even if the value is null, because Postgres needs the type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param {
     Text(Option<String>),
     TextList(Option<Vec<String>>),
     OptionalTextList(Vec<Option<String>>),
-    /// Only on Postgres: SQLite has no lists of bytes.
+    /// Used only on Postgres, because SQLite has no lists of bytes.
     OptionalBytesList(Vec<Option<Vec<u8>>>),
     Integer(Option<i32>),
     BigInteger(Option<i64>),
-    /// Scaled value and scale.
+    /// The scaled value, and the scale.
     Decimal(Option<(i64, u8)>),
     Float(Option<f64>),
     Boolean(Option<bool>),
-    /// Days since 1970-01-01.
+    /// The number of days since 1970-01-01.
     Date(Option<i32>),
-    /// Milliseconds since the epoch.
+    /// The number of milliseconds since the epoch.
     Datetime(Option<i64>),
-    /// Milliseconds since midnight.
+    /// The number of milliseconds since midnight.
     Time(Option<u32>),
     Json(Option<String>),
     Uuid(Option<uuid::Uuid>),
     UuidList(Vec<uuid::Uuid>),
-    /// Rows of SQLite.
+    /// Rowids of SQLite.
     IntegerList(Vec<i64>),
     Bytes(Option<Vec<u8>>),
 }
@@ -77,7 +77,7 @@ impl Param {
     pub fn of(ty: ColumnType, value: Value) -> Param {
         match (ty, value) {
             (ColumnType::Text, Value::Text(text)) => Param::Text(Some(text)),
-            // A filter compares a list column's elements.
+            // A filter compares the elements of a list column.
             (ColumnType::TextList, Value::Text(text)) => Param::Text(Some(text)),
             (ColumnType::TextList, Value::TextList(list)) => Param::TextList(Some(list)),
             (ColumnType::Integer, Value::Integer(number)) => Param::Integer(i32::try_from(number).ok()),

@@ -19,16 +19,16 @@ use crate::expand::ExpandPlan;
 use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 
 /// Reads the rows of a page. If no total is requested, it reads one more row, which shows whether there is a next page. If the
-/// kept count is the total, Postgres returns it as one more column, so that rows and total are from one snapshot.
+/// stored count is the total, Postgres returns it as an additional column, so that the rows and the total are from one snapshot.
 ///
-/// If SQLite has to sort, it sorts rowids, and reads the rows of the page afterwards. Otherwise it would keep whole rows, however
-/// large, even for rows that the offset skips.
+/// If SQLite has to sort, it sorts rowids, and reads the rows of the page afterwards. Otherwise it would keep complete rows in
+/// memory, however large they are, even those that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
     rows(dialect, plan, &[], plan.knows_total(dialect), Some(limit))
 }
 
-/// All rows of the plan, or those of its window, in its order. The names of related records follow after its columns.
+/// All rows of the plan in its order, or those of the window. After the columns, the result has the names of related records.
 pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Option<u64>) -> Statement {
     rows(dialect, plan, names, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
 }
@@ -84,8 +84,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     writer.finish()
 }
 
-/// Ends a statement that reads the rows of a page by their rowids. `CROSS JOIN` keeps SQLite from reversing the join, so that the
-/// rows come in the order of the page.
+/// Ends a statement that reads the rows of a page by their rowids. `CROSS JOIN` prevents SQLite from reversing the join, so that
+/// the rows come in the order of the page.
 fn rows_at_places(writer: &mut Writer, object: &Object, scope: &Scope) {
     let (table, source) = (quote(object.name()), writer.source(object, scope, None));
     writer.sql.push_str(&format!(") AS svc_page CROSS JOIN {source} ON {table}.svc_rowid = svc_page.svc_place"));
@@ -118,7 +118,7 @@ pub fn ids(dialect: Dialect, object: &Object, selection: &Selection, among: Opti
     writer.finish()
 }
 
-/// Locks rows; `None` where the engine has no row locks.
+/// Locks rows. `None` if the engine has no row locks.
 pub fn lock(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Option<Statement> {
     if dialect == Dialect::Sqlite {
         return None;
@@ -127,12 +127,12 @@ pub fn lock(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Option<S
     let list = writer.bind(Param::UuidList(ids));
     writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
     writer.wherever(&[dialect.among("\"id\"", &list)]);
-    // In one order, so that two transactions that lock the same rows do not wait for each other.
+    // All transactions lock the rows in the same order, so that two of them do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\" FOR UPDATE");
     Some(writer.finish())
 }
 
-/// At most `most` rows that the search index of SQLite finds as candidates; `None` if the index cannot be used for the search.
+/// At most `most` rows that the search index of SQLite finds as candidates. `None` if the index cannot be used for the search.
 pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
     let (Dialect::Sqlite, SearchBy::Index) = (dialect, &selection.search_by) else { return None };
     let term = selection.indexed_term(object)?;
@@ -169,7 +169,7 @@ fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnT
     };
     match (function, dialect) {
         (Function::Count, _) => "NULL".to_owned(),
-        // Exact in any order of the rows: doubles are added as decimal numbers with their shortest digits.
+        // The sum is exact for any order of the rows, because doubles are added as decimal numbers with their shortest digits.
         (Function::Sum | Function::Avg, Dialect::Sqlite) => format!("svc_sum({name}, {scale})"),
         (Function::Sum | Function::Avg, Dialect::Postgres) => match ty {
             ColumnType::Float => format!("sum({name}::text::numeric)"),
@@ -180,7 +180,7 @@ fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnT
     }
 }
 
-/// The record, all columns, and its version; `for_update` locks its row where the engine has row locks.
+/// The record with all columns and its version. With `for_update`, locks its row if the engine has row locks.
 pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
@@ -197,7 +197,7 @@ pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     writer.finish()
 }
 
-/// Records by id, all columns, and their versions; locked where the engine has row locks.
+/// Records by id, with all columns and their versions. Locks the rows if the engine has row locks.
 pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
@@ -207,7 +207,7 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
     writer.wherever(&tests);
-    // In one order, so that two transactions that lock the same rows do not wait for each other.
+    // All transactions lock the rows in the same order, so that two of them do not wait for each other.
     writer.sql.push_str(" ORDER BY \"id\"");
     if dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
@@ -237,9 +237,9 @@ pub fn owners(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statem
     writer.finish()
 }
 
-/// Reads related records: the shown and hidden columns of those that `keys` lead to, in the list's default order. Depending on
-/// the shape, `keys` are ids of the related records or ids of the records that they belong to. For links, one more column
-/// follows: the id of the record on the near side.
+/// Reads the related records that `keys` lead to, with their shown and hidden columns, in the list's default order. Depending on
+/// the shape, `keys` are the ids of the related records, or of the records that they belong to. For links, the last column is the
+/// id of the record on the near side.
 pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> Statement {
     let object = &plan.object;
     let mut writer = Writer::new(dialect, object);
@@ -287,7 +287,7 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let and = |column: Option<&str>| column.map(|column| format!(", {column}")).unwrap_or_default();
     match dialect {
         Dialect::Postgres => writer.sql.push_str(&format!("SELECT {columns}{} FROM {from}", and(near.as_deref()))),
-        // As in [`list`], rowids are sorted instead of rows.
+        // As in [`list`], SQLite sorts rowids and not rows.
         Dialect::Sqlite => {
             let outer = and(near.as_ref().map(|_| "svc_page.svc_near"));
             let inner = and(near.as_ref().map(|near| format!("{near} AS svc_near")).as_deref());
@@ -304,11 +304,11 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     writer.finish()
 }
 
-/// Returns a row if an image of a record meets a condition. The image takes the place of the object's table. A condition on
-/// related rows counts as false if the row that led to them no longer exists.
+/// Returns a row if an image of a record meets a condition. The image replaces the object's table. A condition on related rows
+/// counts as false if the row that led to them no longer exists.
 pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, image: &[Value]) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    // Links, and foreign keys of other objects, lead to the id.
+    // Links and the foreign keys of other objects refer to the id.
     let mut columns: BTreeSet<usize> = object.column_index(system::ID).into_iter().collect();
     condition.columns_into(&mut columns);
     let cells: Vec<String> = columns
@@ -331,7 +331,7 @@ pub fn image_meets(dialect: Dialect, object: &Object, condition: &Condition, ima
     writer.finish()
 }
 
-/// The ids of those of the records that a scope reaches.
+/// The ids of those records that a scope includes.
 pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));

@@ -1,19 +1,20 @@
-//! How conditions on related rows are written.
+//! The SQL of conditions on related rows.
 //!
-//! There are two ways. *By row*: each row of the object looks for its own related rows, with EXISTS and the index of the key. That
-//! is right for few rows, and for a page that is soon full. *By list*: the keys of all related rows that meet the condition are
-//! found once, and each row is looked up among them. That is right for many rows, and for few related rows.
+//! There are two ways. *By row*: each row of the object looks for its own related rows, with EXISTS and the index of the key.
+//! This way is good for few rows, and for a page that is full after few rows. *By list*: the keys of all related rows that meet
+//! the condition are found once, and each row is looked up among them. This way is good for many rows, and for few related rows.
 //!
-//! Postgres knows from its statistics how many rows there are, and makes lists of EXISTS by itself. SQLite does neither: it takes
-//! an EXISTS by row, and makes the whole list of an IN before the first row. So the statements for SQLite contain both ways and
-//! small probes, and decide while they run:
+//! Postgres knows from its statistics how many rows there are, and turns EXISTS into a list by itself. SQLite does neither: it
+//! tests an EXISTS row by row, and makes the complete list of an IN before the first row. So the statements for SQLite contain
+//! both ways and small probes, and choose a way while they run:
 //!
 //! - A statement that needs all rows makes lists. The first rows that its other tests leave ([`ROWS_FIRST_MAX`]) are judged by
 //!   row before that, so no list is made for a statement whose other tests leave few rows.
 //! - A page in the order of an index first looks for the related rows that meet one of its conditions. If there are few, they lead
 //!   to the rows of the page. Otherwise rows are judged in their order until the page is full.
 //!
-//! A condition that only one related row can meet, because it compares a unique column, needs no choice: its key is compared.
+//! If a condition compares a unique column, only one related row can meet it. Then no choice is needed, because the key of that
+//! row is compared.
 
 use std::borrow::Cow;
 
@@ -28,28 +29,30 @@ use crate::ddl::link_table;
 use crate::dialect::{Dialect, quote};
 use crate::plan::{Comparison, ListPlan, SearchBy, Selection, Test};
 
-/// Rows that a probe finds at most. One more means that there are many. Two probes of so many rows stay within the steps that a
-/// read of SQLite may take on the calling thread.
+/// The maximum number of rows that a probe finds. If it finds one more, there are many. Two probes of this size stay within the
+/// steps that a read of SQLite may take on the calling thread.
 const PROBED_MAX: usize = 1000;
-/// Rows that are judged one by one before a list is made.
+/// The number of rows that are tested one by one before a list is made.
 const ROWS_FIRST_MAX: usize = 250;
-/// Rows that a page reads and skips at most. If there are more, a second sort of their places costs more than the probes save.
+/// The maximum number of rows that a page reads and skips. With more rows, a second sort of their rowids costs more than the
+/// probes save.
 const PAGE_ROWS_MAX: i64 = 5000;
-/// Values that conditions may bind in a statement that contains them several times.
+/// The maximum number of values that conditions may bind in a statement that contains the conditions several times.
 const REPEATED_VALUES_MAX: usize = 1000;
 
-/// The way in which conditions on related rows are written.
+/// The way in which the SQL of conditions on related rows is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     ByRow,
     ByList,
-    /// The rows of the probe `svc_first` by row, all others by list.
+    /// By row for the rows of the probe `svc_first`, and by list for all others.
     FirstByRow,
-    /// The same for a page. A foreign key is judged by row, because finding one row takes no longer than looking into a list.
+    /// The same for a page. But a condition on a foreign key is tested by row, because finding one row takes no longer than
+    /// looking into a list.
     Page,
 }
 
-/// A page in the order of an index: its order as SQL, and how many rows it reads and skips.
+/// A page in the order of an index: its order as SQL, and the number of rows that it reads and skips.
 pub(super) struct Page<'a> {
     pub(super) keys: &'a str,
     pub(super) limit: i64,
@@ -72,7 +75,7 @@ pub(super) fn is_in_order_of_index(plan: &ListPlan) -> bool {
 }
 
 impl Writer {
-    /// The tests of the conditions, in a statement that needs all rows.
+    /// Writes the tests of the conditions, for a statement that needs all rows.
     pub(super) fn conditions(&mut self, object: &Object, selection: &Selection) -> Vec<String> {
         let parts = &selection.conditions;
         let are_seen = matches!(selection.scope, Scope::Seen(_));
@@ -80,7 +83,7 @@ impl Writer {
             return self.conditions_by(object, parts, Way::ByRow);
         }
         if selection.search.is_some() || selection.indexed_term(object).is_some() {
-            // A search leaves few rows, unless it is known to leave many.
+            // After a search, few rows are left, unless it is known that many rows match.
             let leaves_many = matches!(selection.search_by, SearchBy::Index);
             return self.conditions_by(object, parts, if leaves_many { Way::ByList } else { Way::ByRow });
         }
@@ -89,7 +92,7 @@ impl Writer {
             return self.conditions_by(object, parts, Way::ByList);
         }
         self.first_rows(object, selection, None);
-        // If no index leads to the rows, one of the lists does. The row policy has an index.
+        // If no index leads to the rows, a list does so. The row policy has an index.
         let is_led = selection.scope != Scope::All || parts.iter().any(|part| is_indexed(object, part));
         let lead = if is_led { None } else { leading(parts) };
         let by = |place: usize| if lead == Some(place) { Way::ByList } else { Way::FirstByRow };
@@ -100,7 +103,7 @@ impl Writer {
             .collect()
     }
 
-    /// The tests of a page of SQLite in the order of an index.
+    /// Writes the tests for a page of SQLite in the order of an index.
     pub(super) fn page_tests(&mut self, object: &Object, selection: &Selection, page: &Page<'_>) -> Vec<String> {
         let parts = &selection.conditions;
         let is_searched = selection.search.is_some() || selection.indexed_term(object).is_some();
@@ -109,8 +112,8 @@ impl Writer {
             return self.selection_tests(object, selection);
         }
         let probe = match parts.iter().any(|part| is_single(object, part)) {
-            // Such a condition leaves one row at most, or the rows of one key, which the index of the key has in the order of the
-            // page.
+            // At most one row meets such a condition, or the rows of one key. The index of the key contains these in the order of
+            // the page.
             true => None,
             false => self.probe(object, selection),
         };
@@ -128,8 +131,8 @@ impl Writer {
         )]
     }
 
-    /// Adds `svc_few`: the rows of the selection, if a condition on related rows leads to few of them. Returns the test whether
-    /// the table has all of them; `None` if no condition leads to rows.
+    /// Adds `svc_few`, which has the rows of the selection if a condition on related rows leads to few of them. Returns SQL that
+    /// tests whether this table has all of them. `None` if no condition leads to rows.
     fn probe(&mut self, object: &Object, selection: &Selection) -> Option<String> {
         let parts = &selection.conditions;
         let most = PROBED_MAX + 1;
@@ -164,7 +167,7 @@ impl Writer {
         })
     }
 
-    /// Adds `svc_first`: the first rows that the tests of the object's own columns leave.
+    /// Adds `svc_first`, which has the first rows that meet the tests of the object's own columns.
     fn first_rows(&mut self, object: &Object, selection: &Selection, keys: Option<&str>) {
         let mut tests = self.scope(object, &selection.scope);
         for part in selection.conditions.iter().filter(|part| is_plain(part)) {
@@ -193,8 +196,8 @@ impl Writer {
         written
     }
 
-    /// Tests whether a relation leads to a row that meets a condition, or to no such row. For the image of a record, the row that
-    /// leads to related rows has to exist as well.
+    /// Writes a test whether a relation leads to a row that meets a condition, or to no such row. For the image of a record, the
+    /// row that leads to related rows has to exist as well.
     pub(super) fn related(&mut self, place: &Place<'_>, related: &Related) -> String {
         let judges_image = std::mem::take(&mut self.judges_image);
         let mut test = self.related_test(place, related);
@@ -205,8 +208,8 @@ impl Writer {
         test
     }
 
-    /// A to-one relation without a row is judged on nulls. A condition that nulls do not meet needs a row that meets it. A
-    /// condition that nulls meet fails only for a row that does not meet it.
+    /// If a to-one relation leads to no row, the condition is tested on nulls. If nulls do not meet the condition, a row has to
+    /// meet it. If nulls meet it, the test fails only if a row exists that does not meet it.
     fn related_test(&mut self, place: &Place<'_>, related: &Related) -> String {
         let (condition, negated) = sought(related);
         if is_of_one(related, &condition) {
@@ -224,11 +227,11 @@ impl Writer {
         }
     }
 
-    /// The same for a condition that at most one related row can meet.
+    /// Writes the test for a condition that at most one related row can meet.
     ///
-    /// The subquery has no row or one: it compares a unique column with a value, and all other tests, the row policy among them,
-    /// only take rows away. Without a row it is null, as it is if the row has no key. Nothing is equal to null, and every key is
-    /// distinct from it. A foreign key that is null leads to no row, so it meets a negated condition.
+    /// The subquery has at most one row, because it compares a unique column with a value. All other tests, such as the row
+    /// policy, can only remove rows. If the subquery has no row, or if its row has no key, its value is null. Nothing is equal to
+    /// null, and every key is distinct from null. A foreign key that is null leads to no row, so it meets a negated condition.
     fn compared(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
         let key = self.outer_key(place, related);
         let found = self.by(Way::ByRow, |writer| writer.keys(related, condition));
@@ -241,14 +244,15 @@ impl Writer {
         }
     }
 
-    /// By list. The list of a `NOT IN` must not contain null, which is neither equal to a key nor unequal.
+    /// Writes the test by list. The list of a `NOT IN` must not contain null: a comparison with null is neither true nor false,
+    /// so `NOT IN` would find no row.
     fn listed(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
         let key = self.outer_key(place, related);
         let list = self.keys(related, condition);
         match (negated, related.shape) {
             (false, _) => format!("{key} IN ({list})"),
             (true, RelationShape::Forward { .. }) => format!("({key} IS NULL OR {key} NOT IN ({list}))"),
-            // The plus keeps SQLite from going through the index of the key for this test.
+            // The `+` prevents SQLite from using the index of the key for this test.
             (true, RelationShape::Reverse { column, .. }) if !related.object.columns[column].required => {
                 format!("{key} NOT IN (SELECT svc_key FROM ({list}) WHERE +svc_key IS NOT NULL)")
             }
@@ -257,7 +261,8 @@ impl Writer {
         }
     }
 
-    /// `SELECT …`: the keys, called `svc_key`, of the related rows that meet a condition. They are what [`outer_key`] is compared with.
+    /// `SELECT …`: the keys of the related rows that meet a condition, in the column `svc_key`. [`outer_key`] is compared with
+    /// these keys.
     fn keys(&mut self, related: &Related, condition: &Condition) -> String {
         let (source, alias, revision) = self.related_table(related, None);
         let (key, from) = match related.shape {
@@ -268,7 +273,7 @@ impl Writer {
                 let (links, link_alias) = (link_table(relationship_id), format!("{alias}_link"));
                 let from = match takes_all(related, condition) {
                     true => format!("{links} AS {link_alias}"),
-                    // In this order: an index of the links leads from a related row to its links.
+                    // The tables are in this order because an index of the links leads from a related row to its links.
                     false => {
                         format!("{source} CROSS JOIN {links} AS {link_alias} ON {link_alias}.{far} = {alias}.\"id\"")
                     }
@@ -285,8 +290,9 @@ impl Writer {
         format!("SELECT{revision} {key} AS svc_key FROM {from}{tests}")
     }
 
-    /// Tests whether the rows still exist through which an image leads to related rows: the row that its foreign key refers to,
-    /// or the record itself if other rows or links refer to it. A foreign key that is null passes.
+    /// Writes a test whether the row still exists that connects an image with its related rows. This is the row that the image's
+    /// foreign key refers to, or the record itself if other rows or links refer to it. A foreign key that is null passes the
+    /// test.
     fn leads_on(&mut self, place: &Place<'_>, related: &Related) -> String {
         let key = self.outer_key(place, related);
         let (target, absent) = match related.shape {
@@ -298,12 +304,12 @@ impl Writer {
         format!("({absent}EXISTS (SELECT 1 FROM {} AS {alias} WHERE {alias}.\"id\" = {key}))", quote(target.name()))
     }
 
-    /// By row.
+    /// Writes the test by row.
     fn exists(&mut self, place: &Place<'_>, related: &Related, condition: &Condition, negated: bool) -> String {
         let key = self.outer_key(place, related);
         let equals_key = |column: &str| format!("{column} = {key}");
         let lead: Option<Lead<'_>> = match related.shape {
-            // Inside the subquery, a table of the same name hides the table of the key.
+            // Inside the subquery, a table with the same name hides the table of the key.
             RelationShape::Reverse { column, .. } if place.table != quote(related.object.name()) => Some((column, &equals_key)),
             RelationShape::Forward { .. } | RelationShape::Reverse { .. } | RelationShape::Linked { .. } => None,
         };
@@ -333,8 +339,8 @@ impl Writer {
         let tests = match (self.dialect, tests.is_empty()) {
             (_, true) => String::new(),
             (Dialect::Postgres, false) => format!(" AND {}", tests.join(" AND ")),
-            // The plus keeps SQLite from using an index for these tests. With it, SQLite would go through all related rows that
-            // meet them, for each row.
+            // The `+` prevents SQLite from using an index for these tests. With the index, SQLite would read all related rows
+            // that meet the tests, again for each row.
             (Dialect::Sqlite, false) => format!(" AND +({})", tests.join(" AND ")),
         };
         let not = if negated { "NOT " } else { "" };
@@ -350,8 +356,8 @@ impl Writer {
         }
     }
 
-    /// The source of related rows after FROM, the alias that they have in this place, and on Postgres a comment with the object's
-    /// number and revision, as in [`Writer::new`].
+    /// The source of related rows after FROM, their alias in this part of the statement, and on Postgres a comment with the
+    /// object's number and revision, as in [`Writer::new`].
     fn related_table(&mut self, related: &Related, lead: Option<Lead<'_>>) -> (String, String, String) {
         self.related_tables += 1;
         let revision = match self.dialect {
@@ -363,7 +369,7 @@ impl Writer {
     }
 }
 
-/// The condition on the related rows to look for, and whether there must be no such row.
+/// The condition on the related rows that the test looks for, and whether there must be no such row.
 fn sought(related: &Related) -> (Cow<'_, Condition>, bool) {
     match related.quantifier {
         Quantifier::One if related.condition.holds_on_nothing() => (Cow::Owned(related.condition.clone().complement()), true),
@@ -385,7 +391,7 @@ fn key_of(object: &Object, related: &Related) -> String {
     }
 }
 
-/// Whether every related row counts and meets the condition, so that the links decide without the related rows.
+/// Whether every related row counts and meets the condition, so that the links alone decide.
 fn takes_all(related: &Related, condition: &Condition) -> bool {
     related.scope == Scope::All && condition.is_true()
 }
@@ -395,7 +401,7 @@ fn is_of_one_row(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Test(predicate) => {
             let column = &object.columns[predicate.column];
-            // A list is equal to each of its elements.
+            // A list column is equal to each of its elements, so several rows can be equal to one value.
             let is_equal = matches!(&predicate.test, Test::Compare(Comparison::Equal, value) if *value != Value::Null);
             is_equal && column.unique && column.ty != ColumnType::TextList
         }
@@ -404,12 +410,12 @@ fn is_of_one_row(object: &Object, condition: &Condition) -> bool {
     }
 }
 
-/// Whether only one related row can meet a condition, so that it leads to one key. A row has any number of links.
+/// Whether only one related row can meet a condition, so that the condition leads to one key. A row can have any number of links.
 fn is_of_one(related: &Related, condition: &Condition) -> bool {
     !matches!(related.shape, RelationShape::Linked { .. }) && is_of_one_row(&related.object, condition)
 }
 
-/// Whether a condition looks at no related rows, or at one.
+/// Whether a condition reads no related rows, or only one.
 fn is_plain(condition: &Condition) -> bool {
     match condition {
         Condition::Test(_) | Condition::Not(_) => true,
@@ -418,7 +424,7 @@ fn is_plain(condition: &Condition) -> bool {
     }
 }
 
-/// Whether an index leads to the rows that meet a condition, and these are one row, or rows of one key.
+/// Whether an index leads to the rows that meet a condition, and these are at most one row, or the rows of one key.
 fn is_single(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Related(related) => !is_negated(related) && is_of_one(related, &related.condition),
@@ -426,7 +432,7 @@ fn is_single(object: &Object, condition: &Condition) -> bool {
     }
 }
 
-/// Whether an index leads to the rows that meet a condition of their own columns.
+/// Whether an index leads to the rows that meet a condition on their own columns.
 fn is_indexed(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Test(predicate) => {
@@ -438,7 +444,7 @@ fn is_indexed(object: &Object, condition: &Condition) -> bool {
     }
 }
 
-/// Whether an index leads to the rows that meet a condition, of their own columns or of related rows.
+/// Whether an index leads to the rows that meet a condition on their own columns or on related rows.
 fn leads(object: &Object, condition: &Condition) -> bool {
     match condition {
         Condition::Any(parts) => !parts.is_empty() && parts.iter().all(|part| leads(object, part)),
@@ -447,7 +453,8 @@ fn leads(object: &Object, condition: &Condition) -> bool {
     }
 }
 
-/// The place of the condition on related rows that best leads to rows: one that an index of the related object answers, or the first.
+/// The index of the condition on related rows that is best for finding rows: one for which the related object has an index, or
+/// the first one.
 fn leading(parts: &[Condition]) -> Option<usize> {
     let is_leading = |part: &&Condition| matches!(part, Condition::Related(related) if !is_negated(related)) && !is_plain(part);
     let by_index = |part: &Condition| match part {

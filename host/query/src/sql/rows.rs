@@ -1,4 +1,4 @@
-//! Statements of a schema change that look at all rows, or write to them.
+//! Statements of a schema change that read or write all rows.
 
 use blockbase_schema::{Column, ColumnType, Object};
 
@@ -7,12 +7,12 @@ use super::writer::Writer;
 use crate::ddl::{CONVERTED_COLUMN, link_table};
 use crate::dialect::{Dialect, quote};
 
-/// Rows that are looked at together, in the order of ids.
+/// The rows that one statement reads, in the order of ids.
 #[derive(Clone, Copy, Debug)]
 pub struct RowRange {
-    /// Only rows after this id.
+    /// Only rows with an id after this one.
     pub after: uuid::Uuid,
-    /// Only rows up to this id, if it is given.
+    /// Only rows with an id up to this one. `None` for all later rows.
     pub until: Option<uuid::Uuid>,
     pub rows_max: i64,
 }
@@ -32,13 +32,13 @@ pub fn column_page(dialect: Dialect, object: &Object, column: &Column, range: Ro
     writer.finish()
 }
 
-/// Whether the values of a column can be so long that only some of them should be in memory together.
+/// Whether the values of a column can be so long that only some of them should be in memory at the same time.
 pub fn is_long(column: &Column) -> bool {
     matches!(column.ty, ColumnType::Text | ColumnType::TextList | ColumnType::Json)
 }
 
-/// The id, as text, of the last of the next rows whose values of a column that [`is_long`] have at most `bytes_max` bytes
-/// together. It includes at least one row, however long its value is.
+/// Finds the last of the next rows whose values of a long column ([`is_long`]) have at most `bytes_max` bytes together. Returns
+/// its id as text. The result includes at least one row, however long its value is.
 pub fn column_page_end(dialect: Dialect, object: &Object, column: &Column, range: RowRange, bytes_max: i64) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let after = writer.bind(Param::Uuid(Some(range.after)));
@@ -59,14 +59,14 @@ pub fn column_page_end(dialect: Dialect, object: &Object, column: &Column, range
     writer.finish()
 }
 
-/// Counts all rows, without the kept count.
+/// Counts all rows, and does not use the stored count.
 pub fn count_all(dialect: Dialect, object: &Object) -> Statement {
     let mut writer = Writer::new(dialect, object);
     writer.sql.push_str(&format!("SELECT count(*) FROM {}", quote(object.name())));
     writer.finish()
 }
 
-/// How many rows share their values of `columns` with another row.
+/// Counts the rows that share their values of `columns` with another row.
 pub fn count_duplicates(dialect: Dialect, object: &Object, columns: &[String]) -> Statement {
     let names: Vec<String> = columns.iter().map(|name| quote(name)).collect();
     let tests: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();
@@ -80,14 +80,14 @@ pub fn count_duplicates(dialect: Dialect, object: &Object, columns: &[String]) -
     writer.finish()
 }
 
-/// How many rows have no value of a column.
+/// Counts the rows whose value of a column is null.
 pub fn count_nulls(dialect: Dialect, object: &Object, column: &Column) -> Statement {
     let mut writer = Writer::new(dialect, object);
     writer.sql.push_str(&format!("SELECT count(*) FROM {} WHERE {} IS NULL", quote(object.name()), quote(&column.name)));
     writer.finish()
 }
 
-/// How many links a many_to_many relationship has.
+/// Counts the links of a many_to_many relationship.
 pub fn count_links(relationship_id: i64) -> Statement {
     Statement { sql: format!("SELECT count(*) FROM {}", link_table(relationship_id)), params: Vec::new() }
 }
@@ -98,7 +98,7 @@ pub fn add_converted_column(dialect: Dialect, object: &Object) -> String {
     format!("ALTER TABLE {} ADD COLUMN {CONVERTED_COLUMN} {ty}", quote(object.name()))
 }
 
-/// Writes converted texts to their rows: pairs of id and text.
+/// Writes converted texts to their rows. `ids` and texts are in the same order.
 pub fn write_converted(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, texts: Vec<String>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let table = quote(object.name());

@@ -2,15 +2,16 @@
 
 use blockbase_schema::fold;
 
-/// The number of trigrams that one query of the search index aims at. They only have to leave few rows, because each row is
-/// checked again.
+/// The number of trigrams that one query of the search index uses at most. They only need to exclude most rows, because each
+/// remaining row is checked again.
 const TRIGRAMS_MAX: usize = 8;
 
-/// The full-text query for rows that may contain `term`: some of its trigrams, all of which a matching row has.
+/// The full-text query for rows that may contain `term`. It has some of the term's trigrams. A row that contains the term has all
+/// of them.
 pub(super) fn trigram_query(term: &str) -> String {
     let characters: Vec<char> = fold(term).chars().collect();
     let last = characters.len().saturating_sub(3);
-    // Side by side: a trigram that overlaps another leaves hardly fewer rows, and costs as much to go through.
+    // The trigrams do not overlap. A trigram that overlaps another one excludes hardly any further rows, but costs the same.
     let step = (last / TRIGRAMS_MAX).max(3);
     let mut places: Vec<usize> = (0..=last).step_by(step).collect();
     if places.last() != Some(&last) {
@@ -26,7 +27,7 @@ pub(super) fn trigram_query(term: &str) -> String {
     trigrams.join(" AND ")
 }
 
-/// A LIKE pattern for texts that contain `term`, whatever characters it has.
+/// Returns a LIKE pattern for texts that contain `term`. It escapes the wildcards in `term`.
 pub(super) fn like_pattern(term: &str) -> String {
     let mut pattern = String::with_capacity(term.len() + 2);
     pattern.push('%');

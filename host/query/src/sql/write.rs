@@ -8,18 +8,18 @@ use crate::ddl::{VERSION_COLUMN, edited_by_another, link_table};
 use crate::dialect::{Dialect, quote};
 use crate::plan::{Assignment, Change, CreatePlan, LinkPlan, RecordPlan, UpsertPlan};
 
-/// The assignment of each change of a row besides its values.
+/// The additional assignment that every change of a row makes.
 const RAISED_VERSION: &str = "svc_version = svc_version + 1";
 
-/// The new rows, all of one object, in one statement.
+/// Inserts the new rows, all of one object, with one statement.
 pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statement {
     let mut writer = Writer::new(dialect, object);
     writer.insert(object, rows);
     writer.finish()
 }
 
-/// Two statements that put the second bound actor in the place of the first one: in the rows that the first actor created, and in
-/// the rows of others that the first actor updated last. Each changes at most `limit` rows and uses an index.
+/// Two statements that replace the first bound actor by the second one: in the rows that the first actor created, and in the rows
+/// of others that the first actor updated last. Each changes at most `limit` rows and uses an index.
 pub fn restamp(dialect: Dialect, object: &Object, limit: usize) -> [String; 2] {
     let (from, to) = if dialect == Dialect::Sqlite { ("?1", "?2") } else { ("$1", "$2") };
     let (table, creator, editor) = (quote(object.name()), quote(system::CREATED_BY), quote(system::UPDATED_BY));
@@ -37,7 +37,7 @@ pub fn restamp(dialect: Dialect, object: &Object, limit: usize) -> [String; 2] {
 }
 
 /// Moves references from one record to another, by a foreign key of `object`, except where a unique value forbids it. Changed
-/// rows get another version.
+/// rows get a new version.
 pub fn move_references(dialect: Dialect, object: &Object, column: usize, (from, to): (uuid::Uuid, uuid::Uuid)) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let (table, key) = (quote(object.name()), quote(&object.columns[column].name));
@@ -62,7 +62,7 @@ pub fn move_links(
     let links = link_table(relationship_id);
     let mut copied = Writer::new(dialect, source);
     let (of, to) = (copied.bind(Param::Uuid(Some(from))), copied.bind(Param::Uuid(Some(to))));
-    // Postgres does not know the type of a value that stands alone in a list of columns.
+    // Postgres does not know the type of a value that stands directly in a list of columns.
     let to = if dialect == Dialect::Postgres { format!("{to}::uuid") } else { to };
     copied.sql.push_str(&format!(
         "INSERT INTO {links} (source_id, target_id) SELECT source_id, {to} FROM {links} WHERE target_id = {of} ON CONFLICT DO NOTHING"
@@ -103,7 +103,7 @@ pub fn insert_params(plan: &CreatePlan) -> impl Iterator<Item = Param> {
 }
 
 /// Inserts a row, or changes the row that it conflicts with. Returns the row as it is afterwards, its version, and on Postgres
-/// one more boolean: whether an existing row was changed. Returns no row if the policy hides the existing row.
+/// one more boolean: whether an existing row was changed. Returns no row if the row policy excludes the existing row.
 pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     let object = &plan.create.object;
     let mut writer = Writer::new(dialect, object);
@@ -161,7 +161,7 @@ pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: O
     writer.finish()
 }
 
-/// The same change of several records, which the transaction has locked already.
+/// Makes the same change to several records, which the transaction has already locked.
 pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     writer.set(object, change);
@@ -173,7 +173,7 @@ pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<
     writer.finish()
 }
 
-/// Deletes records that were read before. If `version` is given, only records of this version.
+/// Deletes records that were read before. If `version` is given, deletes only records of this version.
 pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, version: Option<i64>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
@@ -184,13 +184,14 @@ pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, vers
     writer.finish()
 }
 
-/// Those of the records `among` that refer to `ids` by a foreign key, with all columns; locked where the engine has row locks.
+/// Finds those of the records `among` that refer to `ids` by a foreign key, with all columns. Locks the rows if the engine has
+/// row locks.
 pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, among: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let (list, among) = (writer.bind(Param::UuidList(ids)), writer.bind(Param::UuidList(among)));
     let column = quote(&object.columns[column].name);
     let column = match dialect {
-        // Not by the index of the key: SQLite would then sort whole rows, in memory.
+        // The `+` avoids the index of the key. With it, SQLite would sort complete rows in memory.
         Dialect::Sqlite => format!("+{column}"),
         Dialect::Postgres => column,
     };
@@ -215,7 +216,8 @@ pub fn referring_ids(dialect: Dialect, object: &Object, column: usize, ids: Vec<
     writer.finish()
 }
 
-/// The ids of those of the records `among` that refer to `ids` by a foreign key; locked where the engine has row locks.
+/// Finds the ids of those of the records `among` that refer to `ids` by a foreign key. Locks the rows if the engine has row
+/// locks.
 pub fn hold_referring(
     dialect: Dialect,
     object: &Object,
@@ -234,7 +236,7 @@ pub fn hold_referring(
     writer.finish()
 }
 
-/// Returns a row if any of these records is linked.
+/// Returns a row if any of these records has a link.
 pub fn any_link(
     dialect: Dialect,
     object: &Object,
@@ -253,7 +255,8 @@ pub fn any_link(
     writer.finish()
 }
 
-/// Removes at most `most` links of records on either side, in the order of both ids. Returns both ids of each removed link.
+/// Removes at most `most` links that have one of the records on either side, in the order of both ids. Returns both ids of each
+/// removed link.
 pub fn take_links(
     dialect: Dialect,
     object: &Object,
@@ -296,8 +299,8 @@ pub fn duplicate(dialect: Dialect, object: &Object, values: &[(usize, &Value)], 
     writer.finish()
 }
 
-/// Adds or removes links. Returns the far ids of the links that were really added or removed. `None` if the relation is not
-/// many_to_many.
+/// Adds or removes links. Returns the ids of the other records for the links that were really added or removed. `None` if the
+/// relation is not many_to_many.
 pub fn change_links(dialect: Dialect, plan: &LinkPlan, adds: bool) -> Option<Statement> {
     let RelationShape::Linked { relationship_id, is_source } = plan.relation.shape else { return None };
     let (near, far) = link_sides(is_source);

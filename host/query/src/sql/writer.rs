@@ -18,24 +18,24 @@ pub(super) struct Writer {
     pub(super) dialect: Dialect,
     pub(super) sql: String,
     pub(super) params: Vec<Param>,
-    /// How many tables of related rows have a name in the statement.
+    /// The number of tables of related rows that have a name in the statement so far.
     pub(super) related_tables: usize,
-    /// How conditions on related rows are written.
+    /// The way in which conditions on related rows are written.
     pub(super) way: Way,
-    /// Whether the statement looks at few rows, whatever the conditions leave.
+    /// Whether the statement reads only few rows, no matter how many rows the conditions exclude.
     pub(super) looks_at_few: bool,
     /// Whether the tested row is an image of a record that may no longer exist.
     pub(super) judges_image: bool,
-    /// The aliases of rows in which some cells cannot be read.
+    /// The aliases of the sources in which some cells cannot be read.
     seen: Vec<(String, Arc<Seen>)>,
-    /// Tables that the statement creates first, in its `WITH`: a name and a SELECT each. Only on SQLite.
+    /// Tables that the statement creates first, in its `WITH`, each with a name and a SELECT. They are only used on SQLite.
     tables: Vec<(&'static str, String)>,
 }
 
 /// A column that leads to rows, and a function that writes the test of this column from its name in SQL.
 pub(super) type Lead<'a> = (usize, &'a dyn Fn(&str) -> String);
 
-/// The name of the column that stands for the id in look-ups of links that cannot be read in every row.
+/// The name of the column that replaces the id in look-ups of links that can be read only in some rows.
 fn link_column(relationship_id: i64, is_source: bool) -> String {
     format!("svc_link_{relationship_id}_{}", if is_source { "source" } else { "target" })
 }
@@ -55,18 +55,18 @@ impl<'a> Place<'a> {
         Place { object, table: quote(object.name()), is_inside: false }
     }
 
-    /// The same, always with the table's name: other tables may have columns of the same names.
+    /// The same, but always with the table's name, because other tables may have columns with the same names.
     pub(super) fn qualified(object: &'a Object) -> Place<'a> {
         Place { is_inside: true, ..Place::of(object) }
     }
 
-    /// Related rows.
+    /// The place of related rows in a subquery.
     pub(super) fn inside(object: &'a Object, alias: &str) -> Place<'a> {
         Place { object, table: alias.to_owned(), is_inside: true }
     }
 
     fn column(&self, column: &Column) -> String {
-        // `json_each` has columns of its own, `type` and `value` among them.
+        // `json_each` has its own columns, for example `type` and `value`.
         match self.is_inside || column.ty == ColumnType::TextList {
             true => self.outside(&column.name),
             false => quote(&column.name),
@@ -80,8 +80,8 @@ impl<'a> Place<'a> {
 }
 
 impl Writer {
-    /// A statement on `object`. On Postgres its text names the object's number and revision, so that a plan cached for an object
-    /// that was dropped or altered is never used for another of its name.
+    /// A statement on `object`. On Postgres its text names the object's number and revision, so that Postgres never uses the
+    /// cached plan of a dropped or altered object for another object with the same name.
     pub(super) fn new(dialect: Dialect, object: &Object) -> Writer {
         let mut sql = String::with_capacity(256);
         if dialect == Dialect::Postgres {
@@ -105,7 +105,7 @@ impl Writer {
         self.params.push(param);
         let placeholder = self.dialect.placeholder(self.params.len());
         match (self.dialect, is_json) {
-            // Bound as text, which keeps it byte for byte.
+            // The value is bound as text, which keeps it byte for byte.
             (Dialect::Postgres, true) => format!("{placeholder}::json"),
             _ => placeholder,
         }
@@ -139,9 +139,9 @@ impl Writer {
         }
     }
 
-    /// An expression for the bytes of all values that can be long; `None` if no column can have one. To compute it, neither
-    /// engine reads values that are stored outside of the rows, except lists and documents on Postgres. The rendered JSON has at
-    /// least as many bytes.
+    /// An expression for the number of bytes of all values that can be long. `None` if no column can have such values. To compute
+    /// it, neither engine reads values that are stored outside of the rows, except lists and documents on Postgres. The rendered
+    /// JSON has at least as many bytes.
     pub(super) fn long_bytes(&self, object: &Object) -> Option<String> {
         let bytes = |column: &Column| {
             let name = quote(&column.name);
@@ -184,7 +184,7 @@ impl Writer {
         }
     }
 
-    /// ` WHERE …`: the row policy first, then what the caller asked for.
+    /// ` WHERE …`: the row policy first, then the conditions of the request.
     pub(super) fn selection(&mut self, object: &Object, selection: &Selection) {
         let tests = self.selection_tests(object, selection);
         self.wherever(&tests);
@@ -220,8 +220,8 @@ impl Writer {
     }
 
     /// `, (SELECT …)`: the unique field of the record that a foreign key of `object` leads to, if the caller sees it. The related
-    /// object can be `object` itself, so its table has its own alias. The value has its own alias too, because Postgres would not
-    /// know by which of two columns of one name to sort.
+    /// object can be `object` itself, so its table has its own alias. The value has its own alias too. If two columns had the
+    /// same name, Postgres would not know by which of them to sort.
     pub(super) fn name(&mut self, object: &Object, name: &NamePlan, number: usize) {
         let key = quote(&object.columns[name.key].name);
         let source = self.source(&name.object, &name.scope, Some("svc_named"));
@@ -236,15 +236,15 @@ impl Writer {
         self.sql.push_str(&format!(") AS svc_name_{number}"));
     }
 
-    /// The source after FROM for the rows of a scope, under the object's name or under `alias`. The tests of the scope belong
-    /// into WHERE. But if some cells of the rows cannot be read, the source contains the tests, because WHERE only sees cells
-    /// that can be read.
+    /// The source after FROM for the rows of a scope, under the object's name or under `alias`. Usually the tests of the scope
+    /// belong in WHERE. But if some cells of the rows cannot be read, the source contains the tests, because WHERE only sees
+    /// cells that can be read.
     pub(super) fn source(&mut self, object: &Object, scope: &Scope, alias: Option<&str>) -> String {
         self.source_led_by(object, scope, alias, None)
     }
 
-    /// The same if a column of the object leads to the rows. The source then tests the column itself, because an index finds no
-    /// rows by an expression that hides cells.
+    /// Does the same if a column of the object leads to the rows. The source then tests the column itself, because an index
+    /// cannot find rows by an expression that hides cells.
     pub(super) fn source_led_by(
         &mut self,
         object: &Object,
@@ -269,7 +269,7 @@ impl Writer {
     /// `SELECT …`: the rows, with null in the cells that cannot be read.
     fn seen_rows(&mut self, seen: &Seen, lead: Option<Lead<'_>>) -> String {
         let place = Place::qualified(&seen.whole);
-        // Each condition once, however many cells it is for.
+        // Each condition is written once, even if it applies to several cells.
         let mut written: Vec<(*const Condition, String)> = Vec::new();
         let mut readable = |writer: &mut Writer, condition: &Arc<Condition>, value: &str, name: &str| {
             let known = written.iter().find(|(known, _)| *known == Arc::as_ptr(condition)).map(|(_, test)| test.clone());
@@ -307,7 +307,7 @@ impl Writer {
         format!("SELECT {} FROM {}{tests}", cells.join(", "), quote(seen.whole.name()))
     }
 
-    /// The column that stands for the id of the rows at `place` in look-ups of links, if the links cannot be read in every row.
+    /// The column that replaces the id of the rows at `place` in look-ups of links, if the links can be read only in some rows.
     /// It is null in rows whose links cannot be read.
     pub(super) fn masked_links(&self, place: &Place<'_>, shape: RelationShape) -> Option<String> {
         let RelationShape::Linked { relationship_id, is_source } = shape else { return None };
@@ -329,12 +329,12 @@ impl Writer {
             Scope::Where(condition) => vec![self.condition(place, condition)],
             // `source` has already written the tests for this alias.
             Scope::Seen(_) if self.seen.iter().any(|(alias, _)| *alias == place.table) => Vec::new(),
-            // A statement that does not read from `source` would show every cell, so it must not find these rows.
+            // A statement that does not read from `source` would show every cell. So it must not find these rows.
             Scope::Nothing | Scope::Seen(_) => vec!["1 = 0".to_owned()],
         }
     }
 
-    /// The test by the search index. All matching rows pass it, and perhaps some others.
+    /// The test with the search index. All matching rows pass it, and perhaps also some others.
     fn candidates(&mut self, object: &Object, selection: &Selection) -> Option<String> {
         let term = match &selection.search_by {
             SearchBy::Index => selection.indexed_term(object)?,
@@ -383,7 +383,7 @@ impl Writer {
         }
     }
 
-    /// A condition, in parentheses where it is more than one test.
+    /// A condition, in parentheses if it has more than one test.
     pub(super) fn condition(&mut self, place: &Place<'_>, condition: &Condition) -> String {
         match condition {
             Condition::Test(predicate) => self.predicate(place, predicate),

@@ -17,9 +17,9 @@ const INVALID_REDIRECT_URL: &str =
 /// An error in the protocol's form: `{ code, error, message }`.
 pub(crate) enum AuthError {
     Problem(AuthProblem),
-    /// `callbackURL` leads to an origin that is not trusted.
+    /// The origin of `callbackURL` is not trusted.
     InvalidCallbackUrl,
-    /// `redirectTo` leads to an origin that is not trusted.
+    /// The origin of `redirectTo` is not trusted.
     InvalidRedirectUrl,
     /// The browser that opened the link of a deletion has no session.
     NoUserInfo,

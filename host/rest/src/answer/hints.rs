@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// Clients may show these sentences to people, so the messages with their hints must read well as a whole.
+    /// Clients may show these sentences to people, so a message must read well together with its hint.
     #[test]
     fn messages_have_their_hints() {
         let said = |error: Error| error.envelope(words)["message"].as_str().expect("a message").to_owned();

@@ -23,7 +23,7 @@ pub(crate) fn data_bytes(status: StatusCode, json: &[u8]) -> Response {
     json_bytes(status, bytes)
 }
 
-/// `{ "data": … }` around a record, with its ETag; with `warnings` if there are any.
+/// `{ "data": … }` around a record, with its ETag, and with `warnings` if there are any.
 pub(crate) fn record(status: StatusCode, record: &RecordAnswer, warnings: &[String], app: &App) -> Response {
     let mut json = data_begun(record);
     write_warnings(&mut json, warnings);
@@ -39,8 +39,8 @@ fn data_begun(record: &RecordAnswer) -> Vec<u8> {
     json
 }
 
-/// As [`record`], or 304 if the client already has this version of the record. `is_known` says whether the client has a given
-/// ETag.
+/// Returns the same as [`record`], or 304 if the client already has this version of the record. `is_known` tells whether the
+/// client has a given ETag.
 pub(crate) fn record_unless_known(record: &RecordAnswer, is_known: impl FnOnce(&str) -> bool, app: &App) -> Response {
     let etag = app.etag(&record.version);
     match is_known(&etag) {
@@ -49,7 +49,7 @@ pub(crate) fn record_unless_known(record: &RecordAnswer, is_known: impl FnOnce(&
     }
 }
 
-/// `{ "data": …, "created": … }` around a record, with its ETag; with `warnings` if there are any.
+/// `{ "data": …, "created": … }` around a record, with its ETag, and with `warnings` if there are any.
 pub(crate) fn upserted(status: StatusCode, record: &RecordAnswer, created: bool, warnings: &[String], app: &App) -> Response {
     let mut json = data_begun(record);
     json.extend_from_slice(format!(",\"created\":{created}").as_bytes());

@@ -1,4 +1,4 @@
-//! Finds out the address of the client.
+//! Determines the address of the client.
 
 use std::net::{IpAddr, SocketAddr};
 

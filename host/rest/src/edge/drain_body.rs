@@ -10,9 +10,9 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 
-/// Most bytes of a body that are read and dropped.
+/// The maximum number of bytes of a body that are read and dropped.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Longest time for reading the rest of a body.
+/// The longest time for reading the rest of a body.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request's body. If it is dropped before its end, the rest is still read.

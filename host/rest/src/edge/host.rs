@@ -1,7 +1,7 @@
 //! Checks the host that a request names against the names of this server.
 //!
-//! If an attacker makes the name of a page lead here (DNS rebinding), the browser sends that name in `Host`. So only names in the
-//! configuration are accepted. DNS cannot rebind an IP address, so every IP address is accepted.
+//! An attacker can make the name of a page resolve to this server (DNS rebinding). The browser then sends that name in `Host`. So
+//! the server accepts only names in the configuration. DNS cannot rebind an IP address, so it accepts every IP address.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,7 +15,7 @@ pub struct KnownHosts(Vec<KnownHost>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct KnownHost {
-    /// In lower case.
+    /// The name in lower case.
     name: String,
     /// `None` means the default port of http or https.
     port: Option<u16>,
@@ -26,16 +26,16 @@ struct KnownHost {
 /// The reason for refusing the host of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostProblem {
-    /// The host is missing or malformed, or the request names several.
+    /// The host is missing or malformed, or the request names several hosts.
     Malformed,
-    /// The name is not one of this server's.
+    /// The name is not a name of this server.
     Unknown(String),
 }
 
 /// The host that a request names.
 #[derive(Clone, Debug, Eq)]
 pub(crate) struct NamedHost {
-    /// In lower case. An IPv6 address is in brackets.
+    /// The name in lower case. An IPv6 address is in brackets.
     name: String,
     /// `None` for port 80, port 443, and no port.
     port: Option<u16>,
@@ -84,7 +84,7 @@ impl NamedHost {
         bare.parse::<IpAddr>().is_ok()
     }
 
-    /// Whether a page of `origin` came from this host: with the same scheme, name and port.
+    /// Whether a page of `origin` came from this host, so that scheme, name and port are the same.
     ///
     /// A request does not name its scheme. Port 80 means http, port 443 https, and without a port the scheme is that of the public URL. On
     /// any other port only one server listens, so both schemes are accepted.
@@ -109,7 +109,7 @@ impl NamedHost {
     }
 }
 
-/// Whether a URL leads to this machine by its loopback address only.
+/// Whether a URL names this machine by a loopback address.
 pub fn is_loopback_url(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
@@ -119,7 +119,7 @@ pub fn is_loopback_url(url: &Url) -> bool {
     }
 }
 
-/// Whether a URL leads to this machine, by loopback or by the unspecified address.
+/// Whether a URL names this machine, by a loopback address or by the unspecified address.
 pub(crate) fn is_local(url: &Url) -> bool {
     let is_every_address = match url.host() {
         Some(Host::Ipv4(address)) => address.is_unspecified(),
@@ -145,8 +145,7 @@ impl KnownHosts {
         KnownHosts(named.chain([listened]).collect())
     }
 
-    /// # Errors
-    /// The name does not belong to this server.
+    /// # Errors If the name does not belong to this server.
     pub(crate) fn check(&self, host: &NamedHost) -> Result<(), HostProblem> {
         let is_known = |known: &KnownHost| {
             let left_out = known.port_may_be_left_out && host.port.is_none();
@@ -226,7 +225,7 @@ mod tests {
         {
             assert!(!is_own(origin), "{origin}");
         }
-        // 80 and 443 are two servers. Without a port, the scheme of the public URL decides which one is meant.
+        // Ports 80 and 443 belong to two servers. Without a port, the scheme of the public URL decides which one is meant.
         for (host, public, own, foreign) in [
             ("192.0.2.7", "https", "https://192.0.2.7", "http://192.0.2.7"),
             ("192.0.2.7", "http", "http://192.0.2.7:80", "https://192.0.2.7"),

@@ -1,4 +1,4 @@
-//! Runs around every request: its id, its client's address, rate limits, checks of host and origin, and one log line.
+//! Code that runs around every request: its id, its client's address, rate limits, checks of host and origin, and one log line.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
@@ -35,11 +35,11 @@ use crate::{AppState, Settings};
 pub(crate) struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
-    /// For pages and files from the binary. They have their own limit, because a page loads dozens of files, and serving one is
-    /// cheap.
+    /// The limiter for pages and files from the binary. They have their own limit, because a page loads dozens of files, and
+    /// serving one costs little.
     files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     begun: Instant,
-    /// Seconds after `begun`.
+    /// The time of the last cleanup, in seconds after `begun`.
     swept_at: AtomicU64,
 }
 
@@ -49,9 +49,9 @@ const EXPOSED: [&str; 7] =
 /// How long a browser may keep the response to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
-/// The lowest limit for pages and files, per minute and address. A low limit for requests must not keep a page from loading.
+/// The lowest limit for pages and files, per minute and address. A low limit for requests must not prevent a page from loading.
 const FILES_PER_MINUTE_MIN: u32 = 600;
-/// Most addresses that a limiter remembers. If there are more, it forgets those without recent requests.
+/// The maximum number of addresses that a limiter remembers. If there are more, it forgets those without recent requests.
 const ADDRESSES_MAX: usize = 50_000;
 
 impl Limits {
@@ -70,7 +70,7 @@ impl Limits {
         }
     }
 
-    /// Counts a request of `address`, or returns the refusal if there were too many.
+    /// Counts a request of `address`, or returns the refusal if there were too many requests.
     fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
         if is_probe(path) {
             return Ok(());
@@ -91,7 +91,8 @@ impl Limits {
         Ok(())
     }
 
-    /// Drops addresses without recent requests if there are many. Runs at most once a second, because it checks all of them.
+    /// If there are many addresses, drops those without recent requests. It runs at most once a second, because it checks all of
+    /// them.
     fn sweep(&self, limiter: &DefaultKeyedRateLimiter<IpAddr>) {
         if limiter.len() <= ADDRESSES_MAX {
             return;
@@ -158,7 +159,7 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         state.app.count_answer(response.status().is_server_error());
     }
     observed.answered(&response, begun.elapsed());
-    // The console's files are in memory once, no matter how many clients read them.
+    // The console's files exist only once in memory, no matter how many clients read them. So they need no count.
     match is_file(&path) {
         true => response,
         false => counted(response, state.app.response_bytes(), || info.quota_owner()),
@@ -184,7 +185,7 @@ fn is_file(path: &str) -> bool {
 
 /// Logs one line for a request. It has the route's pattern, not the path, because paths and queries contain what people wrote.
 fn log_request(method: &Method, route: &str, status: u16, time: Duration, info: &RequestInfo) {
-    // A client can make up any method.
+    // A client can invent any method.
     let method = if method.as_str().len() > METHOD_CHARS_MAX { "other" } else { method.as_str() };
     tracing::info!(
         http.method = method,
@@ -196,7 +197,7 @@ fn log_request(method: &Method, route: &str, status: u16, time: Duration, info: 
     );
 }
 
-/// Longest method that the log shows, in characters.
+/// The maximum length of a method that the log shows, in characters.
 const METHOD_CHARS_MAX: usize = 16;
 
 /// Returns a renewed session's token to the client, unless the response already sets a session cookie.
@@ -240,18 +241,18 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     if *request.method() != Method::OPTIONS {
         state.limits.admit(address, path)?;
     }
-    // Load balancers request these with any name, or without one: HTTP/1.0 has no Host.
+    // Load balancers request these paths with any host name, or without one, because HTTP/1.0 has no `Host`.
     if is_health(path) {
         return Ok(());
     }
     let host = NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?;
-    // A scrape has its own rule.
+    // Requests for metrics have their own rule.
     if is_probe(path) {
         return Ok(());
     }
     state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
     check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
-    // A hook ignores sessions, so no browser can be made to lend it one. Pages of third parties may call it.
+    // A hook ignores sessions. So a page of a third party may call it, because it cannot misuse the session of a browser.
     if path.starts_with("/api/v1/hooks/") {
         return Ok(());
     }
@@ -272,13 +273,13 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     })
 }
 
-/// Checks the header for viewing as a role. Only reads of the API may have it. Hooks and sign-in ignore it, because requests to hooks
-/// belong to blocks.
+/// Checks the header for viewing as a role. Only requests that read from the API may have it. Hooks and sign-in ignore it,
+/// because requests to hooks belong to blocks.
 fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Error> {
     let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
     let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);
     let Some(value) = values.next() else { return Ok(()) };
-    // No route has another method, so the request gets 405 with or without the header.
+    // No route has another method, so such a request gets 405 with or without the header.
     if ![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS].contains(method) {
         return Ok(());
     }
@@ -323,7 +324,7 @@ fn too_many(path: &str, seconds: u64) -> Response {
     response
 }
 
-/// Longest request id taken from a caller, in characters.
+/// The maximum length of a request id that is taken from a caller, in characters.
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
 /// The request id that the caller sent, if it has no characters that could disturb a log.

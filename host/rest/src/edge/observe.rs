@@ -1,4 +1,4 @@
-//! Collects data about a request for telemetry until the response. Nothing is collected if telemetry is off.
+//! Collects data about a request for telemetry, from its arrival to its response. Nothing is collected if telemetry is off.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::request::extract::RequestInfo;
 /// A request that is being handled.
 pub(crate) struct Observed {
     span: Span,
-    /// The method and the route; `None` if telemetry is off.
+    /// The method and the route. `None` if telemetry is off.
     request: Option<(Method, Option<MatchedPath>)>,
 }
 

@@ -18,19 +18,19 @@ pub struct TrustedOrigins {
 /// The reason for refusing the origin of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OriginProblem {
-    /// The origin of the request.
+    /// The origin of the request is not trusted.
     Untrusted(String),
     Missing,
 }
 
 /// Names that people and browsers use for their own machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-/// Most characters of a foreign origin that an error shows.
+/// The maximum number of characters of a foreign origin that an error shows.
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl TrustedOrigins {
-    /// The origin of the public URL, and the `configured` ones. If the public URL is on this machine, its other names with the same port
-    /// (`localhost`, `127.0.0.1`, `[::1]`) are trusted too, because they lead to the same server.
+    /// The origin of the public URL, and the `configured` ones. If the public URL is on this machine, the other names of this
+    /// machine with the same port (`localhost`, `127.0.0.1`, `[::1]`) are trusted too, because they lead to the same server.
     pub fn new(public_url: &str, listen: SocketAddr, configured: &[String]) -> TrustedOrigins {
         let public = Url::parse(public_url).ok();
         let mut origins: Vec<String> = public.iter().map(|url| url.origin().ascii_serialization()).collect();
@@ -58,7 +58,8 @@ impl TrustedOrigins {
         self.origins.iter().any(|trusted| trusted.eq_ignore_ascii_case(origin))
     }
 
-    /// Whether a redirect to `url` is allowed: to a path that no browser takes for another host, or to a trusted origin.
+    /// Whether a redirect to `url` is allowed: the target has to be a path that no browser takes for another host, or a URL of a
+    /// trusted origin.
     pub(crate) fn may_lead_to(&self, url: &str) -> bool {
         if !url.starts_with('/') {
             return Url::parse(url).is_ok_and(|url| url.host().is_some() && self.trusts(&url.origin().ascii_serialization()));
@@ -73,8 +74,7 @@ impl TrustedOrigins {
     /// If a request has an `Origin`, the origin has to be trusted, even for a read: a browser sends the header for scripts of other
     /// origins, and for forms. A write with cookies needs `Origin`, or else `Referer`.
     ///
-    /// # Errors
-    /// The origin is not trusted, or it is missing although the request needs one.
+    /// # Errors If the origin is not trusted, or if it is missing although the request needs one.
     pub(crate) fn check(&self, method: &Method, host: &NamedHost, headers: &HeaderMap) -> Result<(), OriginProblem> {
         let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let writes_with_cookie =
@@ -86,7 +86,8 @@ impl TrustedOrigins {
         if writes_with_cookie && origins.iter().all(|origin| origin == "null") {
             return Err(OriginProblem::Missing);
         }
-        // A page from an IP address of this server is its own. A page from a name is trusted only if the name is configured.
+        // A page from an IP address of this server belongs to the server. A page from a name is trusted only if the name is
+        // configured.
         let is_own = |origin: &str| host.is_ip() && host.is_origin(origin, &self.scheme);
         match origins.into_iter().find(|origin| !self.trusts(origin) && !is_own(origin)) {
             None => Ok(()),

@@ -11,7 +11,8 @@ use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Smaller bodies and frames do not count, because they cost no more than the connection itself, and connections are bounded.
+/// Smaller bodies and frames do not count, because they need no more memory than the connection itself, and the number of
+/// connections is limited.
 const COUNTED_BYTES_MIN: usize = 16 * 1024;
 
 /// Counts the body of a response. If its size is not known, counts it frame by frame.

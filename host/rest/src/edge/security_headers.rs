@@ -1,4 +1,4 @@
-//! Security headers of responses: no caching, no frames, and no guesses at the content type.
+//! Security headers of responses: they forbid caching, frames, and guesses of the content type.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -9,7 +9,7 @@ const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// Adds the headers that a response does not have yet. `is_https` says whether the public URL has the scheme https.
 pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
-    // Nearly every response depends on a credential. So a response without a rule for caches must not be cached.
+    // Nearly every response depends on a credential. So a response that says nothing about caching must not be cached.
     add(headers, header::CACHE_CONTROL, "no-store");
     add(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     if !is_asset(path) {
@@ -26,7 +26,8 @@ pub(crate) fn add_headers(path: &str, is_https: bool, headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a path is a file that a page from the binary loads. A policy has an effect only on pages and workers. Workers have their own.
+/// Whether a path is a file that a page from the binary loads. A policy has an effect only on pages and workers. Workers have
+/// their own policy.
 fn is_asset(path: &str) -> bool {
     path.starts_with("/admin/assets/") || path.starts_with("/api/v1/graphql/assets/")
 }

@@ -5,7 +5,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// The member with which a schema carries the components that it refers to. [`take_components`] takes it out.
+/// The member of a schema that contains the components to which the schema refers. [`take_components`] removes it.
 const CARRIED: &str = "x-svc-components";
 
 /// The schema of an answer: a reference to its component, unless the type is inlined.
@@ -21,7 +21,7 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     schema.into()
 }
 
-/// Moves the components that schemas in `value` carry to `components`.
+/// Moves the components that the schemas in `value` contain to `components`.
 pub(crate) fn take_components(value: &mut Value, components: &mut Map<String, Value>) {
     match value {
         Value::Object(members) => {

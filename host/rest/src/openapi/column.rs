@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value, json};
 use crate::openapi::components::schema;
 use crate::openapi::pattern::is_plain;
 
-/// A column with its description by people.
+/// A column, with the descriptions that people have written for it.
 pub(crate) struct Described<'a> {
     pub(crate) column: &'a Column,
     /// The definition of the column if it is a field.
@@ -18,7 +18,7 @@ pub(crate) struct Described<'a> {
     pub(crate) target: Option<&'a str>,
 }
 
-/// The text as a number of the document. Readers store numbers as doubles, so a number with more digits is put into the
+/// Returns the text as a number for the document. Readers store numbers as doubles, so a number with more digits is put into the
 /// description instead.
 fn exact_number(text: &str) -> Option<Value> {
     let number: Number = text.parse().ok()?;

@@ -38,7 +38,7 @@ pub(crate) fn schema(name: &str) -> Value {
     reference("schemas", name)
 }
 
-/// Statuses that mean the same error in every operation: the component's name, and the reasons for the error.
+/// For each status that means the same error in every operation: the component's name, and the reasons for the error.
 const PROBLEMS: [(u16, &str, &str); 15] = [
     (400, "BadRequest", "The request is malformed, names something that does not exist, or breaks a rule."),
     (401, "Unauthorized", "The credential is missing or invalid."),

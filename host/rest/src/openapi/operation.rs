@@ -23,7 +23,7 @@ pub(crate) enum Caller {
     Unseen,
 }
 
-/// An operation on its way into the document.
+/// An operation that is being built for the document.
 pub(crate) struct Operation {
     caller: Caller,
     members: Map<String, Value>,
@@ -32,7 +32,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// `id` is unique and stable: generated clients name their functions after it.
+    /// `id` is unique and never changes, because generated clients name their functions after it.
     pub(crate) fn new(id: impl Into<String>, tag: &str, summary: impl Into<String>) -> Operation {
         let mut members = Map::new();
         members.insert("operationId".to_owned(), json!(id.into()));
@@ -169,7 +169,7 @@ pub(crate) fn data_with_warnings(data: Value) -> Value {
     answer
 }
 
-/// `x-request-id`, and those of `names` that `components.headers` has.
+/// The header `x-request-id`, and those of `names` that `components.headers` has.
 pub(crate) fn headers(names: &[(&str, &str)]) -> Value {
     let mut headers = Map::new();
     headers.insert("x-request-id".to_owned(), reference("headers", "RequestId"));
@@ -214,7 +214,7 @@ pub(crate) fn query_parameter(name: &str, description: &str, schema: Value) -> V
     json!({ "name": name, "in": "query", "description": description, "schema": schema })
 }
 
-/// The paths of the document, in the order in which they are described, and the components that their answers carry.
+/// The paths of the document, in the order in which they are described, and the components to which their answers refer.
 pub(crate) struct Paths {
     require_auth: bool,
     paths: Map<String, Value>,

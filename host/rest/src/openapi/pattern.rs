@@ -88,7 +88,7 @@ fn is_common_escape(escaped: char) -> bool {
 /// The rest of a class, without another class or a set operation in it.
 fn skip_class(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
     let _ = characters.next_if_eq(&'^');
-    // The `regex` crate reads a `]` at the start of a class as a literal, and ECMA-262 as its end.
+    // At the start of a class, the `regex` crate reads a `]` as a literal. ECMA-262 reads it as the end of the class.
     if characters.peek() == Some(&']') {
         return false;
     }

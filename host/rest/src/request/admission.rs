@@ -1,8 +1,8 @@
-//! Decides who may run an operation, before its parameters and its body are read. The order is: credential (401), permission (403), the
-//! rest of the request.
+//! Decides who may run an operation, before its parameters and its body are read. The order of the checks is: credential (401),
+//! permission (403), the rest of the request.
 //!
-//! A handler names its demand in its first extractor. Only the body of an admitted request is read, within the bound of the demand. So a
-//! handler that forgets its demand cannot read a body.
+//! A handler names its demand (the permission that it requires) in its first extractor. The server reads a body only after it has
+//! admitted the request, and only up to the limit of the demand. So a handler that forgets its demand cannot read a body.
 
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ use crate::answer::error::ApiError;
 use crate::request::extract::{Authenticated, QueryPairs, RequestInfo, credentials};
 use crate::request::precondition::refuse_if_match;
 
-/// Largest body of an administrative operation, in bytes.
+/// The maximum size of the body of an administrative operation, in bytes.
 pub(crate) const ADMINISTRATIVE_BODY_BYTES_MAX: usize = 256 * 1024;
 
 /// Allows the body to be read. [`crate::request::body`] needs it.
@@ -30,7 +30,7 @@ pub(crate) struct Admitted {
 
 /// The permission that an operation demands of its caller.
 pub(crate) trait Demand {
-    /// Whether the operation is administrative, and its body has the smaller bound.
+    /// Whether the operation is administrative, so that its body has the smaller limit.
     const IS_ADMINISTRATIVE: bool = true;
     /// Whether `If-Match` is refused. It is refused on operations on records that would ignore the condition.
     const REFUSES_IF_MATCH: bool = false;
@@ -128,8 +128,8 @@ macro_rules! resources {
 
 resources! { Objects Events Blocks Roles Users ApiKeys Webhooks Tasks Settings }
 
-/// Users, by a grant for all of them. A grant for one's own row must not allow users to give roles to themselves, or to replace their
-/// password without the current one.
+/// All users. It needs a grant for all of them. With a grant for their own row, users must not be able to give roles to
+/// themselves, or to replace their password without the current one.
 pub(crate) struct AllUsers;
 
 impl Gated for AllUsers {
@@ -159,7 +159,7 @@ impl<S: Gated, R: Right> Demand for (S, R) {
     }
 }
 
-/// Read on all users, on some of them, or on some of their fields.
+/// Read on users: on all of them, on some of them, or on some of their fields.
 pub(crate) struct UsersToRead;
 
 impl Demand for UsersToRead {
@@ -211,7 +211,7 @@ impl<R: Right> Demand for OneRecord<R> {
     }
 }
 
-/// Creating a record. With `on_conflict`, it may also change an existing one.
+/// The creation of a record. With `on_conflict`, it may also change an existing one.
 pub(crate) struct NewRecord;
 
 impl Demand for NewRecord {
@@ -257,7 +257,7 @@ impl Demand for CalledAction {
     }
 }
 
-/// Sending a recorded event to a block's handler once more.
+/// The sending of a recorded event to a block's handler once more.
 pub(crate) struct Replay;
 
 impl Demand for Replay {
@@ -287,8 +287,7 @@ impl Demand for Stream {
 
 /// The permit to read the body of an admitted request.
 ///
-/// # Errors
-/// The handler demanded nothing of its caller, which is a defect.
+/// # Errors If the handler has no demand, which is a defect.
 pub(crate) fn admitted(parts: &axum::http::Extensions) -> Result<Admitted, ApiError> {
     parts.get::<Admitted>().cloned().ok_or_else(|| Error::internal("the body of a request is read that was not admitted").into())
 }

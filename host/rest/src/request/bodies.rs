@@ -1,8 +1,8 @@
-//! Bounds the bytes of request bodies in memory, for the whole process and for each owner.
+//! Limits the bytes of request bodies in memory, for the whole process and for each owner.
 //!
-//! From its first bytes on, a body counts against its owner's share with its announced size. Against the total it counts only
-//! with the bytes that have arrived. So an upload that stalls takes nothing from others, and two half-sent bodies of one owner
-//! never wait for each other.
+//! As soon as a body begins to arrive, its complete announced size counts in its owner's share. In the total, only the bytes that
+//! have arrived count. So an upload that stalls takes no room from other owners, and two half-sent bodies of one owner never wait
+//! for each other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Most bytes of all bodies together.
+/// The maximum number of bytes of all bodies together.
 const BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Most bytes of one owner's bodies. A larger body is admitted if its owner has no other.
+/// The maximum number of bytes of one owner's bodies. A larger body is admitted if its owner has no other.
 const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
-/// Longest time that a body waits for room.
+/// The longest time that a body waits for room.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Most bodies that wait, of all owners and of one owner.
+/// The maximum number of bodies that wait: of all owners, and of one owner.
 const WAITING_MAX: usize = 1_000;
 const WAITING_OF_ONE_MAX: usize = 100;
 
@@ -76,8 +76,8 @@ impl std::fmt::Debug for BodyPlace {
 }
 
 impl Bodies {
-    /// The bytes that a body counts against its owner's share. A body that is larger than the share was admitted as its owner's
-    /// only one. It counts nothing, so that smaller bodies can use the share.
+    /// The bytes that a body counts against its owner's share. A body that is larger than the share was admitted because its
+    /// owner had no other. It counts as 0 bytes, so that smaller bodies can use the share.
     fn counted(&self, bytes: usize) -> usize {
         if bytes > self.of_one_max { 0 } else { bytes }
     }
@@ -89,7 +89,7 @@ impl Bodies {
 }
 
 impl BodyPlace {
-    /// Makes room for `bytes` that have arrived. `announced` is the body's whole size, as far as it is known.
+    /// Makes room for `bytes` that have arrived. `announced` is the complete size of the body, as far as it is known.
     ///
     /// # Errors
     /// `unavailable` if there is no room in time.
@@ -103,7 +103,7 @@ impl BodyPlace {
         loop {
             let freed = bodies.freed.notified();
             tokio::pin!(freed);
-            // From now on no notification is lost.
+            // From here on, no notification is lost.
             freed.as_mut().enable();
             if self.take(bytes, due) {
                 return Ok(());
@@ -112,7 +112,7 @@ impl BodyPlace {
         }
     }
 
-    /// Takes the room if there is enough.
+    /// Takes the room and returns true, if there is enough.
     fn take(&mut self, bytes: usize, due: usize) -> bool {
         let mut state = self.bodies.state.lock();
         let is_only_one_of_all = state.arrived == self.arrived;
@@ -123,7 +123,8 @@ impl BodyPlace {
         let share = state.owners.entry(self.owner.clone()).or_default();
         let others = share.bodies - usize::from(!is_new);
         let reserved = share.reserved - self.bodies.counted(self.reserved);
-        // This body was admitted before and may continue: it is larger than the share, or its whole size is reserved.
+        // This body was admitted before and may continue, because it is larger than the share, or because its complete size is
+        // reserved.
         let is_admitted = self.reserved > self.bodies.of_one_max || due <= self.reserved;
         let is_past_share = reserved + due > self.bodies.of_one_max;
         if !is_admitted && is_past_share && (others > 0 || due <= self.bodies.of_one_max) {

@@ -1,4 +1,4 @@
-//! Request bodies: reads a whole body within a bound, and checks the JSON of operations that need it.
+//! Request bodies: reads a complete body up to a limit, and checks the JSON of operations that need it.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ use crate::request::admission::admitted;
 use crate::request::bodies::BodyPlace;
 use crate::request::extract::RequestInfo;
 
-/// Longest time for a body to arrive.
+/// The longest time for a body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest time in which the client sends nothing.
+/// The longest time for which the client may send nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Most bytes that are reserved for a body before it arrives.
+/// The maximum number of bytes that are reserved for a body before it arrives.
 const BODY_BYTES_USUAL: usize = 64 * 1024;
 
-/// Reads the body of an admitted request, within its bound.
+/// Reads the body of an admitted request, up to its limit.
 ///
 /// # Errors
 /// `payload_too_large` if the body is larger; `invalid_request` if it ends early or comes too slowly; `unavailable` if too many bytes of
@@ -40,7 +40,7 @@ pub(crate) async fn read(request: Request, state: &AppState) -> Result<Bytes, Ap
     read_admitted(request, state, admitted.owner, bytes_max).await
 }
 
-/// As [`read`], with another bound.
+/// Does the same as [`read`], with another limit.
 pub(crate) async fn read_within(request: Request, state: &AppState, bytes_max: usize) -> Result<Bytes, ApiError> {
     let owner = admitted(request.extensions())?.owner;
     read_admitted(request, state, owner, bytes_max).await
@@ -51,7 +51,7 @@ async fn read_admitted(request: Request, state: &AppState, owner: QuotaOwner, by
     read_body(&parts, body, state, owner, bytes_max).await
 }
 
-/// As [`read_within`], for a request that is split into parts and body. The bytes count until the request ends.
+/// Does the same as [`read_within`], for a request that is split into parts and body. The bytes count until the request ends.
 pub(crate) async fn read_body(
     parts: &Parts,
     body: Body,
@@ -88,7 +88,7 @@ async fn collect(headers: &HeaderMap, mut body: Body, bytes_max: usize, place: &
         return Err(too_large());
     }
     let announced = announced.map_or(0, |length| usize::try_from(length).unwrap_or(bytes_max));
-    // The length is only announced, so at most the usual size is reserved.
+    // The length is only announced and may be wrong, so at most the usual size is reserved.
     let mut kept: Vec<u8> = Vec::with_capacity(announced.min(BODY_BYTES_USUAL));
     while let Some(frame) = tokio::time::timeout(SILENCE_MAX, body.frame()).await.map_err(|_| too_slow())? {
         let frame = frame.map_err(|_| Error::invalid_request("The body was cut short."))?;
@@ -129,7 +129,7 @@ impl FromRequest<AppState> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        // This fails if the handler demanded nothing of its caller.
+        // This fails if the handler has no demand.
         admitted(request.extensions())?;
         expect_media_type(request.headers(), "application/json")?;
         let bytes = read(request, state).await?;
@@ -168,7 +168,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
-/// Reads a member for which `null` means something else than leaving it out. `null` becomes `Some(None)`.
+/// Reads a member for which `null` has another meaning than leaving it out. `null` becomes `Some(None)`.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -177,7 +177,7 @@ where
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Reads a member of a change that may be left out, but must not be null. So a client cannot take null for "no change".
+/// Reads a member of a change that may be left out, but must not be null. So a client cannot believe that null means "no change".
 pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

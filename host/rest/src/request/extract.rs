@@ -36,7 +36,7 @@ pub(crate) struct RequestInfo {
 /// The share that a request uses: its owner, and the place of its body.
 #[derive(Debug, Default)]
 pub(crate) struct RequestQuota {
-    /// The caller, once it is known; before that, the client's address.
+    /// The caller, as soon as it is known. Before that, the client's address.
     owner: OnceLock<QuotaOwner>,
     /// The place of the request's body, until the request ends.
     pub(crate) body_place: Mutex<Option<BodyPlace>>,
@@ -122,7 +122,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParts<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         match Path::<T>::from_request_parts(parts, state).await {
-            // No id or name contains a NUL, and text in Postgres cannot.
+            // No id or name contains a NUL character, because text in Postgres cannot contain it.
             Ok(_) if parts.uri.path().contains("%00") => Err(Error::invalid_request("The path contains a NUL character.").into()),
             Ok(Path(value)) => Ok(PathParts(value)),
             Err(_) => Err(Error::invalid_request("The path is not valid UTF-8 after percent-decoding.").into()),

@@ -11,7 +11,7 @@ use blockbase_app::schema::Error;
 use crate::AppState;
 use crate::answer::error::ApiError;
 
-/// The condition of `If-Match` for a change or a deletion; `None` if the header is left out.
+/// The condition of `If-Match` for a change or a deletion. `None` if the header is left out.
 pub(crate) struct IfMatch(pub(crate) Option<Condition>);
 
 impl FromRequestParts<AppState> for IfMatch {

@@ -108,8 +108,8 @@ fn members_of(kind: &str, text: &str) -> Result<Map<String, Value>, AuthError> {
     }
 }
 
-/// Largest body of these operations, in bytes. It is small because many bodies may be in memory while their passwords wait for
-/// the check.
+/// The maximum size of the body of these operations, in bytes. It is small because many bodies may be in memory while their
+/// passwords wait for the check.
 const BODY_BYTES_MAX: usize = 65_536;
 
 /// A pair of a form as a JSON member. The text of a flag becomes a boolean.
@@ -123,7 +123,7 @@ fn form_member(name: &str, value: &str) -> (String, Value) {
 }
 
 impl AuthBody {
-    /// A body that must not be empty, so that nothing happens to whoever forgot it.
+    /// Requires that the body is not empty, so that a client that forgot it does not change anything.
     fn required(self) -> Result<AuthBody, AuthError> {
         match self.is_empty {
             true => Err(AuthProblem::Validation("Send an object, `{}` at least.".to_owned()).into()),

@@ -1,4 +1,5 @@
-//! `/api/v1/blocks`: inspect, install, list, configure, call, logs, use, replay, uninstall.
+//! `/api/v1/blocks`: inspect, install, list, configure and call blocks, show their logs and usage, replay events, and uninstall
+//! blocks.
 
 pub(crate) mod actions_document;
 pub(crate) mod document;

@@ -122,7 +122,7 @@ fn keep_referenced(document: &mut Value) {
         let Some(pointer) = reference.strip_prefix("#/components/") else { continue };
         let mut parts = pointer.split('/');
         let (Some(kind), Some(name)) = (parts.next(), parts.next()) else { continue };
-        // A reference may also point to a part of a component.
+        // A reference may also name a part of a component.
         if known.insert((kind.to_owned(), name.to_owned())) {
             collect_references(&document["components"][kind][name], &mut waiting);
         }

@@ -1,5 +1,5 @@
 //! `GET /api/v1/me` and the paths below it, the claim of the account that was made at boot, and the data about this instance that
-//! everybody may know.
+//! is public.
 
 pub(crate) mod document;
 

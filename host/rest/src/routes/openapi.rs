@@ -27,7 +27,7 @@ pub(crate) fn routes() -> Routes {
     Routes::new().get("/api/v1/openapi.json", handle)
 }
 
-/// Most documents in the cache. Callers who may know of the same things share one.
+/// The maximum number of documents in the cache. Callers who may know of the same things share one.
 const DOCUMENTS_MAX: usize = 8;
 
 /// A document in the form in which it is sent.
@@ -60,7 +60,7 @@ impl Key {
     }
 }
 
-/// Cached documents. The last one that was used comes first.
+/// The cached documents. The one that was used last comes first.
 #[derive(Default)]
 pub(crate) struct Documents(Mutex<VecDeque<Arc<Document>>>);
 

@@ -1,7 +1,7 @@
 //! The other surfaces over HTTP: GraphQL, MCP and the console's page, mounted behind the same middleware as REST.
 //!
-//! REST identifies the caller for them and bounds the body, which they read when they need it. They answer in their own form.
-//! This crate knows no more about them than this file contains.
+//! For each request, REST identifies the caller and limits the size of the body. The surface reads the body when it needs it, and
+//! answers in its own form. Only this file of the crate knows about the other surfaces.
 
 pub(crate) mod graphql_document;
 pub(crate) mod mcp_document;
@@ -59,7 +59,7 @@ pub type Pages = Arc<dyn Fn(&str, &HeaderMap) -> Option<axum::http::Response<Box
 /// The other surfaces.
 #[derive(Clone)]
 pub struct Surfaces {
-    /// `/admin` and what is below
+    /// The paths `/admin` and below.
     pub console: Pages,
     /// `/api/v1/graphql`, and `/api/v1/graphql/assets/{name}`, which are files for browsers
     pub graphql: Surface,
@@ -78,7 +78,7 @@ async fn answer(surface: &Surface, state: &AppState, request: Request) -> Respon
         request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.clone()).unwrap_or_default(),
         credentials,
     };
-    // A caller with an invalid credential has been refused before.
+    // A caller with an invalid credential was already refused.
     let owner = invoker.caller.as_ref().map_or(QuotaOwner::Service, |caller| caller.quota_owner().clone());
     let (state, head) = (state.clone(), parts.clone());
     let body = IncomingBody::new(async move {

@@ -1,4 +1,4 @@
-//! Writes a JSON document again without spaces. It builds no tree of it in memory.
+//! Writes a JSON document again without spaces. It builds no tree in memory.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -6,14 +6,13 @@ use std::hash::BuildHasher;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize};
 
-/// Up to this number, an object's members are compared with each other one by one.
+/// If an object has at most this many members, they are compared with each other one by one.
 const FEW_MEMBERS: usize = 16;
 
 /// The document without spaces. Each number is written in its 64-bit form. If several members have the same name, the last one counts,
 /// at the position of the first.
 ///
-/// # Errors
-/// The text is not JSON, or nests too deeply.
+/// # Errors If the text is not JSON, or nests too deeply.
 pub fn compact(text: &str) -> Result<String, serde_json::Error> {
     let mut out = Vec::with_capacity(text.len());
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -148,8 +147,8 @@ fn bytes(out: &[u8], begin: u32, end: u32) -> &[u8] {
     out.get(begin as usize..end as usize).unwrap_or_default()
 }
 
-/// For duplicate names, the index of the last member at each name's first member, and `None` at its further members. `None` if no name
-/// is duplicated.
+/// Finds duplicate names. For each name, the result has the index of its last member at the position of its first member, and
+/// `None` at its further members. Returns `None` if no name is duplicated.
 fn last_of_each(out: &[u8], members: &[Member], hashes: &RandomState) -> Option<Vec<Option<u32>>> {
     if members.len() <= FEW_MEMBERS {
         let is_twice =
@@ -163,7 +162,7 @@ fn last_of_each(out: &[u8], members: &[Member], hashes: &RandomState) -> Option<
     sorted.sort_unstable();
     let mut last: Vec<Option<u32>> = Vec::new();
     for alike in sorted.chunk_by(|one, other| one.0 == other.0).filter(|alike| alike.len() > 1) {
-        // Only few different names have the same hash.
+        // Only few different names have the same hash, so this list is short.
         let mut names: Vec<(&[u8], u32)> = Vec::new();
         for (_, place) in alike {
             let Some(name) = members.get(*place as usize).map(|member| member.name(out)) else { continue };

@@ -1,4 +1,4 @@
-//! Documents of a fixed form. A struct is read only from an object, at every depth, and an error names its position.
+//! Documents of a fixed form. At every depth, a struct can only be read from an object, and an error names its position.
 //!
 //! Plain serde also reads a struct from an array of its members' values, so it would accept `[["a"]]`.
 
@@ -39,8 +39,7 @@ impl fmt::Display for Misfit {
 
 /// Reads a document.
 ///
-/// # Errors
-/// The text is not JSON, or does not have the form of `T`.
+/// # Errors If the text is not JSON, or does not have the form of `T`.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Misfit> {
     let path = Path::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -60,8 +59,7 @@ pub(super) fn list_from_str<'de, V: Visitor<'de>>(text: &'de str, visitor: V) ->
 
 /// Reads a document that is already a tree.
 ///
-/// # Errors
-/// The document does not have the form of `T`.
+/// # Errors If the document does not have the form of `T`.
 pub fn from_value<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Result<T, Misfit> {
     let path = Path::default();
     T::deserialize(Strict { inner: value, path: &path, is_key: false }).map_err(|error| Misfit { error, place: path.written() })

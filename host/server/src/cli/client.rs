@@ -1,4 +1,4 @@
-//! The server's API for commands: one address, one credential, and errors that say what to do.
+//! The server's API for commands: one address, one credential, and errors with advice for the user.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::Problem;
 use super::terminal::inert;
 
 const DEFAULT_URL: &str = "http://127.0.0.1:4000";
-/// Time limit of one call. The server compiles an upload during the call, and an action may take ten minutes.
+/// The time limit of one call. The server compiles an upload during the call, and an action may take ten minutes.
 const TIMEOUT: Duration = Duration::from_secs(660);
-/// Largest response body that is read.
+/// The maximum number of bytes of a response body that are read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Characters that are shown of a response that is not from the API.
+/// The maximum number of characters that are shown of a response that is not from the API.
 const FOREIGN_CHARS_MAX: usize = 200;
 
 /// Which server, and as whom.
@@ -32,7 +32,7 @@ pub(super) struct Connection {
     key: Option<String>,
 }
 
-/// A runtime for commands, which do one thing after another. Its worker thread looks after idle connections meanwhile.
+/// A runtime for commands, which do one thing after another. Meanwhile, its worker thread takes care of idle connections.
 pub(super) fn runtime() -> Result<Runtime, Problem> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(|error| Problem::Failed(format!("The async runtime cannot start: {error}.")))
@@ -47,7 +47,7 @@ pub(super) struct Api {
 }
 
 impl Connection {
-    /// Sends nothing yet.
+    /// Makes the client. It sends nothing yet.
     pub(super) fn open(&self) -> Result<Api, Problem> {
         // An empty variable counts as unset, as it does for the server.
         let url = if self.url.trim().is_empty() { DEFAULT_URL } else { self.url.trim() };
@@ -78,7 +78,7 @@ pub(super) struct Reply {
     pub(super) identity: Identity,
 }
 
-/// As whom a request was sent.
+/// The identity with which a request is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Identity {
     Nobody,
@@ -178,7 +178,7 @@ impl Reply {
         }
     }
 
-    /// `code: message`, the details, and what to do.
+    /// Makes the error: `code: message`, the details, and advice for the user.
     pub(super) fn problem(&self) -> Problem {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let (Some(code), Some(message)) = (body["error"].as_str(), body["message"].as_str()) else { return self.foreign() };

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use super::terminal::inert;
 
-/// A condition as a sentence without a full stop: "`status` is "open" and `owner`'s `team` is …". A condition that is not understood
-/// stays JSON.
+/// A condition as a sentence without a full stop: "`status` is "open" and `owner`'s `team` is …". If the condition cannot be put
+/// into words, the result is its JSON.
 pub(super) fn said(condition: &Value) -> String {
     members(condition, "").unwrap_or_else(|| inert(&condition.to_string()).into_owned())
 }
 
-/// The fields that a permission with these actions lets a block read and write; `None` for all of them.
+/// The fields that a permission with these actions lets a block read and write. `None` for all of them.
 pub(super) fn said_fields(fields: &Value, actions: &Value) -> Option<String> {
     let allows = |names: &[&str]| actions.as_array().into_iter().flatten().any(|action| names.iter().any(|name| action == name));
     let side = |name: &str, verb: &str, needed: &[&str]| {
@@ -38,7 +38,7 @@ fn quoted(name: &Value) -> String {
 
 const OR: &str = " or ";
 
-/// All members of an object have to hold. `path` names the relations that lead to it.
+/// All members of the object have to be true. `path` names the relations that lead to the object.
 fn members(condition: &Value, path: &str) -> Option<String> {
     let parts = condition.as_object()?.iter().map(|(key, value)| member(key, value, path)).collect::<Option<Vec<String>>>()?;
     Some(match parts.is_empty() {
@@ -51,7 +51,7 @@ fn member(key: &str, value: &Value, path: &str) -> Option<String> {
     let list = |word: &str, none: &str| {
         let part = |part: &Value| {
             let words = members(part, path)?;
-            // So that "and" within it is not read across the parts.
+            // Parentheses make clear that "and" within the part does not connect it with the other parts.
             let has_several = part.as_object().is_some_and(|part| part.len() > 1);
             Some(if has_several && word == OR { format!("({words})") } else { words })
         };
@@ -75,7 +75,7 @@ fn member(key: &str, value: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// A field with its tests, or a relation with what is asked of the rows that it leads to.
+/// A field with its tests, or a relation with the condition on the rows that it leads to.
 fn tested(name: &str, value: &Value, path: &str) -> Option<String> {
     let field = format!("{path}`{}`", inert(name));
     let Some(asked) = value.as_object() else { return Some(test(&field, Operator::DEFAULT, value)) };
@@ -86,7 +86,7 @@ fn tested(name: &str, value: &Value, path: &str) -> Option<String> {
         asked.iter().map(|(operator, value)| Some(test(&field, Operator::parse(operator).ok()?, value))).collect();
     match tests {
         Some(tests) if !tests.is_empty() => Some(tests.join(" and ")),
-        // Otherwise it is the row of a to-one relation.
+        // In all other cases, it is the row of a to-one relation.
         _ => members(value, &format!("{field}'s ")),
     }
 }
@@ -119,7 +119,7 @@ fn said_value(value: &Value) -> String {
     match value {
         Value::String(text) => match Variable::named(text) {
             Some(variable) => variable.words().to_owned(),
-            // `$$` stands for a text that begins with `$`.
+            // `$$` means a text that begins with `$`.
             None => {
                 let text = text.strip_prefix('$').filter(|rest| rest.starts_with('$')).unwrap_or(text);
                 inert(&Value::from(text).to_string()).into_owned()
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(said_fields(&json!(null), &all), None);
         assert_eq!(said_fields(&json!({}), &all), None);
         assert_eq!(said_fields(&json!({ "read": ["a", "b"] }), &all).as_deref(), Some("reads only `a`, `b`"));
-        // A list that none of the actions needs says nothing.
+        // If none of the actions needs a list, the list is not mentioned.
         assert_eq!(said_fields(&json!({ "read": ["a", "b"] }), &json!(["update", "delete"])), None);
         let both = json!({ "read": { "except": ["c"] }, "write": [] });
         assert_eq!(said_fields(&both, &all).as_deref(), Some("reads all fields except `c` and writes no field"));

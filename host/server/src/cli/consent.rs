@@ -32,7 +32,7 @@ pub(super) fn additions(added: &Value) -> Vec<String> {
     lines
 }
 
-/// Lines that describe the events that a block gets, and those that its webhooks send out.
+/// Lines that describe the events that a block gets, and the events that its webhooks send.
 fn events(block: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     section(&mut lines, "It gets events:", &block["subscriptions"], |subscription| {

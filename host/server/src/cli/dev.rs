@@ -1,4 +1,4 @@
-//! `block dev`: builds and installs a block, and does so again on every save.
+//! `block dev`: builds and installs a block, and repeats this whenever a source is saved.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use super::logs::{self, Follower, Wanted};
 use super::terminal::{confirmed, note};
 use super::{Problem, build};
 
-/// A build starts when the folder was quiet for this long, because editors save in several steps.
+/// A build starts when the folder did not change for this long, because editors save in several steps.
 const QUIET: Duration = Duration::from_millis(300);
-/// Longest wait until the folder is quiet.
+/// The longest wait until the folder does not change any more.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 /// Folders with generated files. Names that begin with a dot are ignored too.
 const MADE: [&str; 6] = ["target", "node_modules", "dist", "build", "vendor", "__pycache__"];
-/// Files that are watched.
+/// The maximum number of files that are watched.
 const FILES_MAX: usize = 20_000;
 
 pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions) -> Result<(), Problem> {
-    // Fails early: the folder of something else does not become a block by waiting.
+    // This fails early, because a folder without a block does not become one by waiting.
     build::read(&directory.join("block.json"))?;
     let mut folder = Folder::watch(directory)?;
     let mut package = loop {
@@ -41,7 +41,7 @@ pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions)
     loop {
         if folder.has_changed(logs::POLL)? {
             match built(directory, options) {
-                // A new name means another block, which nobody has consented to.
+                // A new name means another block, to which nobody has consented.
                 Ok(next) if next.manifest.name != package.manifest.name => {
                     return Err(Problem::Failed(format!(
                         "The block is called {} now, and was {}; start `blockbase block dev` again.",
@@ -91,7 +91,7 @@ fn replace(api: &Api, package: &Package) -> Result<(), Problem> {
 /// Each file with its last change and its length. If one of these differs, the file was written.
 type Fingerprint = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
-/// The sources of a block. The system reports that something happened, and the fingerprint shows whether a source changed.
+/// The sources of a block. The system only reports that something happened. The fingerprint shows whether a source changed.
 struct Folder {
     root: PathBuf,
     watcher: RecommendedWatcher,
@@ -126,15 +126,15 @@ impl Folder {
         }
         let begun = std::time::Instant::now();
         while begun.elapsed() < QUIET_MAX && self.events.recv_timeout(QUIET).is_ok() {}
-        // A file that is saved during a build differs at the next look.
+        // If a file is saved during a build, the next look finds a difference.
         let now = self.look()?;
         let changed = now != self.known;
         self.known = now;
         Ok(changed)
     }
 
-    /// Looks at every source, and watches new folders. Each folder is watched on its own, so that folders with generated files cost
-    /// nothing.
+    /// Looks at every source, and watches new folders. Each folder is watched by itself, so that folders with generated files
+    /// cost nothing.
     fn look(&mut self) -> Result<Fingerprint, Problem> {
         let mut found = Fingerprint::new();
         let mut folders = vec![self.root.clone()];
@@ -143,7 +143,7 @@ impl Folder {
                 && let Err(error) = self.watcher.watch(&folder, RecursiveMode::NonRecursive)
             {
                 self.watched.remove(&folder);
-                // The folder may have been deleted meanwhile, which is fine.
+                // The folder may have been deleted meanwhile. That is not an error.
                 if folder.is_dir() {
                     return Err(Problem::Failed(format!("{} cannot be watched: {error}.", folder.display())));
                 }
@@ -174,7 +174,7 @@ impl Folder {
 fn is_source(name: &str, is_folder: bool) -> bool {
     let is_made = match is_folder {
         true => MADE.contains(&name),
-        // Files that editors and `block build` write beside the sources.
+        // These are files that editors and `block build` write beside the sources.
         false => [".wasm", ".part", ".swp", "~"].iter().any(|end| name.ends_with(end)),
     };
     !is_made && !name.starts_with('.')

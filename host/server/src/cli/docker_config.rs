@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The file has Docker's own registry under an old address.
+/// The names of Docker's own registry. The file has it under an old address.
 const DOCKER_HUB: [&str; 2] = ["docker.io", "index.docker.io"];
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
@@ -18,7 +18,7 @@ pub(super) enum Known {
         user: String,
         password: String,
     },
-    /// A helper program has the credential. That program is not run.
+    /// A helper program has the credential. This command does not run that program.
     InHelper,
 }
 
@@ -31,8 +31,7 @@ pub(super) fn path() -> Option<PathBuf> {
 
 /// The credential of a registry.
 ///
-/// # Errors
-/// The file exists, but cannot be read or has another form.
+/// # Errors If the file exists, but cannot be read or has another form.
 pub(super) fn credential(file: &Path, registry: &str) -> Result<Known, String> {
     match std::fs::read(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Known::Nothing),
@@ -54,7 +53,7 @@ fn of_config(config: &Value, registry: &str) -> Result<Known, String> {
     }
     let auth = keys.iter().filter_map(|key| config["auths"][key]["auth"].as_str()).find(|auth| !auth.is_empty());
     if let Some(auth) = auth {
-        // The file has a secret, so the message does not show it.
+        // The file contains a secret, so the message does not show its content.
         let wrong = || format!("the `auth` of {registry} is no base64 of user:password.");
         let text = STANDARD.decode(auth).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
         let (user, password) = text.split_once(':').ok_or_else(wrong)?;

@@ -17,7 +17,7 @@ use super::{Problem, build, consent};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
-    /// The text behind `oci://`. Only such an argument leads to a registry, so a misspelled file name does not.
+    /// The text after `oci://`. Only an argument with this prefix leads to a registry. So a misspelled file name does not.
     Registry(String),
 }
 
@@ -62,7 +62,7 @@ impl Package {
 }
 
 impl Source {
-    /// Reads the file, or pulls it from its registry. The server never fetches anything.
+    /// Reads the file, or pulls it from its registry. The server itself never downloads blocks.
     pub(super) fn read(&self, registry: &RegistryAccess) -> Result<Package, Problem> {
         let file = match self {
             Source::File(path) => build::read(path)?,
@@ -90,7 +90,7 @@ pub(super) fn show(package: &Package) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Shows what the block would get, and what the server says about the install.
+/// Shows what the block would get, and the server's report about the install.
 pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Problem> {
     progress(COMPILING);
     let answer = expect_new(&api.upload(&package.file, &[("dryRun", "true")])?, package)?;
@@ -156,7 +156,7 @@ fn asks_for_more(reply: &Reply) -> bool {
     reply.status == 409 && reply.code().as_deref() == Some("new_permissions")
 }
 
-/// The list in the refusal's `new_permissions`. If the list is empty, the message, which says the same.
+/// The list `new_permissions` of the refusal. If the list is empty, the message, which has the same content.
 fn new_permissions(refusal: &Value) -> Vec<String> {
     let lines = consent::additions(&refusal["newPermissions"]);
     match lines.is_empty() {
@@ -165,7 +165,7 @@ fn new_permissions(refusal: &Value) -> Vec<String> {
     }
 }
 
-/// Reports what was done, and shows what the server shows only once.
+/// Reports what the command has done, and shows the data that the server shows only once.
 pub(super) fn report(api: &Api, package: &Package, answer: &Value, done: &str, json: bool) -> Result<(), Problem> {
     if json {
         return print_json(answer);
@@ -190,7 +190,8 @@ pub(super) fn report(api: &Api, package: &Package, answer: &Value, done: &str, j
     Ok(())
 }
 
-/// The secrets that the block reads and that are not set. All that it reads if the caller may not see which ones are set.
+/// The secrets that the block reads and that are not set. If the caller may not see which secrets are set, all that the block
+/// reads.
 fn unset_secrets<'a>(api: &Api, manifest: &'a Manifest) -> Vec<&'a String> {
     let read = &manifest.permissions.secrets;
     if read.is_empty() {

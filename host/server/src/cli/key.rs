@@ -1,4 +1,4 @@
-//! `blockbase key …`: API keys, from the machine of the server.
+//! `blockbase key …`: commands for API keys that run on the machine of the server.
 
 use std::collections::BTreeMap;
 

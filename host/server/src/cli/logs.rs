@@ -8,11 +8,11 @@ use super::Problem;
 use super::client::Api;
 use super::terminal::{inert, inert_json, note, print_line};
 
-/// How often the server is asked for new lines.
+/// How often the command asks the server for new lines.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-/// Lines of one request with `--follow`. After a full page, the next request follows at once.
+/// The number of lines in one request with `--follow`. After a full page, the next request follows at once.
 const PAGE: u32 = 500;
-/// This refusal is temporary.
+/// This refusal is temporary, so the command waits and tries again.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The lines to show, and their form.
@@ -23,7 +23,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The latest lines, or those after a cursor, oldest first. Also returns the cursor after them.
+    /// Returns the latest lines, or the lines after a cursor, with the oldest first. Also returns the cursor after these lines.
     fn fetch(&self, api: &Api, limit: u32, after: Option<&str>) -> Result<(Vec<Value>, String), Problem> {
         let limit = limit.to_string();
         let mut query = vec![("limit", limit.as_str())];
@@ -45,7 +45,7 @@ impl Wanted {
     }
 }
 
-/// `time LEVEL message {fields}`. It is always one line, whatever the block wrote.
+/// A line as `time LEVEL message {fields}`. It is always one line, no matter what the block wrote.
 fn rendered(line: &Value) -> String {
     let text = |key: &str| inert(line[key].as_str().unwrap_or_default()).into_owned();
     let mut shown = format!("{} {:5} {}", text("at"), text("level").to_uppercase(), text("message"));
@@ -68,10 +68,9 @@ impl Follower {
         Ok(Follower { cursor, has_failed: false })
     }
 
-    /// Prints new lines. If the server cannot be reached, says so once and waits.
+    /// Prints new lines. If the server does not answer, reports this once and waits.
     ///
-    /// # Errors
-    /// The server refuses, and would refuse again.
+    /// # Errors If the server refuses the request and would refuse it again.
     pub(super) fn poll(&mut self, api: &Api, wanted: &Wanted) -> Result<(), Problem> {
         match self.catch_up(api, wanted) {
             Ok(()) => self.has_failed = false,

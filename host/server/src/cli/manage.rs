@@ -11,7 +11,7 @@ use super::client::Api;
 use super::terminal::{confirmed, inert, inert_json, note, print_json, print_line, read_input, read_secret, table};
 use super::{Problem, build, consent};
 
-/// Characters of a digest that a list shows.
+/// The number of characters of a digest that a list shows.
 const DIGEST_CHARS: usize = 19;
 
 fn shown(value: &Value) -> String {
@@ -72,7 +72,7 @@ pub(super) fn rollback(api: &Api, name: &str, json: bool) -> Result<(), Problem>
 }
 
 pub(super) fn uninstall(api: &Api, name: &str, yes: bool) -> Result<(), Problem> {
-    // Fails before the question if the block is not installed.
+    // This fails before the question if the block is not installed.
     let block = api.get(&["blocks", name], &[])?.data()?;
     let question = format!(
         "{} {} goes, with its subscriptions, webhooks and waiting deliveries; the data stays. Uninstall it?",

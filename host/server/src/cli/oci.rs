@@ -26,12 +26,12 @@ use super::{Problem, build, client};
 pub(super) const SCHEME: &str = "oci://";
 const CONFIG_MEDIA_TYPE: &str = "application/vnd.wasm.config.v0+json";
 const LAYER_MEDIA_TYPE: &str = "application/wasm";
-/// Largest layer. By default a server accepts no larger block.
+/// The maximum size of a layer, in bytes. By default, a server does not accept a larger block.
 const LAYER_BYTES_MAX: usize = 64 << 20;
-/// Largest manifest, as the specification recommends.
+/// The maximum size of a manifest in bytes, as the specification recommends.
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a registry may send nothing.
+/// The longest time for which a registry may send nothing.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// As whom a registry is asked, and how.
@@ -75,7 +75,7 @@ struct Repository {
     reference: Reference,
     client: Client,
     auth: RegistryAuth,
-    /// Whether a helper program has the credential, which is then not used.
+    /// Whether a helper program has the credential. Then the credential is not used.
     is_in_helper: bool,
     runtime: Runtime,
 }
@@ -83,11 +83,11 @@ struct Repository {
 /// A pulled file.
 pub(super) struct Pulled {
     pub(super) file: Vec<u8>,
-    /// `oci://…@sha256:…`. This address always means these bytes.
+    /// `oci://…@sha256:…`. This address always leads to the same bytes.
     pub(super) address: String,
 }
 
-/// Reads a reference. It has to name its registry, and a tag or a digest. Nothing is filled in.
+/// Reads a reference. It has to name its registry, and a tag or a digest. There are no defaults.
 fn parse(text: &str) -> Result<Reference, Problem> {
     let form = || {
         Problem::Usage(format!(
@@ -108,7 +108,7 @@ fn parse(text: &str) -> Result<Reference, Problem> {
     }
 }
 
-/// Whether a registry is on this machine. Then nobody can listen in between.
+/// Whether a registry is on this machine. Then nobody can listen to the connection.
 fn is_loopback(registry: &str) -> bool {
     let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
     host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
@@ -122,7 +122,7 @@ impl Repository {
             false => ClientProtocol::Https,
         };
         let (auth, is_in_helper) = access.auth(&registry)?;
-        // reqwest uses the process's provider of cryptography. A second call changes nothing.
+        // reqwest uses the process's provider of cryptography. If this is called a second time, it changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = ClientConfig {
             protocol,
@@ -206,7 +206,8 @@ fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
 }
 
-/// Pulls the packed file that a reference names. A tag is first resolved to a digest, and everything is checked by its digest.
+/// Pulls the packed file that a reference names. A tag is first resolved to a digest, and all parts are checked against their
+/// digests.
 pub(super) fn pull(reference: &str, access: &RegistryAccess) -> Result<Pulled, Problem> {
     let repository = Repository::open(parse(reference)?, access)?;
     repository.sign_in(RegistryOperation::Pull)?;
@@ -242,7 +243,7 @@ fn layer_of(manifest: &[u8]) -> Result<OciDescriptor, String> {
         return Err(format!("its layer is {}, not {LAYER_MEDIA_TYPE}.", inert(&layer.media_type)));
     }
     match usize::try_from(layer.size) {
-        // A manifest may name addresses elsewhere. They are not followed.
+        // A manifest may name other addresses for the layer. The command does not use them.
         Ok(1..=LAYER_BYTES_MAX) => Ok(OciDescriptor { urls: None, ..layer }),
         _ => Err(format!("its layer has {} bytes; a block has {LAYER_BYTES_MAX} at most.", layer.size)),
     }
@@ -291,7 +292,7 @@ pub(super) fn push(file: &Path, reference: &str, access: &RegistryAccess, json: 
     repository.sign_in(RegistryOperation::Push)?;
     for blob in [&artifact.layer, &artifact.config] {
         let digest = sha256(blob);
-        // If the registry cannot say whether it has the bytes, they are sent again.
+        // If the registry does not say whether it has the bytes, they are sent again.
         let exists = repository.runtime.block_on(repository.client.blob_exists(&repository.reference, &digest));
         if !exists.unwrap_or(false) {
             repository.wait(repository.client.push_blob(&repository.reference, blob.clone(), &digest))?;
@@ -309,7 +310,8 @@ pub(super) fn push(file: &Path, reference: &str, access: &RegistryAccess, json: 
     Ok(())
 }
 
-/// The time of the file: `SOURCE_DATE_EPOCH`, or else its last change. So pushing the same file twice gives the same digest.
+/// The time of the file is `SOURCE_DATE_EPOCH`. If this is not set, it is the time of its last change. So pushing the same file
+/// twice gives the same digest.
 fn created(file: &Path) -> Result<DateTime<Utc>, Problem> {
     if let Some(seconds) = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|seconds| !seconds.is_empty()) {
         let moment = seconds.parse().ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));

@@ -1,6 +1,6 @@
-//! The operations on accounts for the operator of this machine: no key is needed. A command reaches a running server through the socket in
-//! the data directory. If no server runs there, or the database is Postgres, the command opens the database itself, with the settings of
-//! the server.
+//! The operations on accounts for the operator of this machine. They need no key. A command connects to a running server through
+//! the socket in the data directory. If no server runs there, or the database is Postgres, the command opens the database itself,
+//! with the settings of the server.
 
 use axum::body::{Body, to_bytes};
 use axum::http::header::{CONTENT_TYPE, HOST};
@@ -15,7 +15,7 @@ use super::client::{Identity, Reply, runtime};
 use crate::config::Config;
 use crate::serve::{Standalone, standalone};
 
-/// Largest response body that is read, in bytes.
+/// The maximum number of bytes of a response body that are read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// The file of SQLite in the data directory.
 const DATABASE_FILE: &str = "svc.db";
@@ -32,14 +32,14 @@ pub(super) struct Operator {
 }
 
 enum Way {
-    /// Through the socket of a running server.
+    /// A running server, through its socket.
     #[cfg(unix)]
     Server(std::path::PathBuf),
     Database(Box<Standalone>),
 }
 
 impl Operator {
-    /// Finds the server, or opens the database. `may_create` is whether a database is made if there is none.
+    /// Finds the server, or opens the database. `may_create` tells whether to make a database if there is none.
     fn open(may_create: bool) -> Result<Operator, Problem> {
         let config = Config::from_env().map_err(Problem::Usage)?;
         let runtime = runtime()?;
@@ -62,7 +62,7 @@ impl Operator {
         Ok(Operator { runtime, way: Way::Database(Box::new(standalone)) })
     }
 
-    /// Runs a command. Afterwards the database is closed.
+    /// Runs a command, and then closes the database.
     pub(super) fn run<T>(may_create: bool, command: impl FnOnce(&Operator) -> Result<T, Problem>) -> Result<T, Problem> {
         let operator = Operator::open(may_create)?;
         let outcome = command(&operator);
@@ -76,7 +76,7 @@ impl Operator {
         self.send(Method::GET, path, query, None)?.expect()
     }
 
-    /// Sends a change. The answer is null if it has no body.
+    /// Sends a change. The answer is null if the response has no body.
     pub(super) fn change(
         &self,
         method: Method,
@@ -122,7 +122,7 @@ impl Operator {
     }
 }
 
-/// Sends a request through the socket of a server. Each request has its own connection.
+/// Sends a request through a server's socket. Each request has its own connection.
 #[cfg(unix)]
 async fn through(socket: &std::path::Path, request: Request<Body>) -> Result<Response<Body>, String> {
     let lost = |error: &dyn std::error::Error| format!("The server at {} cannot be reached: {error}.", socket.display());

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// Bytes that are read from standard input.
+/// The maximum number of bytes that are read from standard input.
 const INPUT_BYTES_MAX: u64 = 16 << 20;
 
 /// Prints a line. The user may have closed the pipe, so errors are ignored.
@@ -56,7 +56,8 @@ pub(super) fn inert(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for JSON text. It remains equal JSON, because such characters occur only in strings. Line breaks outside of strings stay.
+/// Does the same for JSON text. The result is still the same JSON value, because such characters occur only in strings. Line
+/// breaks outside of strings stay.
 pub(super) fn inert_json(text: &str) -> Cow<'_, str> {
     let is_active = |character: char| is_active(character) && !matches!(character, '\n' | '\r' | '\t');
     if !text.contains(is_active) {
@@ -72,7 +73,7 @@ pub(super) fn inert_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Asks for a yes at the terminal. Without a terminal, the command fails.
+/// Asks the user to confirm at the terminal. Without a terminal, the command fails.
 pub(super) fn confirmed(question: &str, yes: bool, without_terminal: &str) -> Result<bool, Problem> {
     if yes {
         return Ok(true);
@@ -86,7 +87,7 @@ pub(super) fn confirmed(question: &str, yes: bool, without_terminal: &str) -> Re
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Reads a secret: hidden input at a terminal, or else all of standard input without its last line break.
+/// Reads a secret: hidden input at a terminal. Without a terminal, it reads all of standard input, without the last line break.
 pub(super) fn read_secret(prompt: &str) -> Result<String, Problem> {
     let secret = if std::io::stdin().is_terminal() {
         rpassword::prompt_password(prompt).map_err(|error| format!("The terminal cannot be read: {error}."))?
@@ -112,7 +113,7 @@ pub(super) fn read_input() -> Result<String, Problem> {
     Ok(text)
 }
 
-/// Rows under a heading. Each column is as wide as it has to be.
+/// Rows under a heading. Each column is only as wide as necessary.
 pub(super) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());

@@ -1,4 +1,4 @@
-//! `blockbase user …`: accounts, from the machine of the server.
+//! `blockbase user …`: commands for accounts that run on the machine of the server.
 
 use axum::http::Method;
 use clap::Subcommand;
@@ -8,7 +8,7 @@ use super::Problem;
 use super::operator::{Operator, SETTINGS_HELP};
 use super::terminal::{confirmed, inert, note, print_json, print_line, read_secret, table};
 
-/// Users that a request lists.
+/// The number of users that one request lists.
 const PAGE: usize = 1000;
 
 #[derive(Subcommand)]
@@ -105,7 +105,7 @@ pub(super) enum UserCommand {
 /// Runs one command.
 pub(super) fn run(command: UserCommand) -> Result<(), Problem> {
     let may_create = matches!(command, UserCommand::Create { .. });
-    // Read before the database is opened, so that nobody waits for the terminal.
+    // The password is read before the database is opened, so that nobody waits for the terminal.
     let password = match &command {
         UserCommand::SetPassword { email } => Some(read_secret(&format!("New password of {}: ", inert(email)))?),
         _ => None,
@@ -129,7 +129,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// All users that match, page after page.
+/// All users that match. They are read page by page.
 fn users(operator: &Operator, search: Option<&str>, role: Option<&str>) -> Result<Vec<Value>, Problem> {
     let mut found = Vec::new();
     loop {
@@ -237,7 +237,7 @@ fn grant(operator: &Operator, email: &str, role: &str) -> Result<(), Problem> {
 
 fn revoke(operator: &Operator, email: &str, role: &str) -> Result<(), Problem> {
     let user = find(operator, email)?;
-    // The path takes an id alone.
+    // The path only accepts an id.
     let named = |held: &&Value| text(held, "name") == role || text(held, "id") == role;
     let Some(held) = user["roles"].as_array().into_iter().flatten().find(named) else {
         return Err(Problem::Failed(format!("{} does not have the role {}.", inert(text(&user, "email")), inert(role))));

@@ -14,7 +14,7 @@ use crate::row::Row;
 pub struct ApiKeyRow {
     pub id: String,
     pub name: String,
-    /// Its first characters, by which people recognize it.
+    /// The first characters of the key, by which people recognize it.
     pub prefix: String,
     pub user_id: String,
     pub role_id: String,
@@ -22,7 +22,7 @@ pub struct ApiKeyRow {
     pub last_used_at: Option<i64>,
     pub created_at: i64,
     pub maker: Maker,
-    /// Since when and why the key has no rights, as of the last check.
+    /// The time and the reason since when the key has no rights, as of the last check.
     pub suspension: Option<Suspension>,
 }
 
@@ -122,7 +122,7 @@ impl Connection {
         rows.first().map(holder).transpose()
     }
 
-    /// As [`Connection::api_key_of_id`], but nobody else changes or deletes the key until the transaction ends.
+    /// Does the same as [`Connection::api_key_of_id`], but no other transaction changes or deletes the key until this one ends.
     pub async fn held_api_key(&mut self, id: &str) -> Result<Option<KeyHolder>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.api_key_of_id(id).await,
@@ -196,7 +196,7 @@ impl Connection {
         self.run("UPDATE svc_api_keys SET last_used_at = $2 WHERE id = $1", vec![id.into(), now.into()]).await.map(|_| ())
     }
 
-    /// Stores the first use of a key. `true` for the caller who stored it.
+    /// Stores the first use of a key. Returns `true` if this call stored it.
     pub async fn begin_api_key(&mut self, id: &str, now: i64) -> Result<bool, DbError> {
         let sql = "UPDATE svc_api_keys SET last_used_at = $2 WHERE id = $1 AND last_used_at IS NULL";
         Ok(self.run(sql, vec![id.into(), now.into()]).await? == 1)

@@ -1,23 +1,23 @@
-//! Mail that waits to be sent, and counts in a window of time.
+//! Mails that wait to be sent, and counts within a window of time.
 
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::makers::Maker;
 
-/// What a mail is about.
+/// The purpose of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailKind {
-    /// Somebody was invited, and sets the first password with a link.
+    /// The user was invited, and sets the first password with a link.
     Invite,
-    /// Another password.
+    /// The user sets a new password with a link.
     Reset,
-    /// The proof of an address.
+    /// The user confirms the account's address.
     Verify,
-    /// The proof of an address that becomes the account's.
+    /// The user confirms another address, which becomes the account's address.
     ChangeEmail,
-    /// The earlier address learns that the account has another one. This mail has no link.
+    /// Tells the earlier address that the account has another address now. This mail has no link.
     EmailChanged,
-    /// The deletion of the account by its user.
+    /// The user deletes the account.
     DeleteUser,
 }
 
@@ -44,27 +44,27 @@ impl MailKind {
     }
 }
 
-/// A mail that somebody asked for.
+/// A requested mail.
 #[derive(Clone, Debug)]
 pub struct MailRow {
     pub id: String,
     pub kind: MailKind,
     pub address: String,
-    /// The account that asked. Without one it is the account that has the address when the mail is sent.
+    /// The account that requested it. `None` means the account that has the address when the mail is sent.
     pub user_id: Option<String>,
-    /// The first language that a browser named.
+    /// The first language that the browser named.
     pub language: Option<String>,
-    /// The page where the link ends, if it was named.
+    /// The page where the link ends, if the request named one.
     pub page: Option<String>,
-    /// With whose rights it was asked for. Nobody is the service itself.
+    /// The maker with whose rights the mail was requested. No maker means the service itself.
     pub maker: Maker,
     pub created_at: i64,
 }
 
 impl Connection {
-    /// Counts something under a key: mail to an address, or wrong passwords of an account. Returns how often it was counted in the
-    /// current window, which begins with the first time, and when the window began. The row stays locked, so that concurrent requests
-    /// are all counted.
+    /// Counts an event under a key, such as a mail to an address or a wrong password for an account. Returns the count in the
+    /// current window, which begins with the first event, and the time when the window began. The row stays locked, so that
+    /// concurrent requests are all counted.
     pub async fn count_in_window(&mut self, key: &str, window_ms: i64, now: i64) -> Result<(i64, i64), DbError> {
         let rows = self
             .fetch(
@@ -79,7 +79,7 @@ impl Connection {
         rows.first().map_or(Ok((0, now)), |row| Ok((row.integer(0)?, row.integer(1)?)))
     }
 
-    /// Takes back one count of a key, because what it counted did not happen.
+    /// Takes back one count of a key, because the counted event did not happen.
     pub async fn uncount(&mut self, key: &str) -> Result<(), DbError> {
         let sql = "UPDATE svc_window_counts SET times = times - 1 WHERE counted = $1 AND times > 0";
         self.run(sql, vec![key.into()]).await.map(|_| ())
@@ -134,7 +134,7 @@ impl Connection {
         self.run("DELETE FROM svc_mails WHERE id = $1", vec![id.into()]).await.map(|_| ())
     }
 
-    /// Deletes at most `limit` mails that were asked for before `before`, and as many counts that no longer matter.
+    /// Deletes at most `limit` mails that were requested before `before`, and as many counts that no longer matter.
     pub async fn purge_mails(&mut self, before: i64, counts_before: i64, limit: i64) -> Result<u64, DbError> {
         let mails =
             "DELETE FROM svc_mails WHERE id IN (SELECT id FROM svc_mails WHERE created_at < $1 ORDER BY created_at LIMIT $2)";

@@ -10,10 +10,10 @@ impl Connection {
         rows.first().map(|row| row.text(0)).transpose()
     }
 
-    /// The same, or an empty object if nothing was stored. Nobody else changes them until the transaction ends. The caller keeps the
-    /// user ([`Connection::keep_user`]).
+    /// Returns the same, or an empty object if nothing was stored. No other transaction changes them until this one ends. The
+    /// caller of this function has locked the user ([`Connection::keep_user`]).
     pub async fn held_preferences(&mut self, user_id: &str, now: i64) -> Result<String, DbError> {
-        // One statement, because it also has to lock a row that exists already.
+        // It has to be one statement, because it also has to lock a row that already exists.
         let rows = self
             .fetch(
                 "INSERT INTO svc_preferences (user_id, preferences, updated_at) VALUES ($1, '{}', $2) \
@@ -24,7 +24,7 @@ impl Connection {
         rows.first().ok_or_else(|| DbError::Other("preferences that are held are gone".into()))?.text(0)
     }
 
-    /// Stores the preferences. The caller has locked them before.
+    /// Stores the preferences. The caller of this function has locked them before.
     pub async fn store_preferences(&mut self, user_id: &str, preferences: &str, now: i64) -> Result<bool, DbError> {
         let stored = self
             .run(
@@ -35,7 +35,7 @@ impl Connection {
         Ok(stored == 1)
     }
 
-    /// Gives the preferences of `from` to `to` as well, unless `to` has some.
+    /// Copies the preferences of `from` to `to`, unless `to` has some.
     pub async fn copy_preferences(&mut self, from: &str, to: &str) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_preferences (user_id, preferences, updated_at) \

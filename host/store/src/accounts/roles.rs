@@ -6,7 +6,7 @@ use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
 
-/// A role; `permissions` is the JSON text of its grants.
+/// A role. `permissions` is the JSON text of its grants.
 #[derive(Clone, Debug)]
 pub struct RoleRow {
     pub id: String,
@@ -17,7 +17,7 @@ pub struct RoleRow {
     pub updated_at: i64,
 }
 
-/// The columns of [`RoleRow`], in its order, of a table `r`.
+/// The columns of [`RoleRow`], in its order, for a table with the alias `r`.
 macro_rules! role_columns {
     () => {
         "r.id, r.name, r.description, r.permissions, r.created_at, r.updated_at"
@@ -52,7 +52,7 @@ impl Connection {
         rows.iter().map(|row| role(row, 0)).collect()
     }
 
-    /// The roles of every user who has the role `role_id`, except of the user `but_for`.
+    /// The roles of every user who has the role `role_id`, except those of the user `but_for`.
     pub async fn roles_beside(&mut self, role_id: &str, but_for: &str) -> Result<Vec<RoleRow>, DbError> {
         let rows = self
             .fetch(
@@ -77,7 +77,7 @@ impl Connection {
 
     /// Ids of the roles with a grant that names this resource, the oldest first.
     pub async fn roles_naming(&mut self, resource: &str) -> Result<Vec<String>, DbError> {
-        // The text as grants are stored. A resource's name needs no escape in JSON.
+        // The text in the form in which grants are stored. A resource's name needs no escape in JSON.
         let text = format!("\"resource\":\"{resource}\"");
         let holds = self.dialect().contains("permissions", "$1", false);
         let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
@@ -87,7 +87,7 @@ impl Connection {
 
     /// The ids of the roles with a grant that has a condition or lists fields, and perhaps of some others.
     pub async fn roles_with_conditions(&mut self) -> Result<Vec<String>, DbError> {
-        // As grants are written. A text of this form within a grant would be escaped.
+        // The texts in the form in which grants are stored. Within a value of a grant, such a text would be escaped.
         let holds = ["$1", "$2", "$3"].map(|text| self.dialect().contains("permissions", text, false)).join(" OR ");
         let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
         let params = ["where", "check", "fields"].map(|key| format!("\"{key}\":").into()).into();
@@ -95,7 +95,7 @@ impl Connection {
         rows.iter().map(|row| row.text(0)).collect()
     }
 
-    /// How many roles there are.
+    /// The number of roles.
     pub async fn roles_count(&mut self) -> Result<i64, DbError> {
         let rows = self.fetch("SELECT COUNT(*) FROM svc_roles", Vec::new()).await?;
         rows.first().map_or(Ok(0), |row| row.integer(0))
@@ -121,7 +121,7 @@ impl Connection {
         rows.first().map(|row| role(row, 0)).transpose()
     }
 
-    /// As [`Connection::role_named`], but the role is not deleted until the transaction ends.
+    /// Does the same as [`Connection::role_named`], but the role is not deleted until the transaction ends.
     pub async fn kept_role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.role_named(name).await,
@@ -138,7 +138,7 @@ impl Connection {
         rows.first().map(|row| role(row, 0)).transpose()
     }
 
-    /// As [`Connection::role`], but nobody else changes or deletes the role until the transaction ends.
+    /// Does the same as [`Connection::role`], but no other transaction changes or deletes the role until this one ends.
     pub async fn held_role(&mut self, id_or_name: &str) -> Result<Option<RoleRow>, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return self.role(id_or_name).await,
@@ -199,7 +199,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Whether the user had the role.
+    /// Takes a role away from a user. Returns whether the user had it.
     pub async fn take_role(&mut self, user_id: &str, role_id: &str) -> Result<bool, DbError> {
         let taken = self
             .run("DELETE FROM svc_user_roles WHERE user_id = $1 AND role_id = $2", vec![user_id.into(), role_id.into()])

@@ -32,7 +32,7 @@ pub struct SessionRow {
     pub updated_at: i64,
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
-    /// Time of the last use, exact to some minutes. `None` if no use was stored yet.
+    /// The time of the last use, exact to some minutes. `None` if no use was stored yet.
     pub last_seen_at: Option<i64>,
 }
 
@@ -96,7 +96,7 @@ impl Connection {
         self.session_by(concat!(session_holder!(), "s.token_hash = $1 AND s.expires_at > $2"), token_hash, now).await
     }
 
-    /// The same for a session's id.
+    /// Returns the same for a session's id.
     pub async fn session_of_id(&mut self, id: &str, now: i64) -> Result<Option<SessionHolder>, DbError> {
         self.session_by(concat!(session_holder!(), "s.id = $1 AND s.expires_at > $2"), id, now).await
     }

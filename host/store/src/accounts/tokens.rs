@@ -1,22 +1,22 @@
-//! Tokens that are sent to people: links to set a password. Only the SHA-256 of a token is stored.
+//! Tokens in links that are sent to people, for example to set a password. Only the SHA-256 of a token is stored.
 
 use crate::accounts::mails::MailKind;
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::makers::Maker;
 
-/// What a token is for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// The first password of somebody who was invited.
+    /// An invited user sets the first password.
     Invitation,
-    /// Another password.
+    /// The user sets a new password.
     Reset,
-    /// The proof of the account's address.
+    /// The user confirms the account's address.
     Verification,
-    /// The proof of another address, which becomes the account's.
+    /// The user confirms another address, which becomes the account's address.
     EmailChange,
-    /// The deletion of the account by its user.
+    /// The user deletes the account.
     Deletion,
 }
 
@@ -27,7 +27,7 @@ impl TokenKind {
     /// The kinds that set a password.
     pub const OF_PASSWORDS: [TokenKind; 2] = [TokenKind::Invitation, TokenKind::Reset];
 
-    /// The kinds that prove an address.
+    /// The kinds that confirm an address.
     pub const OF_ADDRESSES: [TokenKind; 2] = [TokenKind::Verification, TokenKind::EmailChange];
 
     const fn as_str(self) -> &'static str {
@@ -51,12 +51,12 @@ impl TokenKind {
 pub struct AccountTokenRow {
     /// SHA-256 of the token, in hexadecimal.
     pub token_hash: String,
-    /// The user whose account it opens.
+    /// The user whose account the token opens.
     pub user_id: String,
     pub kind: TokenKind,
-    /// Who made it. Nobody is the service itself.
+    /// The maker of the token. No maker means the service itself.
     pub maker: Maker,
-    /// Whether it was mailed to the account's address, so that using it proves the address.
+    /// Whether the token was mailed to the account's address, so that its use confirms the address.
     pub is_mailed: bool,
     /// The new address, if the token is for a change of it.
     pub address: Option<String>,
@@ -65,7 +65,7 @@ pub struct AccountTokenRow {
 }
 
 impl Connection {
-    /// Stores a token. Of the account's earlier tokens of this kind, the newest `kept` stay.
+    /// Stores a token. Keeps the newest `kept` of the account's earlier tokens of this kind.
     pub async fn insert_account_token(&mut self, token: AccountTokenRow, kept: i64) -> Result<(), DbError> {
         let ended = "DELETE FROM svc_account_tokens WHERE user_id = $1 AND kind = $2 AND token_hash NOT IN \
                      (SELECT token_hash FROM svc_account_tokens WHERE user_id = $1 AND kind = $2 \
@@ -119,7 +119,7 @@ impl Connection {
         Ok(token.transpose()?.filter(|token| kinds.contains(&token.kind)))
     }
 
-    /// Uses a token up, which ends the account's other tokens of its kind. `true` for the caller who did.
+    /// Uses a token up, which ends the account's other tokens of its kind. Returns `true` if this call used it up.
     pub async fn use_account_token(&mut self, token: &AccountTokenRow) -> Result<bool, DbError> {
         let used = "DELETE FROM svc_account_tokens WHERE token_hash = $1";
         if self.run(used, vec![token.token_hash.clone().into()]).await? != 1 {

@@ -5,23 +5,24 @@ use blockbase_query::Dialect;
 use crate::connection::Connection;
 use crate::error::DbError;
 
-/// The network that stands for all networks together.
+/// The name of the network under which attempts from all networks together are counted.
 pub const ALL_NETWORKS: &str = "";
 
 /// The stored attempts for one account from one network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignInTries {
-    /// Failures since the last success.
+    /// The number of failures since the last success.
     pub failures: i64,
     pub last_at: i64,
-    /// When the last sign-in from this network succeeded.
+    /// The time of the last successful sign-in from this network.
     pub signed_in_at: Option<i64>,
 }
 
 impl Connection {
-    /// The attempts for an account from a network. Nobody else counts one until the transaction ends.
+    /// The attempts for an account from a network. No other transaction counts an attempt until this one ends.
     pub async fn held_sign_in_tries(&mut self, account: &str, network: &str) -> Result<SignInTries, DbError> {
-        // One statement, because it also has to lock a row that exists already. Between two statements the row could be deleted.
+        // It has to be one statement, because it also has to lock a row that already exists. Between two statements the row could
+        // be deleted.
         let rows = self
             .fetch(
                 "INSERT INTO svc_sign_in_tries (account, network, failures, last_at) VALUES ($1, $2, 0, 0) \
@@ -46,7 +47,7 @@ impl Connection {
 
     /// Resets the failures of an account from a network after a sign-in with the right password.
     pub async fn sign_in_succeeded(&mut self, account: &str, network: &str, now: i64) -> Result<(), DbError> {
-        // In the order of `held_sign_in_tries`, so that two concurrent sign-ins never deadlock.
+        // The order is that of `held_sign_in_tries`, so that two concurrent sign-ins never deadlock.
         for (network, signed_in_at) in [(ALL_NETWORKS, None), (network, Some(now))] {
             self.run(
                 "UPDATE svc_sign_in_tries SET failures = 0, last_at = $3, signed_in_at = $4 WHERE account = $1 AND network = $2",
@@ -61,8 +62,8 @@ impl Connection {
     pub async fn forget_sign_in_tries(&mut self, before: i64, signed_in_before: i64) -> Result<u64, DbError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "DELETE FROM svc_sign_in_tries WHERE last_at < $1 AND (signed_in_at IS NULL OR signed_in_at < $2)",
-            // It skips locked rows, because it takes rows in any order. If it waited, it could deadlock with an attempt that locks two
-            // rows.
+            // It skips locked rows, because it reads rows in any order. If it waited, it could deadlock with an attempt that
+            // locks two rows.
             Dialect::Postgres => {
                 "DELETE FROM svc_sign_in_tries WHERE (account, network) IN (SELECT account, network FROM svc_sign_in_tries \
                  WHERE last_at < $1 AND (signed_in_at IS NULL OR signed_in_at < $2) FOR UPDATE SKIP LOCKED)"
@@ -73,7 +74,7 @@ impl Connection {
 
     /// Deletes all attempts for an account.
     pub async fn forget_sign_in_tries_of(&mut self, account: &str) -> Result<u64, DbError> {
-        // The row that every attempt locks first comes first, so that this and an attempt never deadlock.
+        // The row that every attempt locks first is deleted first, so that this statement and an attempt never deadlock.
         let all = "DELETE FROM svc_sign_in_tries WHERE account = $1 AND network = $2";
         let deleted = self.run(all, vec![account.into(), ALL_NETWORKS.into()]).await?;
         Ok(deleted + self.run("DELETE FROM svc_sign_in_tries WHERE account = $1", vec![account.into()]).await?)

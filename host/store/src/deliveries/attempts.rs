@@ -1,9 +1,10 @@
 //! The result of each attempt to deliver. Results are kept beside the ledger, even after a manual retry.
 //!
-//! A ledger of 10,000,000 deliveries contains mostly those that succeeded at once. They write no row here and no further column. The
-//! ledger's own row has everything about them, and [`Connection::delivery_attempts`] reads it. The first failed attempt and each later
-//! attempt cost one row, up to [`ATTEMPTS_KEPT`] rows of a delivery. The length of an error is bounded. Rows are deleted by range, one
-//! statement a batch. So deleting a delivery does not have to look for rows that it rarely has.
+//! Most deliveries of a large ledger succeeded at the first attempt. They need no row and no further column here. The ledger's
+//! own row has all their data, and [`Connection::delivery_attempts`] reads it. The first failed attempt and each later attempt
+//! cost one row, up to [`ATTEMPTS_KEPT`] rows for each delivery. The length of an error is limited. Rows are deleted by ranges of
+//! event numbers, with one statement for each batch. So the deletion of a delivery does not have to look for rows that it rarely
+//! has.
 
 use blockbase_query::{Param, Statement};
 
@@ -11,7 +12,7 @@ use super::{among, database_now};
 use crate::connection::Connection;
 use crate::error::DbError;
 
-/// The number of attempts that are kept of a delivery. They are the last ones.
+/// The number of attempts that are stored of a delivery. They are the last ones.
 pub const ATTEMPTS_KEPT: i64 = 20;
 
 /// An attempt that has ended.
@@ -19,16 +20,16 @@ pub const ATTEMPTS_KEPT: i64 = 20;
 pub struct Attempted {
     /// The number of the event.
     pub seq: i64,
-    /// Attempts that ended before it since the last manual retry.
+    /// The number of attempts that ended before this one since the last manual retry.
     pub attempts: i64,
-    /// The number of the attempt before it, if that one is kept.
+    /// The number of the attempt before this one, if that attempt is stored.
     pub last_attempt: Option<i64>,
-    /// `None` if nothing was attempted.
+    /// The duration. `None` if there was no attempt.
     pub duration_ms: Option<i64>,
 }
 
 impl Attempted {
-    /// Whether no attempt of this delivery is kept, so that a success needs no row.
+    /// Whether no attempt of this delivery is stored, so that a success needs no row.
     pub(super) fn is_first(&self) -> bool {
         self.last_attempt.is_none()
     }
@@ -46,12 +47,12 @@ pub struct AttemptRow {
     /// Milliseconds since the epoch.
     pub ended_at: i64,
     pub duration_ms: Option<i64>,
-    /// `None` if the attempt succeeded.
+    /// The error. `None` if the attempt succeeded.
     pub error: Option<String>,
 }
 
 impl Connection {
-    /// The kept attempts of a delivery, the last one first.
+    /// The stored attempts of a delivery, the last one first.
     pub async fn delivery_attempts(&mut self, event_id: &str, consumer: &str) -> Result<Vec<AttemptRow>, DbError> {
         const ATTEMPTS: &str = "SELECT number, ended_at, duration_ms, error FROM svc_delivery_attempts \
              WHERE event_seq = (SELECT seq FROM svc_events WHERE id = $1) AND consumer = $2 ORDER BY number DESC LIMIT $3";
@@ -94,8 +95,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Some deliveries were given up without an attempt that ended. This stores the ledger's error for them, under the ledger's number
-    /// of attempts.
+    /// Stores the ledger's error for deliveries that were given up without an attempt that ended. The number is that of the
+    /// ledger's attempts.
     pub(super) async fn keep_last_errors(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
         let dialect = self.dialect();
         let keep = format!(
@@ -124,7 +125,7 @@ impl Connection {
         self.execute(Statement { sql: self.spell(sql), params }).await.map(|_| ())
     }
 
-    /// Deletes the attempts of events in `(after, up_to]` that were deleted with their deliveries.
+    /// Deletes the attempts for those events in `(after, up_to]` that were deleted with their deliveries.
     pub(crate) async fn forget_attempts_of_purged(&mut self, after: i64, up_to: i64) -> Result<(), DbError> {
         const FORGET: &str = "DELETE FROM svc_delivery_attempts WHERE event_seq > $1 AND event_seq <= $2 \
              AND NOT EXISTS (SELECT 1 FROM svc_events e WHERE e.seq = svc_delivery_attempts.event_seq)";

@@ -1,4 +1,4 @@
-//! Counts the ledger's entries of each consumer group by state, in bounded time.
+//! Counts the ledger's entries of each consumer group by state. The time that this takes is limited.
 
 use blockbase_query::{Dialect, Param, Statement};
 
@@ -6,24 +6,25 @@ use super::ledger::LedgerFilter;
 use crate::connection::Connection;
 use crate::error::DbError;
 
-/// Entries of one group and state that are looked at, at most. Delivered entries have their own bound, because they are many and stay.
+/// The maximum number of entries of one group and state that are counted. Delivered entries have their own limit, because there
+/// are many of them, and they stay.
 const UNSETTLED_MAX: i64 = 1_000_000;
 const DELIVERED_MAX: i64 = 10_000;
-/// Groups that are counted, at most.
+/// The maximum number of groups that are counted.
 const GROUPS_MAX: i64 = 1_000;
 
 /// The entries of one consumer group by their states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupCounts {
     pub consumer: String,
-    /// Entries whose first attempt has not ended.
+    /// The number of entries whose first attempt has not ended.
     pub pending: i64,
-    /// Delivered entries among the newest 10,000.
+    /// The number of delivered entries among the newest 10,000.
     pub delivered: i64,
-    /// Failed entries that will be retried.
+    /// The number of failed entries that will be retried.
     pub failed: i64,
     pub dead: i64,
-    /// When the event of the first pending entry happened.
+    /// The time of the event of the first pending entry.
     pub oldest_pending_at: Option<i64>,
 }
 
@@ -88,7 +89,7 @@ impl Connection {
         }
         let of_event = filter.of_event(dialect, &mut params);
         if dialect == Dialect::Postgres {
-            // Postgres would compile the statement, which takes longer than it runs.
+            // Without this, Postgres would compile the statement, which takes longer than running it.
             self.define("SET LOCAL jit = off".to_owned()).await?;
         }
         let delivered_between = self.numbers_of_time(filter.since, filter.until).await?;
@@ -126,7 +127,7 @@ impl Connection {
                 params.push(consumer.clone().into());
                 format!("SELECT CAST(${} AS TEXT) AS consumer", params.len())
             }
-            // The index is read with one step for each group, so the number of entries does not matter.
+            // The index is read with one step for each group. So the cost does not depend on the number of entries.
             None => "SELECT consumer FROM found WHERE consumer IS NOT NULL".to_owned(),
         };
         let sql = format!(
@@ -156,14 +157,14 @@ impl Connection {
         Ok(counts)
     }
 
-    /// The number of the last event that happened before an instant; 0 if there is none.
+    /// The number of the last event that happened before an instant. 0 if there is none.
     pub async fn last_event_before(&mut self, instant: i64) -> Result<i64, DbError> {
         let sql = "SELECT seq FROM svc_events WHERE occurred_at < $1 ORDER BY occurred_at DESC LIMIT 1";
         self.fetch(sql, vec![instant.into()]).await?.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// The numbers of the events between two times, as a condition on entries. It is exact, except for events that were written at the
-    /// same moment but happened in another order.
+    /// The numbers of the events between two times, as a condition on entries. It is exact, except for events that were written
+    /// at almost the same time. These may have numbers in another order than their times.
     async fn numbers_of_time(&mut self, since: Option<i64>, until: Option<i64>) -> Result<String, DbError> {
         let mut condition = String::new();
         if let Some(since) = since {

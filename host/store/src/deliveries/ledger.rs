@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
 
-/// An entry of the ledger with its event's topic.
+/// An entry of the ledger, with the topic of its event.
 #[derive(Clone, Debug)]
 pub struct LedgerRow {
     pub event_id: String,
@@ -23,7 +23,7 @@ pub struct LedgerRow {
     pub delivered_at: Option<i64>,
     pub occurred_at: i64,
     pub is_dead: bool,
-    /// The object of the event's record. With the record's creator in `owner`, it decides who may see the entry.
+    /// The object of the event's record. The object and the record's creator (`owner`) decide who may see the entry.
     pub object: Option<String>,
     pub owner: Option<String>,
 }
@@ -31,15 +31,15 @@ pub struct LedgerRow {
 /// The events that a caller may see: those of visible records, and all events without a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VisibleEvents {
-    /// Objects of which the caller sees every record.
+    /// The objects of which the caller may see every record.
     pub objects: Vec<String>,
-    /// By owner, the objects of which the caller sees that owner's records. A key that is cut to its maker's rights can see its user's
-    /// records of one object and its maker's of another.
+    /// For each owner, the objects of which the caller may see that owner's records. There can be several owners: a key that is
+    /// limited to its maker's rights can see the records of its user in one object, and those of its maker in another.
     pub own_objects: BTreeMap<String, Vec<String>>,
 }
 
 impl VisibleEvents {
-    /// The condition on an event `e`.
+    /// SQL for the condition on an event `e`.
     pub(crate) fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
         params.push(Param::TextList(Some(self.objects.clone())));
         let mut reached = vec!["e.object IS NULL".to_owned(), among(dialect, "e.object", params.len())];
@@ -61,16 +61,16 @@ pub struct LedgerFilter {
     pub is_dead: Option<bool>,
     pub event_id: Option<String>,
     pub topic: Option<TopicFilter>,
-    /// The first instant of the event, in milliseconds since the epoch.
+    /// The first instant of the events, in milliseconds since the epoch.
     pub since: Option<i64>,
     /// The first instant after the period.
     pub until: Option<i64>,
-    /// `None` if every entry is visible.
+    /// The events that the caller may see. `None` if every entry is visible.
     pub visible: Option<VisibleEvents>,
 }
 
 impl LedgerFilter {
-    /// The conditions on an entry's event `e`. The list is empty if all events match.
+    /// SQL for the conditions on an entry's event `e`. The list is empty if all events match.
     pub(super) fn of_event(&self, dialect: Dialect, params: &mut Vec<Param>) -> Vec<String> {
         let mut conditions = Vec::new();
         for (bound, operator) in [(self.since, ">="), (self.until, "<")] {
@@ -130,7 +130,7 @@ impl Connection {
             params.push(consumer.clone().into());
             conditions.push(format!("d.consumer = ${}", params.len()));
         }
-        // Each condition is written out, so that the index of failed deliveries can be used.
+        // Each condition is written out as literal SQL, so that the index of failed deliveries can be used.
         conditions.extend(filter.status.as_deref().and_then(|status| match status {
             "pending" => Some("d.status = 'pending'".to_owned()),
             "delivered" => Some("d.status = 'delivered'".to_owned()),
@@ -167,7 +167,7 @@ impl Connection {
         Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
     }
 
-    /// One entry of the ledger. Nobody else changes it until the transaction ends.
+    /// One entry of the ledger. No other transaction changes it until this one ends.
     pub async fn held_delivery(&mut self, event_id: &str, consumer: &str) -> Result<Option<LedgerRow>, DbError> {
         let sql = format!(
             "SELECT {} FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq WHERE e.id = $1 AND d.consumer = $2{}",
@@ -217,7 +217,8 @@ impl Connection {
         Ok((all - dead, dead))
     }
 
-    /// The number of deliveries that each group still has to get, counted up to 100,000, and the time of the oldest of all.
+    /// The number of deliveries that each group still has to get, counted up to 100,000, and the time of the oldest delivery of
+    /// all groups.
     pub async fn queue_depths(&mut self) -> Result<(Vec<QueueDepth>, Option<i64>), DbError> {
         let mut depths = Vec::new();
         for consumer in self.groups_unsettled().await? {

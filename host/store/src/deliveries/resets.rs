@@ -7,12 +7,12 @@ use super::{among, database_now};
 use crate::connection::Connection;
 use crate::error::DbError;
 
-/// Entries that were looked at, in their order.
+/// The entries that one window looked at, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadWindow {
     /// The entries that match the filter.
     pub found: Vec<i64>,
-    /// The last entry that was looked at. `None` if there are no more.
+    /// The last entry of the window. `None` if there are no more.
     pub last: Option<i64>,
 }
 
@@ -34,8 +34,8 @@ impl Connection {
         self.fetch_rows(Statement { sql, params: Vec::new() }).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// The next `limit` dead deliveries of a group after the event number `after`. The window bounds the work even if few of them match
-    /// the filter.
+    /// The next `limit` dead deliveries of a group after the event number `after`. The window limits the work even if few
+    /// deliveries match the filter.
     pub async fn dead_window(
         &mut self,
         filter: &LedgerFilter,

@@ -1,4 +1,4 @@
-//! Conditions of statements on topics: topics that begin with a text, or that match a pattern.
+//! SQL conditions on topics: topics that begin with a text, or that match a pattern.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use blockbase_query::{Dialect, Param, TopicFilter, TopicPattern};
 use rusqlite::Connection as Driver;
 use rusqlite::functions::FunctionFlags;
 
-/// The condition that `topic` (SQL) matches the filter. Its parameter is appended to `params`.
+/// SQL for the condition that `topic` (SQL) matches the filter. Its parameter is appended to `params`.
 pub(crate) fn condition(filter: &TopicFilter, dialect: Dialect, topic: &str, params: &mut Vec<Param>) -> String {
     let place = params.len() + 1;
     let (param, condition) = match (filter, dialect) {
@@ -23,7 +23,7 @@ pub(crate) fn condition(filter: &TopicFilter, dialect: Dialect, topic: &str, par
     condition
 }
 
-/// The pattern as a regular expression of Postgres. It expects a dot after the topic, so that every segment ends with one.
+/// The pattern as a regular expression for Postgres. It expects a dot after the topic, so that every segment ends with a dot.
 fn expression(pattern: &str) -> String {
     let mut out = String::from("^");
     for segment in pattern.split('.') {
@@ -49,7 +49,7 @@ fn expression(pattern: &str) -> String {
 pub(crate) fn register(driver: &Driver) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     driver.create_scalar_function("svc_matches", 2, flags, |context| {
-        // SQLite keeps it for all rows of a statement.
+        // SQLite keeps the pattern for all rows of a statement.
         let pattern: Arc<TopicPattern> = context.get_or_create_aux(1, |value| {
             Ok::<_, Box<dyn std::error::Error + Send + Sync>>(TopicPattern::parse(value.as_str()?)?)
         })?;

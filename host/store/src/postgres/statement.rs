@@ -40,15 +40,15 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
             "22003" => DbError::OutOfRange,
             "54001" => DbError::TooDeep,
             "54011" => DbError::TooManyColumns,
-            // The statement exceeded its time.
+            // The statement took too long.
             "57014" => DbError::Unavailable(error.into()),
             // The table or column does not exist, has another type, or the plan is outdated.
             "42P01" | "42703" | "42883" | "42804" | "0A000" => DbError::SchemaMoved(error.into()),
-            // Serialization failure or deadlock.
+            // A serialization failure or a deadlock.
             "40001" | "40P01" => DbError::Contended(error.into()),
             "53100" => DbError::StorageFull(error.into()),
             "55P03" => DbError::Locked(error.into()),
-            // Resource limits, shutdowns, connection failures.
+            // Resource limits, shutdowns and connection failures.
             "53200" | "53300" | "57P01" | "57P02" | "57P03" => DbError::Unavailable(error.into()),
             code if code.starts_with("08") => DbError::Unavailable(error.into()),
             _ => DbError::Other(error.into()),
@@ -139,7 +139,7 @@ pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = Colum
     Ok(())
 }
 
-/// The version and the flag that a statement selects after its columns.
+/// The version and the flag, which a statement selects after its columns.
 pub(super) fn beyond(row: &PgRow, columns: usize) -> Result<Beyond, DbError> {
     let width = row.columns().len();
     let version = (width > columns).then(|| row.try_get::<i64, _>(columns)).transpose().map_err(db_error)?;
@@ -155,9 +155,9 @@ pub(super) fn total(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError>
     }
 }
 
-/// Microseconds between the Unix epoch and Postgres' own, 2000-01-01.
+/// The number of microseconds between the Unix epoch and Postgres' own epoch, 2000-01-01.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
-/// Days between the same two epochs.
+/// The number of days between the same two epochs.
 const POSTGRES_EPOCH_DAYS: i32 = 10_957;
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], DbError> {

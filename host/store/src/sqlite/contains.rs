@@ -10,7 +10,7 @@ use rusqlite::{Result, ffi};
 
 use super::meter::{Meter, Spent};
 
-/// Bytes of a text that are searched before the meter is checked.
+/// The number of bytes of a text that are searched before the meter is checked.
 const PIECE_BYTES: usize = 64 * 1024;
 
 impl From<Spent> for rusqlite::Error {
@@ -20,13 +20,13 @@ impl From<Spent> for rusqlite::Error {
     }
 }
 
-/// Null if the value is null or not a text.
+/// Returns null if the value is null or not a text.
 pub(super) fn call(context: &Context<'_>, meter: &Meter) -> Result<Option<bool>> {
     let ValueRef::Text(bytes) = context.get_raw(0) else { return Ok(None) };
     let folds: bool = context.get(1)?;
     let mut terms: Vec<Arc<String>> = Vec::with_capacity(context.len().saturating_sub(2));
     for place in 2..context.len() {
-        // SQLite keeps the terms from row to row, so each is folded once a statement.
+        // SQLite keeps the terms from row to row, so each is folded only once for each statement.
         let place = std::ffi::c_int::try_from(place).map_err(|error| rusqlite::Error::UserFunctionError(error.into()))?;
         terms.push(context.get_or_create_aux(place, |term| -> Result<String> {
             let term = term.as_str()?;
@@ -46,9 +46,9 @@ fn contains_all(
     spend: &mut dyn FnMut(usize) -> Result<(), Spent>,
 ) -> Result<bool, Spent> {
     let overlap = terms.iter().map(|term| term.len()).max().unwrap_or(0).saturating_sub(1);
-    // A piece is at least as long as the overlap, which is searched twice.
+    // A piece is at least as long as the overlap. The overlap is searched twice.
     let piece_bytes = PIECE_BYTES.max(overlap);
-    // The piece, after the end of the one before, because a term may begin there.
+    // The piece, with the end of the previous piece before it, because a term may begin there.
     let mut window = String::new();
     let mut rest = text;
     while !terms.is_empty() && !rest.is_empty() {

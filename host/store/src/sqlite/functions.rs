@@ -1,4 +1,4 @@
-//! Functions that SQLite lacks: the folding of letters, the search in a long text, and sums without rounding.
+//! Functions that SQLite lacks: folding letters, searching in a long text, and adding without rounding.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn register(driver: &Driver, meter: &Arc<Meter>) -> rusqlite::Result<
     driver.create_aggregate_function("svc_sum", 2, flags, ExactSum)
 }
 
-/// `mantissa / 10^scale` with all digits of the fraction, in Postgres' format of a numeric.
+/// `mantissa / 10^scale` with all digits of the fraction, in the format of Postgres' type `numeric`.
 fn scaled_text(mantissa: i128, scale: u8) -> String {
     let sign = if mantissa < 0 { "-" } else { "" };
     let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = usize::from(scale) + 1);
@@ -46,14 +46,15 @@ fn scaled_text(mantissa: i128, scale: u8) -> String {
     }
 }
 
-/// Adds integers, and doubles by their shortest digits, without rounding. So the order of the rows does not matter.
+/// Adds numbers without rounding. Doubles are added as decimal numbers with their shortest digits. So the order of the rows does
+/// not matter.
 struct ExactSum;
 
 #[derive(Default)]
 struct Sum {
     integers: i128,
     scale: u8,
-    /// Mantissas by the exponent of ten.
+    /// The mantissas. The key is the exponent of ten.
     reals: BTreeMap<i32, i128>,
     values: u64,
 }

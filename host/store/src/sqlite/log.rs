@@ -1,10 +1,10 @@
 //! Keeps the write-ahead log small while scans overlap.
 //!
-//! SQLite copies the log into the file by itself, but it starts the log from its beginning only at a moment without readers.
-//! While scans overlap there is never such a moment, and the log grows with each write. So while the log is large, new scans of
-//! callers wait until the running ones have ended and the log is truncated. If the log is larger than a second size, scans that
-//! still run after that wait are ended. Exports and the service's own scans are neither waited for nor ended, because their time
-//! is limited and they are few.
+//! SQLite copies the log into the file by itself, but it can start at the beginning of the log again only when there are no
+//! readers. While scans overlap, there are always readers, and the log grows with each write. So while the log is large, new
+//! scans of callers wait until the running ones have ended and the log is truncated. If the log is larger than a second limit,
+//! the server ends scans that still run after that wait. New scans do not wait for exports or for the service's own scans, and
+//! the server does not end these, because their time is limited and they are few.
 
 use std::path::Path;
 use std::pin::pin;
@@ -16,14 +16,14 @@ use tokio::sync::{Mutex, OwnedRwLockReadGuard, RwLock};
 
 use super::Session;
 
-/// A larger log is truncated before a further scan begins.
+/// If the log is larger than this, it is truncated before a further scan begins.
 const LARGE_BYTES: u64 = 64 * 1024 * 1024;
-/// If the log is larger than this, scans that still run after the wait are ended, so that it can be truncated.
+/// If the log is larger than this, the server ends scans that still run after the wait, so that it can truncate the log.
 const TOO_LARGE_BYTES: u64 = 512 * 1024 * 1024;
-/// How long new scans wait for the running ones, for each [`LARGE_BYTES`] of the log.
+/// How long new scans wait for the running ones, for each [`LARGE_BYTES`] in the log.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The longest wait for running scans. A scan waits equally long for its place. If a running scan takes longer, a later attempt may
-/// succeed.
+/// The longest wait for running scans. A scan may wait as long as this for its place, too. If a running scan takes longer, a
+/// later attempt may succeed.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
 /// The pause after each attempt, so that scans rarely wait even if no attempt succeeds.
 const PAUSE: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ const BUSY_WAIT: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(super) struct LogGate {
     scans: Arc<RwLock<()>>,
-    /// When the last attempt ended. The lock is held during an attempt.
+    /// The time when the last attempt ended. The lock is held during an attempt.
     cutting: Mutex<Option<Instant>>,
     /// True while running scans have to end.
     ends_scans: Arc<AtomicBool>,
@@ -85,7 +85,7 @@ impl LogGate {
             // The time is set first, so that it also counts if the client of this scan disconnects while it waits.
             *last = Some(Instant::now());
             let patience = PATIENCE.saturating_mul(u32::try_from(bytes / LARGE_BYTES).unwrap_or(u32::MAX)).min(PATIENCE_MAX);
-            // Both cases share one wait, so no scan enters in between that would be ended at once.
+            // Both cases use the same wait, so no scan that would be ended at once can begin in between.
             let mut alone = pin!(self.scans.write());
             let entered = match tokio::time::timeout(patience, &mut alone).await {
                 Err(_) if bytes > TOO_LARGE_BYTES && self.others.load(Ordering::Relaxed) == 0 => {
@@ -122,7 +122,7 @@ fn bytes(file: &Path) -> u64 {
     std::fs::metadata(log).map_or(0, |log| log.len())
 }
 
-/// Copies the log into the file, at first without blocking anybody, and cuts it. Returns whether it was cut.
+/// Copies the log into the file, at first without blocking anybody, and truncates it. Returns whether it was truncated.
 fn cut(file: &Path) -> rusqlite::Result<bool> {
     let session = Session::open(file, false)?;
     session.busy_timeout(BUSY_WAIT)?;
@@ -134,13 +134,13 @@ fn cut(file: &Path) -> rusqlite::Result<bool> {
 mod tests {
     use super::*;
 
-    /// A gate whose log has so many bytes, and a scan that entered before.
+    /// A gate whose log has this many bytes, and a scan that has already begun.
     async fn gate_of(bytes: u64) -> (std::path::PathBuf, Arc<LogGate>, Entered) {
         let place = std::env::temp_dir().join(format!("blockbase-log-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&place).expect("a directory");
         let gate = Arc::new(LogGate::default());
         let scan = gate.enter(&place.join("svc.db")).await;
-        // The file is sparse, so it takes no room on the disk.
+        // The file is sparse, so it needs no room on the disk.
         std::fs::File::create(place.join("svc.db-wal")).and_then(|log| log.set_len(bytes)).expect("a log");
         (place, gate, scan)
     }

@@ -1,5 +1,5 @@
-//! Measures what a read on one connection may still cost. Everything that takes long checks the meter: the engine's steps, long
-//! functions, and the rendering of rows.
+//! Measures how much longer a read on one connection may take. All code that takes long checks the meter: the engine's steps,
+//! long functions, and the rendering of rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +11,17 @@ use super::space::SortRoom;
 
 /// How often the engine reports its steps.
 pub(super) const STEPS_A_REPORT: i32 = 1_000;
-/// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
+/// The number of steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread. They take about a
+/// millisecond.
 const BUDGET_STEPS: i64 = 50_000;
-/// Bytes that such a read may process in functions and render. It is about a millisecond too.
+/// The number of bytes that such a read may process in functions and render. This takes about a millisecond, too.
 const BUDGET_BYTES: i64 = 512 * 1024;
-/// A limit for costs that neither of the two measures, such as values that are copied out of the file. It counts processor time, so the
-/// load of the machine does not matter.
+/// A limit for costs that neither steps nor bytes measure, such as values that are copied out of the file. It counts processor
+/// time, so the load of the machine does not matter.
 const BUDGET_TIME: Duration = Duration::from_millis(10);
 /// How long a scan may take. A statement on Postgres has the same limit.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long the writer may look for the rows of a write again. All other writes wait meanwhile.
+/// How long the writer may search again for the rows of a write. All other writes wait meanwhile.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 /// How often a sorting scan checks the free disk space.
 const LOOK_AT_DISK: Duration = Duration::from_millis(20);
@@ -31,12 +32,12 @@ pub(crate) struct Meter(Mutex<Limit>);
 
 #[derive(Default)]
 enum Limit {
-    /// The read is known to be short, or the connection is the writer's.
+    /// No limit. The read is known to be short, or the connection is the writer's.
     #[default]
     None,
-    /// A read on a runtime thread.
+    /// A read on a thread of the runtime.
     Budget { steps: i64, bytes: i64, end: Duration, is_spent: bool },
-    /// A read on a blocking thread. It ends when nobody waits for it any more.
+    /// A read on a thread that may block. It ends when nobody waits for it any more.
     Scan {
         abandoned: Arc<AtomicBool>,
         log_ends_it: Option<Arc<AtomicBool>>,
@@ -50,13 +51,13 @@ enum Limit {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     No,
-    /// The time of the last check of the disk.
+    /// It does. The value is the time of the last check of the disk.
     Yes(Instant),
     /// The disk has no room for a larger sort.
     Full,
 }
 
-/// The read has to end here.
+/// The error for a read that has to end here.
 pub(crate) struct Spent;
 
 impl Meter {
@@ -66,7 +67,8 @@ impl Meter {
         *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
     }
 
-    /// Begins a read that runs until `abandoned` or the log's flag is set. With `sort_room` it sorts only while there is room.
+    /// Begins a read that runs until `abandoned` or the log's flag is set. With `sort_room`, it may sort only while there is
+    /// room.
     pub(super) fn begin_scan(
         &self,
         abandoned: Arc<AtomicBool>,
@@ -92,7 +94,7 @@ impl Meter {
         *self.0.lock() = Limit::Scan { abandoned, log_ends_it: None, end, sort_room: Some(sort_room), sort: Sort::No };
     }
 
-    /// Whether a scan runs whose sorts may be large.
+    /// Whether the running read is a scan whose sorts may be large.
     pub(super) fn watches_sorts(&self) -> bool {
         matches!(*self.0.lock(), Limit::Scan { sort_room: Some(_), .. })
     }

@@ -1,4 +1,5 @@
-//! Room on the file system of the database. Below a limit, ordinary writes are refused, so that writes that free room still work.
+//! Measures the free room on the file system of the database. Below a limit, ordinary writes are refused, so that writes that
+//! free room still work.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -6,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Room below which writes are refused: on the file system, or free within the file.
+/// If there is less room than this, writes are refused. The room is on the file system, or free within the file.
 const ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;
-/// Room that the file system itself needs, because the write-ahead log cannot use free pages of the file.
+/// The room that the file system itself needs, because the write-ahead log cannot use free pages of the file.
 const LOG_BYTES_MIN: u64 = 16 * 1024 * 1024;
-/// How long a measured result is used.
+/// How long a measured value is used.
 const KEPT: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 pub(super) struct Space(Mutex<Option<(Instant, bool)>>);
 
 impl Space {
-    /// Whether there is room on the file system of `file`, or within the file. `free_in_file` returns the free bytes in it.
+    /// Whether there is room on the file system of `file`, or within the file. `free_in_file` returns the number of free bytes in
+    /// the file.
     pub(super) fn has_room(&self, file: &Path, free_in_file: impl FnOnce() -> u64) -> bool {
         let mut known = self.0.lock();
         if let Some((at, has_room)) = *known
@@ -45,10 +47,11 @@ impl Space {
 
 /// The directory for SQLite's temporary files, for example those of sorts, within the directory of the database.
 const SORT_DIRECTORY: &str = "sort";
-/// The prefix of the names of these files. A name exists only for a moment: SQLite opens a file and removes its name.
+/// The prefix of the names of these files. Such a name exists only for a moment, because SQLite opens a file and then removes its
+/// name.
 const SORT_FILE_PREFIX: &str = "etilqs_";
 
-/// The directory in which readers sort.
+/// The directory for the sorts of readers.
 #[derive(Debug)]
 pub(super) struct SortRoom(PathBuf);
 
@@ -61,7 +64,7 @@ impl SortRoom {
             let path = entry?.path();
             if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(SORT_FILE_PREFIX.as_bytes())) {
                 match std::fs::remove_file(path) {
-                    // The file belonged to another process, which has just removed the name itself.
+                    // The file belonged to another process, which has just removed the name.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     removed => removed?,
                 }

@@ -128,12 +128,12 @@ fn query<T>(
     }
 }
 
-/// The beginnings, or later parts, of a plan's steps that put rows into a temporary table.
+/// Texts in the steps of a plan that put rows into a temporary table.
 const SORTING_STEPS: [&str; 3] = ["TEMP B-TREE", "MATERIALIZE ", "AUTOMATIC "];
 
 /// Whether a statement puts rows into a temporary table, which may become a file. Bound values do not change the plan.
 fn sorts(driver: &Driver, sql: &str) -> rusqlite::Result<bool> {
-    // SQLite prepares a kept statement again after the schema has changed.
+    // SQLite prepares the kept statement again after the schema has changed.
     let mut plan = driver.prepare_cached(&format!("EXPLAIN QUERY PLAN {sql}"))?;
     let mut steps = plan.raw_query();
     while let Some(step) = steps.next()? {
@@ -217,10 +217,10 @@ pub(crate) fn fetch_json(
     })
 }
 
-/// Larger values are counted before they are rendered. All others are counted with their row.
+/// Values larger than this are counted before they are rendered. All others are counted with their row.
 const LONG_VALUE_BYTES: usize = 64 * 1024;
 
-/// Bytes of a value that are copied to render it.
+/// The number of bytes of a value that are copied to render it.
 fn bytes_of(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
@@ -234,7 +234,7 @@ pub(crate) fn fetch_record(session: &mut Session, statement: &Statement, columns
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
         let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
         let record = record_of(&writer, row, 0, width, columns.len(), |index| columns[index].ty)?;
-        // An `UPDATE … RETURNING` takes effect only when it is stepped to its end.
+        // An `UPDATE … RETURNING` takes effect only after all its rows were read.
         while rows.next().map_err(db_error)?.is_some() {}
         Ok(Some(record))
     })

@@ -1,8 +1,9 @@
-//! The one writer: it takes queued jobs, runs each in a savepoint, commits once, and then answers all callers.
+//! The only writer. It takes queued jobs, runs each in a savepoint, commits once, and then answers all callers.
 //!
-//! While one commit waits for the disk, the next batch gathers. So `synchronous=FULL` costs one sync for each batch. Callers are served
-//! in turn, and the service's own jobs alternate with theirs. So a caller with many or large writes delays only its own. A commit takes
-//! the jobs that waited when it began, and ends early once they have written much or taken long.
+//! While one commit waits for the disk, jobs for the next batch arrive. So `synchronous=FULL` costs one sync for each batch.
+//! Callers are served in turn, and the service's own jobs alternate with theirs. So a caller with many or large writes delays
+//! only their own writes. A commit takes the jobs that waited when it began. It ends early if they have written much or taken
+//! long.
 
 mod queue;
 
@@ -29,14 +30,14 @@ use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange, show}
 use crate::error::DbError;
 use crate::events::COMMIT_BYTES_FULL;
 
-/// Jobs of one commit at most.
+/// The maximum number of jobs in one commit.
 const JOBS_A_COMMIT_MAX: usize = 256;
 /// After this time, no further job begins in a commit. Each caller in the commit waits for all of its jobs.
 const JOBS_TIME_A_COMMIT: Duration = Duration::from_millis(50);
 
-/// A caller's write on its way through the writer.
+/// A caller's write in the queue of the writer.
 trait Job: Send {
-    /// Whether the job changes the schema, so that it needs a commit of its own.
+    /// Whether the job changes the schema. Then it needs a separate commit.
     fn is_schema(&self) -> bool;
     /// Whether the caller still waits.
     fn is_wanted(&self) -> bool;
@@ -83,7 +84,7 @@ where
 
     fn run(&mut self, connection: &mut Connection) -> bool {
         let Some(body) = self.body.take() else { return false };
-        // A panic in one body must not end the writer for everybody.
+        // A panic in one body must not end the writer for all callers.
         let result = catch_unwind(AssertUnwindSafe(|| run_now(body(connection))))
             .unwrap_or_else(|_| Err(Error::internal("a write panicked")));
         let commit = result.is_ok();
@@ -103,7 +104,7 @@ where
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => Err(Error::internal("a write was not run")),
         };
-        // The caller may have disconnected, but the commit stays.
+        // The caller may have disconnected, but the commit is final.
         let _ = self.reply.send(result);
     }
 }
@@ -150,7 +151,7 @@ impl Writer {
 }
 
 fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema: &SchemaState) {
-    // When the thread ends for any reason, no caller may wait for it any longer.
+    // When the thread ends for any reason, no caller may wait for it any more.
     let _closed = queue.close_on_drop();
     let mut held_back = None;
     while let Some(job) = held_back.take().or_else(|| queue.wait()) {
@@ -162,7 +163,7 @@ fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema:
             true => change_schema(&mut connection, job, on_commit, schema),
         }
     }
-    // The last connection to close copies the log into the file.
+    // The connection that closes last copies the log into the file.
     drop(connection);
 }
 
@@ -179,14 +180,15 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
         Inner::Postgres(_) => Ok(true),
     });
     if !matches!(on, Ok(true)) {
-        // Without foreign keys, references would break unnoticed. So the writer ends, and all writes fail until the process restarts.
+        // Without foreign keys, nobody would notice broken references. So the writer ends, and all writes fail until the process
+        // restarts.
         tracing::error!(store.error = ?on, "foreign keys cannot be turned on again; no more writes are taken");
         panic!("foreign keys stay off");
     }
 }
 
-/// Commits a job together with jobs that wait in the queue, if it may share a commit. Returns a job that needs a separate commit,
-/// if the queue had one.
+/// Commits a job together with jobs that wait in the queue, if it may share a commit. If the queue has a job that needs a
+/// separate commit, returns that job.
 fn commit(
     connection: &mut Connection,
     first: Box<dyn Job>,
@@ -208,7 +210,7 @@ fn commit(
             None
         }
         Err(error) => {
-            // The engine may have rolled back by itself already.
+            // The engine may already have rolled back by itself.
             let _ = batch(connection, "ROLLBACK");
             schema.0.store(before, Ordering::Release);
             tracing::error!(store.error = ?error, store.jobs = jobs.len(), "a commit failed; its writes are undone");
@@ -237,7 +239,7 @@ fn run_all(
     batch(connection, "BEGIN IMMEDIATE")?;
     let begun = Instant::now();
     let mut further = queue.map_or(0, Queue::len).min(JOBS_A_COMMIT_MAX - 1);
-    // The events of one commit stay in memory until it commits.
+    // The events of one commit stay in memory until the commit, so their size is limited.
     let mut event_bytes = 0;
     if let [first, ..] = jobs.as_mut_slice() {
         event_bytes += run_one(connection, first.as_mut())?;
@@ -268,7 +270,7 @@ fn run_all(
     batch(connection, "COMMIT")
 }
 
-/// Runs a job in a savepoint, and undoes it if it fails. Returns the bytes of its events.
+/// Runs a job in a savepoint, and undoes it if it fails. Returns the number of bytes of its events.
 fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
     connection.effects.emitted = Emitted::default();
     batch(connection, "SAVEPOINT svc_job")?;
@@ -278,13 +280,14 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     if !job.run(connection) {
         connection.effects.events.truncate(events);
         connection.effects.emitted = Emitted::default();
-        // Its consumer groups stay in the list. A group without new deliveries costs only one useless look.
+        // The job's consumer groups stay in the list. For a group without new deliveries, this costs only one search that finds
+        // nothing.
         connection.effects.topics.truncate(topics);
         connection.effects.counts.truncate(counts);
         connection.effects.search.truncate(search);
         connection.effects.schema_version = None;
-        // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then the whole batch is undone. The error
-        // says only that the savepoint is gone, so the job is asked whether there was no room.
+        // This fails if the engine rolled back the whole transaction (disk full, I/O error). Then all jobs of the batch are
+        // undone. The error says only that the savepoint is gone, so the job tells whether there was no room.
         batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
             true => DbError::StorageFull(format!("{error:?}").into()),
             false => error,
@@ -294,14 +297,14 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbEr
     Ok(connection.effects.emitted.bytes)
 }
 
-/// Writes the search indexes once a commit and in the order of rows. Each savepoint and each rollback to one would otherwise end a
-/// segment of the index.
+/// Writes the search indexes once for each commit, in the order of rows. Otherwise, each savepoint and each rollback to a
+/// savepoint would end a segment of the index.
 fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     let mut last: BTreeMap<(i64, i64), SearchChange> = BTreeMap::new();
     for mut change in std::mem::take(&mut connection.effects.search) {
         let place = (change.object_id, change.row);
-        // The index has to know whether it contained the row before the transaction. It does not contain a row that the transaction
-        // made. It contains a row that the transaction deleted, even if a new row took the number.
+        // The index has to know whether it contained the row before the transaction. It did not contain a row that the
+        // transaction has made. It did contain a row that the transaction has deleted, even if a new row has the same number.
         change.is_new = last.get(&place).map_or(change.is_new, |before| before.is_new);
         last.insert(place, change);
     }
@@ -326,7 +329,7 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Runs one statement for each object and commit, for any number of records.
+/// Runs one statement for each object and commit. The number of records does not matter.
 fn apply_counts(connection: &mut Connection) -> Result<(), DbError> {
     let mut differences = BTreeMap::new();
     for (object_id, difference) in std::mem::take(&mut connection.effects.counts) {

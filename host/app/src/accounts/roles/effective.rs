@@ -1,4 +1,5 @@
-//! What a role gives in effect: its own grants, those on `*` and those of `public` together, for each resource and action.
+//! The rights that a role gives in effect: its own grants, those on `*` and those of `public` together, for each resource and
+//! action.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,11 +13,11 @@ use crate::App;
 use crate::access::identity::{grants, public_role};
 use crate::caller::Caller;
 
-/// Stands for any user with the role, so that a grant for own rows has an owner.
+/// An id for any user with the role, so that a grant for own rows has an owner.
 const SOMEBODY: &str = "somebody";
 
 impl App {
-    /// What a session of somebody with this role may do: `{ roleId, name, resources: [{ resource, create, read, update, delete,
+    /// The rights of a session of a user with this role: `{ roleId, name, resources: [{ resource, create, read, update, delete,
     /// manage }] }`, each `all`, `own`, `condition` (some rows, or some fields) or null.
     ///
     /// # Errors
@@ -45,7 +46,8 @@ impl App {
         Ok(RolePermissions { role_id: role.id, name: role.name, resources })
     }
 
-    /// Objects, and what blocks declare, as far as the caller may know of them, and what the grants themselves name.
+    /// The other resources: objects and resources of blocks that the caller may know of, and those that the grants themselves
+    /// name.
     fn further_resources(&self, caller: &Caller, registry: &Registry, held: &Permissions) -> BTreeSet<String> {
         let mut resources: BTreeSet<String> = held.named_resources().map(str::to_owned).collect();
         let knows_all = caller.holds(Resource::Objects, Action::Read);
@@ -83,7 +85,7 @@ struct RightsOn {
     manage: Reach,
 }
 
-/// Which rows an action reaches; null for none.
+/// The rows that an action may use. `None` for no rows.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Reach(Option<&'static str>);
 
@@ -102,7 +104,7 @@ impl JsonSchema for Reach {
 }
 
 fn rights_on(held: &Permissions, registry: &Registry, resource: String) -> RightsOn {
-    // A resource of neither the platform nor a block is an object, perhaps one that does not exist yet.
+    // If a resource belongs neither to the platform nor to a block, it is an object, which may not exist yet.
     let has_rows = match Resource::named(&resource) {
         Some(platform) => platform.has_own_rows(),
         None => registry.object(&resource).is_some() || !resource.contains(':'),

@@ -1,4 +1,4 @@
-//! Why somebody with a role reaches a record, or does not.
+//! Explains why a user with a role may use a record or not.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::caller::{Caller, variables_of};
 use crate::outbox::checks::within;
 use crate::records::read::record_id;
 
-/// What is to be explained.
+/// The parameters of an explanation.
 #[derive(Clone, Debug)]
 pub struct ExplainRequest {
-    /// Whose variables the conditions have. Without one they are those of a caller without a credential.
+    /// The user whose variables the conditions use. Without a user, the variables are those of a caller without a credential.
     pub user_id: Option<String>,
     pub object: String,
     pub action: Action,
-    /// A record.
+    /// The id of a record.
     pub id: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl App {
                     (Some(_), Some(checks)) if request.action == Action::Create => {
                         Condition::any(checks.iter().map(|check| check.leaves.condition(object)).collect())
                     }
-                    // Everybody owns what they create.
+                    // All callers own the records that they create.
                     (Some(_), None) if request.action == Action::Create => Condition::TRUE,
                     (Some(access), _) => access.scope().condition(object),
                 };

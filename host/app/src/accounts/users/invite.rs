@@ -1,4 +1,4 @@
-//! An account that somebody makes for somebody else, who then sets the password with a link.
+//! Invitations: somebody makes an account for another person, who then sets the password with a link.
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
@@ -15,18 +15,18 @@ use crate::base::answer::Timestamp;
 use crate::base::topic::{NewUserMembers, Topic};
 use crate::caller::Caller;
 
-/// What making an account for somebody takes.
+/// The parameters of an invitation.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     pub email: String,
-    /// May be empty.
+    /// The name of the user. It may be empty.
     pub name: String,
-    /// The roles that they get, each by its id or name.
+    /// The roles that the user gets, each by its id or name.
     pub roles: Vec<String>,
-    /// Whether it may be the first account of the server. Only the operator of the server makes the first account in this way, and it
-    /// has to be an admin.
+    /// Whether this may be the first account of the server. Only the operator of the server makes the first account in this way,
+    /// and it has to be an admin.
     pub may_be_first: bool,
-    /// Whether the answer has the link even if the server sends mail. The operator hands it over.
+    /// Whether the answer has the link even if the server sends mail. The operator then hands the link over.
     pub wants_link: bool,
 }
 
@@ -53,9 +53,8 @@ fn invalid(field: &str, message: String) -> Error {
 impl App {
     /// Makes an account that has no password until somebody sets one with the link. It works while sign-up is closed.
     ///
-    /// # Errors
-    /// `unique_violation` if the address is taken; `forbidden` if a role gives more than the caller holds; `setup_required` while there is
-    /// no admin.
+    /// # Errors `unique_violation` if the address is taken; `forbidden` if a role gives a right that the caller lacks;
+    /// `setup_required` while there is no admin.
     pub async fn invite_user(&self, caller: &Caller, new: NewUser) -> Result<InvitationAnswer> {
         caller.require(Resource::Users, Action::Create)?;
         let email = normal_email(&new.email).ok_or_else(|| invalid("email", "`email` is not an address.".to_owned()))?;
@@ -81,7 +80,7 @@ impl App {
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
-                // Otherwise there would be a way around becoming the first admin, and around its setup token.
+                // Without this check, an invitation could make the first admin, without the setup token.
                 let is_first = !connection.has_credentialed_user().await?;
                 if is_first && !new.may_be_first {
                     return Err(setup_required());
@@ -90,7 +89,8 @@ impl App {
                     let message = format!("Another account has the address `{}`.", user.email);
                     return Err(Error::new(Code::UniqueViolation, message).with_field("email"));
                 }
-                // As everybody gets it who signs up. The configured role may not be there yet; a warning at boot told so.
+                // The user gets this role like everybody who signs up. The configured role may not exist yet. The server logged a
+                // warning about this at boot.
                 if let Some(role) = signup_role
                     && let Some(role) = connection.kept_role_named(&role).await?
                 {

@@ -1,7 +1,7 @@
 //! How callers whose grants on `users` have conditions or list fields see users under `/api/v1/users`.
 //!
-//! They see the users that the grants reach. A user that a grant without a list of fields reaches is shown whole. Of other users, the
-//! answer has `id` and the listed ones of `name`, `image` and `email`.
+//! They see the users that the grants include. If a grant without a list of fields includes a user, the caller sees all members
+//! of that user. For other users, the answer has `id`, and those of `name`, `image` and `email` that the grants list.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ pub enum SeenUserAnswer {
     Members(Box<RawValue>),
 }
 
-/// The access to whole users; `None` if conditions or lists of fields decide what the caller reads of them.
+/// The access to all members of users. `None` if conditions or lists of fields decide which users and members the caller may
+/// read.
 ///
 /// # Errors
 /// `unauthorized`; `forbidden`.
@@ -39,13 +40,13 @@ pub(super) fn access_to_whole(caller: &Caller) -> Result<Option<Access>> {
     }
 }
 
-/// A user as the caller reads them as a record.
+/// The id of a user whom the caller reads as a record.
 #[derive(Deserialize)]
 struct Id {
     id: String,
 }
 
-/// The users of these records, each whole if `full` reaches the user.
+/// The users of these records. The answer has all members of the users that `full` includes.
 async fn shown(
     connection: &mut Connection,
     users: &Object,
@@ -73,7 +74,7 @@ async fn shown(
 }
 
 impl App {
-    /// A page of the users that the caller reaches.
+    /// A page of the users that the grants include.
     ///
     /// # Errors
     /// `forbidden` with `field` for a search by role; those of [`App::list`].
@@ -104,7 +105,7 @@ impl App {
         Ok(page_json(&shown, paging, page.total.and_then(|total| i64::try_from(total).ok()).unwrap_or_default()))
     }
 
-    /// One of the users that the caller reaches.
+    /// One of the users that the grants include.
     ///
     /// # Errors
     /// `not_found`; those of [`App::get`].
@@ -120,7 +121,7 @@ impl App {
         shown.into_iter().next().ok_or_else(missing)
     }
 
-    /// The object `users`, and those of them whom the caller may see whole.
+    /// The object `users`, and the scope of those users of whom the caller may see all members.
     fn full_users(&self, caller: &Caller) -> Result<(Arc<Object>, Scope)> {
         let registry = self.registry();
         let users = registry.users().ok_or_else(|| Error::internal("there is no object for users"))?;

@@ -44,7 +44,8 @@ impl UserSessionAnswer {
 }
 
 impl App {
-    /// A page of a user's sessions that have not expired, the newest first: `{ data, pagination }`. `current` marks the one that asks.
+    /// A page of a user's sessions that have not expired, the newest first: `{ data, pagination }`. `current` marks the session
+    /// of this request.
     ///
     /// # Errors
     /// `not_found` for a user whom the caller may not see.
@@ -56,7 +57,7 @@ impl App {
         }
         let (id, now) = (id.to_owned(), self.clock.now());
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
-        // An earlier version of the server let a user have any number of sessions.
+        // An earlier version of the server did not limit the number of a user's sessions.
         let (sessions, total) = self
             .scan(caller, move |connection| {
                 Box::pin(async move {
@@ -72,10 +73,9 @@ impl App {
         Ok(page_json(&sessions, paging, total))
     }
 
-    /// Ends all sessions of a user, the caller's own too where it is one of them: how many.
+    /// Ends all sessions of a user, including the caller's own session if it is one of them. Returns how many it ended.
     ///
-    /// # Errors
-    /// `not_found`; `forbidden` if the user holds more than the caller.
+    /// # Errors `not_found`; `forbidden` if the user has rights that the caller lacks.
     pub async fn end_user_sessions(&self, caller: &Caller, id: &str) -> Result<u64> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
@@ -85,7 +85,7 @@ impl App {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
                 app.require_strength_over_user(connection, &caller, &user).await?;
-                // Those that have expired are no sessions any more; they go along, and are not counted.
+                // Expired sessions are deleted too, but they are not counted.
                 let ended = connection.sessions_count(&id, now).await?;
                 connection.delete_sessions_of(&id, None).await?;
                 u64::try_from(ended).map_err(Error::internal)
@@ -96,8 +96,7 @@ impl App {
 
     /// Ends one session of a user.
     ///
-    /// # Errors
-    /// `not_found` for a user or a session that is not there; `forbidden` if the user holds more than the caller.
+    /// # Errors `not_found` for an unknown user or session. `forbidden` if the user has rights that the caller lacks.
     pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);

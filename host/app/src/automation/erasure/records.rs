@@ -44,7 +44,7 @@ impl App {
             match refused {
                 _ if is_over => return Ok(deleted),
                 Some(error) if is_stuck => return Err(error),
-                // A policy hides the remaining records from the caller.
+                // A row policy hides the remaining records from the caller.
                 None if is_stuck => {
                     return Err(Error::new(Code::Forbidden, "You may not delete all records that this user created."));
                 }

@@ -23,9 +23,9 @@ const LEASE: Duration = Duration::from_secs(60);
 const LEASE_MS: i64 = LEASE.as_millis() as i64;
 /// How often a run renews its lease.
 const RENEW: Duration = Duration::from_secs(20);
-/// Most runs of a task that are kept.
+/// The maximum number of runs of a task that are kept.
 const RUNS_KEPT: i64 = 100;
-/// Longest error text kept, in characters.
+/// The maximum length of the stored error text, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
 /// The text of events about a failed action of a block.
@@ -35,7 +35,7 @@ const ACTION_FAILED: &str = "The action failed. Callers who may call it see the 
 enum Renewal {
     Held,
     Lost,
-    /// The database did not answer.
+    /// The database did not answer, so the state of the lease is unknown.
     Unknown,
 }
 

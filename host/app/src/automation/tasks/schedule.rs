@@ -4,7 +4,7 @@ use blockbase_schema::{Code, Error, Result};
 use chrono::{DateTime, Utc};
 use croner::parser::{CronParser, Seconds, Year};
 
-/// Longest schedule in bytes.
+/// The maximum length of a schedule, in bytes.
 const SCHEDULE_BYTES_MAX: usize = 500;
 
 /// The first instant of the schedule after `now`. Both are in milliseconds since the epoch.

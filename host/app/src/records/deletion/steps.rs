@@ -1,7 +1,8 @@
 //! Deletes one record whose dependent records are too many for one transaction. It uses several transactions, and begins at the
 //! ends of the chains of dependent records.
 //!
-//! Only an operation that has to succeed at any size may use this: between two steps a part is deleted, and others can see that.
+//! Only an operation that has to succeed at any size may use this, because between two steps others can see that a part is
+//! deleted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,44 +18,45 @@ use crate::outbox::record_events::{WriteContext, owner};
 use crate::outbox::touched::too_large;
 use crate::records::links::{Gone, take_some_links};
 
-/// Records of a chain that are remembered. If there are more, the earlier ones are forgotten.
+/// The maximum number of a chain's records that are remembered. If there are more, the earlier ones are forgotten.
 const FOLLOWED_MAX: usize = 10_000;
-/// How often they are forgotten in one step. A longer chain leads in a circle.
+/// How often records may be forgotten in one step. If a chain needs more, its references form a circle.
 const FORGOTTEN_MAX: usize = 100;
-/// Records whose references are cleared in one step.
+/// The maximum number of records whose references are cleared in one step.
 const CLEARED_MAX: usize = 500;
-/// Bytes of these records, not counting the last one.
+/// The maximum number of bytes of these records, without the last one.
 const CLEARED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Links that are removed in one step.
+/// The maximum number of links that are removed in one step.
 const TAKEN_LINKS_MAX: usize = 10_000;
 
 /// The result of one step of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The record is deleted; `false` if it did not exist.
+    /// The record is deleted. `false` if it did not exist.
     Done(bool),
     /// Some dependent records were deleted or detached. The record still exists.
     Some,
-    /// There was nothing to detach.
+    /// Nothing was left to detach.
     Nothing,
 }
 
 /// The size of one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepSize {
-    /// Records that it deletes, besides their dependent records.
+    /// The number of records that the step deletes, besides their dependent records.
     pub(crate) records: usize,
-    /// If true, it deletes no records. It clears references to the last record of the chain, and removes links of it.
+    /// If true, the step deletes no records. It clears references to the last record of the chain, and removes links of that
+    /// record.
     pub(crate) detaches: bool,
-    /// If true, it leaves the record itself.
+    /// If true, the step does not delete the record itself.
     pub(crate) keeps_record: bool,
 }
 
 /// Makes one step of the deletion of a record within `scope`. It deletes the last `size.records` records of a chain of dependent
-/// records, or the record itself if none are left. It locks all records of the chain, so that they stay dependent.
+/// records, or the record itself if it has no dependent records left. It locks all records of the chain, so that they stay
+/// dependent.
 ///
-/// # Errors
-/// `answer_too_large` if the step is too large: make a smaller one. `foreign_key_violation`.
+/// # Errors `answer_too_large` if the step is too large; the caller should make a smaller one. `foreign_key_violation`.
 pub(crate) async fn delete_some(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -68,11 +70,11 @@ pub(crate) async fn delete_some(
     if connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?.is_none() {
         return Ok(Step::Done(false));
     }
-    // Checked first, so that nothing is deleted for a record that has to stay.
+    // This is checked first, so that nothing is deleted if the record has to stay.
     let alone = Beyond { seen: HashSet::from([(object.id, id)]), ..Beyond::default() };
     check_restrictions(connection, context, object, &[id], &alone).await?;
     let levels = follow(connection, context, object, id, size.records).await?;
-    // A record that stays is not deleted. It is only in `going` if no other record is left that refers to it.
+    // A record that stays is not deleted. The chain contains it only as the last level, if no other record refers to it.
     let going = if size.keeps_record && levels.len() > 1 { &levels[1..] } else { &levels[..] };
     let Some((last, ids)) = part_of(going, size.records) else { return Ok(Step::Done(false)) };
     if size.detaches {
@@ -89,12 +91,13 @@ pub(crate) async fn delete_some(
     Ok(if is_itself { Step::Done(true) } else { Step::Some })
 }
 
-/// Records that one transaction deletes, unless they are too large together.
+/// The number of records that one transaction deletes, unless they are too large together.
 pub(crate) const RECORDS_AT_ONCE: usize = 500;
-/// The first limit of dependent records that one transaction deletes together with a record.
+/// The initial limit on the dependent records that one transaction deletes together with a record.
 const ALONG_AT_ONCE: usize = 64;
 
-/// Takes steps until a record is deleted or, if it stays, until nothing refers to it. Returns whether it existed.
+/// Makes steps until a record is deleted. If the record stays, it makes steps until nothing refers to it. Returns whether it
+/// existed.
 ///
 /// # Errors
 /// The errors of a step; `answer_too_large` if a single record is too large.
@@ -105,7 +108,7 @@ where
     let mut size = StepSize { records: ALONG_AT_ONCE, detaches: false, keeps_record };
     // Whether the record is too large by itself, and nothing is left to detach from it.
     let mut is_alone = false;
-    // Whether no dependent records of a record that stays are left, only references and links.
+    // Whether a record that stays has no dependent records left, but only references and links.
     let mut is_last = false;
     loop {
         match step(size).await {
@@ -155,7 +158,7 @@ async fn follow(
             if found.is_empty() {
                 continue;
             }
-            // Keeps those that still refer to them after they are locked.
+            // Keeps only those that still refer to the records after they are locked.
             let held = sql::hold_referring(connection.dialect(), holder, *column, ids.clone(), found);
             let rows = connection.fetch_rows(held).await.map_err(|error| error.on(holder))?;
             let found = rows.iter().map(|row| row.uuid(0)).collect::<Result<Vec<Uuid>, _>>()?;
@@ -179,8 +182,8 @@ async fn follow(
     Ok(levels)
 }
 
-/// The first level from which on the chain has at most `records` records, and the records of this level that a step deletes. The
-/// later levels are deleted with them.
+/// Finds the first level from which the rest of the chain has at most `records` records. Returns its object, and the records of
+/// this level that a step deletes. The records of later levels are deleted with them.
 fn part_of(levels: &[Level], records: usize) -> Option<(&Arc<Object>, Vec<Uuid>)> {
     let (mut place, mut count) = (levels.len().checked_sub(1)?, levels.last()?.1.len());
     while place > 0 && count + levels[place - 1].1.len() <= records {
@@ -191,7 +194,7 @@ fn part_of(levels: &[Level], records: usize) -> Option<(&Arc<Object>, Vec<Uuid>)
     Some((object, ids.iter().take(records.max(1)).copied().collect()))
 }
 
-/// Clears some references to a record that its deletion would clear, and removes some of its links. Returns their number.
+/// Clears some of the references that the deletion of a record would clear, and removes some of its links. Returns their number.
 async fn detach(connection: &mut Connection, context: &mut WriteContext, object: &Arc<Object>, id: Uuid) -> Result<usize> {
     let registry = Arc::clone(&context.registry);
     let itself = HashSet::from([(object.id, id)]);

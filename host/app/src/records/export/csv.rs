@@ -1,8 +1,8 @@
 //! Records as CSV by RFC 4180. The cells are made from the JSON that a list would show.
 //!
-//! Null is an empty cell, and an empty text is `""`. A text that a spreadsheet would take for a formula gets an apostrophe in
-//! front. So does such a text that already begins with apostrophes. A reader who removes one apostrophe from these texts gets
-//! every text as it was.
+//! Null is an empty cell, and an empty text is `""`. If a spreadsheet would take a text for a formula, the text gets an
+//! apostrophe in front. The same applies if the text would be a formula after the apostrophes with which it begins. A reader who
+//! removes one apostrophe from these texts gets the original texts.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use blockbase_store::Record;
 
 use super::Member;
 
-/// The characters that begin a formula, also in full width, or a cell that spreadsheets trim to a formula.
+/// The characters that begin a formula (also in full width), or a cell that a spreadsheet would trim to a formula.
 const FORMULA_BEGINS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 const LINE_END: &[u8] = b"\r\n";
 
@@ -46,7 +46,7 @@ fn separate(place: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The text of a value that is JSON; `None` for null.
+/// The text of a JSON value. `None` for null.
 fn cell(kind: FieldType, json: &str) -> Option<Cow<'_, str>> {
     if json == "null" {
         return None;

@@ -16,7 +16,7 @@ use super::steps::{check_set_references, created_event, explained_change};
 use crate::outbox::record_events::WriteContext;
 use crate::outbox::touched::EVENT_BYTES_AT_ONCE;
 
-/// Most rows of one statement on Postgres. The next constant bounds the values that it binds.
+/// The maximum number of rows of one statement on Postgres. The next constant limits the values that it binds.
 const INSERT_ROWS_MAX: usize = 100;
 
 const INSERT_PARAMS_MAX: usize = 60_000;
@@ -78,13 +78,13 @@ async fn insert_in_chunks(
         let documents = vec![None; chunk.len()];
         let inserted = connection.insert_each(one.clone(), sets(chunk), object.id, documents).await;
         inserted.map_err(|(index, error)| (first + index, error))?;
-        // The rows failed before and succeed now, so another transaction was in the way.
+        // The rows failed before and succeed now, so another transaction must have been the cause.
         drop(error);
     }
     Ok(())
 }
 
-/// Makes the same change to those of `ids` that exist and are within reach. Returns their ids, in the caller's order.
+/// Makes the same change to those of `ids` that exist and are within the scope. Returns their ids, in the caller's order.
 /// `change_bytes` is the size of the values that the change sets in each record. The caller of this function has locked the
 /// object.
 ///
@@ -142,7 +142,8 @@ pub(super) async fn change_many(
     Ok(ids)
 }
 
-/// Whether the outcome depends on the order of the records: a sum in a unique field may be equal to a value that is changed next.
+/// Whether the outcome depends on the order of the records. In a unique field, a new sum may be equal to the value of a record
+/// that is changed only later.
 fn adds_to_unique(object: &Object, change: &Change) -> bool {
     let targets = object.unique_targets();
     let mut added = change.assignments.iter().filter(|(_, assignment)| matches!(assignment, Assignment::Add(_)));

@@ -1,4 +1,4 @@
-//! The effects of an update besides the row: its event, and the record's text in the search index.
+//! The effects of an update besides the change of the row: its event, and the record's text in the search index.
 
 use blockbase_query::plan::search_document;
 use blockbase_schema::{ColumnType, Object, Result, Value};
@@ -26,7 +26,7 @@ pub(crate) fn record_change(
     context.event(object, id, RecordOp::Updated, &images, owner(object, after))
 }
 
-/// The text of a stored record in the search index.
+/// The text that the search index has for a stored record.
 fn document_of(object: &Object, record: &Record) -> Option<String> {
     let values: Vec<Value> = object
         .columns

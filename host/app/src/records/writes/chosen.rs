@@ -1,4 +1,4 @@
-//! The records of a bulk call: those that it names, or those that meet a condition.
+//! The records of a bulk call: those that the call names, or those that meet a condition.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ pub enum Chosen {
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) ids: Vec<Uuid>,
-    /// The object as the caller knows it, and the condition on its records.
+    /// The object as the caller knows it, and the condition on its records. `None` if the call names the records.
     selection: Option<Arc<(Arc<Object>, Selection)>>,
 }
 
 impl Found {
-    /// The ids of the records that meet the condition in this transaction too. These records cannot change before the transaction
-    /// ends. Related records can, unless they refer to these records.
+    /// Returns the ids of those records that still meet the condition in this transaction. These records cannot change before the
+    /// transaction ends. Related records can change, unless they refer to these records.
     ///
     /// # Errors
     /// `unavailable` if the check takes too long, because other writes wait for it.
@@ -64,8 +64,7 @@ fn ids_of(rows: &[Row]) -> Result<Vec<Uuid>> {
 }
 
 impl App {
-    /// Finds the records of a bulk call. The records that meet a condition are found before the write, because other writes would
-    /// have to wait for it.
+    /// Finds the records of a bulk call. It runs before the write, because other writes would have to wait during the search.
     ///
     /// # Errors
     /// `invalid_request` for more than `SVC_MAX_BULK` records, or for a condition that is invalid or tests nothing;

@@ -1,4 +1,4 @@
-//! Explains why an engine refused a write, with the same errors on both engines.
+//! Finds out why the database refused a write, with the same errors on both engines.
 
 use blockbase_query::ddl::unique_index_columns;
 use blockbase_query::plan::{Assignment, CreatePlan};
@@ -96,7 +96,8 @@ pub(super) async fn explained(
     without_hidden(context, object, error).unwrap_or_else(|error| error.on(object))
 }
 
-/// A conflict of values, without the names of columns that the caller does not know; the error itself if there is nothing to hide.
+/// Removes the names of columns that the caller does not know from the error of a conflict. If there is nothing to hide, returns
+/// the error itself.
 fn without_hidden(context: &WriteContext, object: &Object, error: DbError) -> std::result::Result<Error, DbError> {
     let DbError::Unique { columns, index } = &error else { return Err(error) };
     let of_index = || index.as_deref().map(|index| unique_index_columns(object, index)).unwrap_or_default();
@@ -110,8 +111,8 @@ fn without_hidden(context: &WriteContext, object: &Object, error: DbError) -> st
     }
 }
 
-/// The rule that an atomic operator broke, the first in the order of the columns. The engines may find another one first, and
-/// Postgres does not report which.
+/// The first rule, in the order of the columns, that an atomic operator broke. The engines may find another rule first, and
+/// Postgres does not report which one.
 pub(super) fn broken_sum(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Option<Error> {
     let mut sums: Vec<(usize, &Value)> = assignments
         .iter()
@@ -128,7 +129,7 @@ pub(super) fn broken_sum(object: &Object, before: &Record, assignments: &[(usize
     })
 }
 
-/// The values of a stored record after an update, as far as they are known without running it.
+/// The values of a stored record after an update, as far as they are known without running the update.
 pub(super) fn values_after(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Vec<Option<Value>> {
     let mut values: Vec<Option<Value>> = object
         .columns

@@ -77,7 +77,7 @@ async fn update(
     let select = sql::get(dialect, &target, true);
     let before = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?;
     let Some(before) = before else { return Ok(WriteAnswer::Missing) };
-    // Each of several writes in one transaction keeps its answer and its event in memory.
+    // The record counts because each of several writes in one transaction keeps its answer and its event in memory.
     context.touched.count(1, before.bytes())?;
     if !change.assignments.is_empty() {
         context.changes(connection, object, access, &[target.id]).await?;

@@ -23,23 +23,23 @@ use crate::document::request::GraphqlRequest;
 use crate::http::accept::{Form, Refusal};
 use crate::http::{Asked, Body, Operation, answer, refuse};
 
-/// Most reserved connections, open or not.
+/// The maximum number of reserved connections, whether open or not.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Longest time until a reservation is opened.
+/// The longest time until a reservation is opened.
 const RESERVED_MAX: Duration = Duration::from_secs(60);
-/// Most connections of one owner.
+/// The maximum number of connections of one owner.
 const CONNECTIONS_OF_ONE_MAX: usize = 20;
-/// Most operations that run on one connection. The next constant is the bound before the connection is opened.
+/// The maximum number of operations that run on one connection. The next constant is the maximum before the connection is opened.
 const OPERATIONS_MAX: usize = 100;
 const OPERATIONS_BEFORE_MAX: usize = 10;
-/// Most results that one connection makes at the same time. The size of a result counts against the caller's share, but it is
-/// known only when the result is made.
+/// The maximum number of results that one connection makes at the same time. The size of a result counts in the caller's share,
+/// but it is known only after the result is made.
 const RESULTS_AT_ONCE: usize = 2;
-/// Longest time that an operation waits for its turn to make a result.
+/// The longest time that an operation waits for its turn to make a result.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Most bytes of the variables of all operations that run on one connection. A single operation may have more.
+/// The maximum number of bytes of the variables of all operations that run on one connection. A single operation may have more.
 const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Most frames that wait for the client.
+/// The maximum number of frames that wait for the client.
 const FRAMES_AHEAD: usize = 64;
 const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
 
@@ -51,10 +51,10 @@ pub(crate) struct Connections {
 }
 
 struct Connection {
-    /// The owner. Nobody else may use the connection, even with its token.
+    /// The owner. No other caller may use the connection, even with its token.
     owner: Owner,
     frames: FrameSender,
-    /// Permits of its operations to make a result.
+    /// The permits for its operations to make a result.
     results: Arc<Semaphore>,
     /// The frames, until the connection is opened.
     waiting: Option<Frames>,
@@ -132,7 +132,7 @@ impl Connections {
         Ok(token)
     }
 
-    /// Runs `act` on the owner's connection; `None` if the owner has no connection with this token.
+    /// Runs `act` on the owner's connection. `None` if the owner has no connection with this token.
     fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let mut by_token = self.by_token.lock();
         let connection = by_token.get_mut(token)?;
@@ -148,7 +148,7 @@ impl Connections {
         drop(connection);
     }
 
-    /// Frees an operation's slot, if the slot is still its own.
+    /// Frees an operation's slot, if the slot still belongs to this operation.
     fn release(&self, token: &str, id: &str, number: u64) {
         if let Some(connection) = self.by_token.lock().get_mut(token)
             && connection.operations.get(id).is_some_and(|slot| slot.number() == number)
@@ -259,7 +259,7 @@ impl Graphql {
             Err(refusal) => return refuse(if form == Form::Json { Form::Graphql } else { form }, refusal),
         };
         let (graphql, whose, key) = (Arc::clone(self), token.to_owned(), id.clone());
-        // A subscription drops its variables once it has begun.
+        // A subscription drops its variables when it has begun.
         let bytes = if operation.ty() == OperationType::Subscription { 0 } else { operation.variable_bytes() };
         let begun = self.sse.with(token, &owner, |connection| {
             // An operation that was stopped meanwhile no longer has a slot, and does not begin.
@@ -318,8 +318,8 @@ impl Graphql {
         let _ = frames.send(framing.complete()).await;
     }
 
-    /// Waits until a result may be made: first for room in the caller's share, then for its turn. In this order, operations that
-    /// wait for room do not keep others from their turn, and an operation without room gets its own error.
+    /// Waits until a result may be made: first for room in the caller's share, then for its turn. With this order, operations
+    /// that wait for room do not prevent others from getting their turn, and an operation without room gets its own error.
     async fn turn<'r>(&self, operation: &Operation, results: &'r Semaphore) -> Result<SemaphorePermit<'r>> {
         let owner = operation.asked.caller.quota_owner();
         self.app.response_room(owner).await?;
@@ -375,7 +375,7 @@ impl Drop for StartingPlace<'_> {
     }
 }
 
-/// A connection that a client reads.
+/// A connection that a client is reading.
 struct Open {
     graphql: Arc<Graphql>,
     token: String,

@@ -30,7 +30,7 @@ fn registry() -> Registry {
     Registry::new(1, objects, relationships).expect("a registry")
 }
 
-/// The statements of a list and of its total. Both bind as many values as they name.
+/// The statements of a list and of its total. Each binds as many values as it names.
 fn written(dialect: Dialect, object: &str, condition: Value, sort: &str) -> [String; 2] {
     let registry = registry();
     let access = Permissions::unrestricted().decide("any", Action::Read).and_then(Decision::plain).expect("a right");
@@ -82,7 +82,8 @@ fn one_related_row_is_compared_by_its_key() {
             }
         }
     }
-    // A row has many links, and many rows are equal to what is not unique, or not compared with one value.
+    // These conditions can match several rows: a row can have many links, and many rows can have the same value if it is not
+    // unique, or if it is not compared with one value.
     for condition in [
         json!({ "tags": { "some": { "code": "x" } } }),
         json!({ "project": { "kind": 1 } }),
@@ -119,16 +120,16 @@ fn sqlite_makes_lists_for_totals_and_probes_for_pages() {
     for probe in ["svc_found AS MATERIALIZED", "svc_few AS MATERIALIZED", "svc_first AS MATERIALIZED", "EXISTS", " IN (SELECT"] {
         assert!(page.contains(probe), "{probe}: {page}");
     }
-    // All rows are sorted, so the page is no shorter than the total.
+    // All rows have to be sorted, so the page reads as many rows as the total.
     let [sorted, _] = written(Dialect::Sqlite, "project", some, "state");
     assert!(sorted.contains(list) && !sorted.contains("WITH"), "{sorted}");
 
-    // Other tests may leave few rows, which are judged one by one.
+    // Other tests may leave few rows, which are tested one by one.
     let beside = json!({ "kind": 1, "task_by_project": { "some": { "state": "x" } } });
     let [_, total] = written(Dialect::Sqlite, "project", beside, "");
     assert!(total.contains("CASE WHEN svc_rowid IN (SELECT svc_place FROM svc_first) THEN EXISTS"), "{total}");
 
-    // What no row is sought for has no probe of such rows.
+    // For rows that must not exist, there is no probe.
     let none = json!({ "task_by_project": { "none": { "state": "x" } } });
     let [page, total] = written(Dialect::Sqlite, "project", none, "");
     assert!(page.contains("svc_first") && !page.contains("svc_few"), "{page}");

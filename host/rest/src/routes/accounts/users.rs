@@ -176,7 +176,7 @@ pub(crate) async fn delete(
     };
     let deleted = state.app.delete_user(&caller, &id, on_deletion).await;
     deleted.map_err(|error| match error.code {
-        // In a deletion, only an unknown user in `handOverTo` causes this error.
+        // In a deletion, this error can only come from an unknown user in `handOverTo`.
         Code::ForeignKeyViolation => error.with_field("handOverTo"),
         _ => error,
     })?;

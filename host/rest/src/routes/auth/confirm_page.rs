@@ -1,17 +1,19 @@
-//! The page that asks whether an address is to be proved, for a link that was opened outside of the browser of its account.
+//! The page that asks whether to confirm an address, for a link that was opened outside of the browser of its account.
 
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::escaped_html;
 
-/// No script runs on the page, and nothing is loaded. Its form leads to the page that the link names, so `form-action` stays open.
+/// The page runs no script and loads nothing. Its form leads to the page that the link names, so the policy does not limit
+/// `form-action`.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::CONTENT_TYPE, "text/html; charset=utf-8"),
     (header::CACHE_CONTROL, "no-store"),
     (header::CONTENT_SECURITY_POLICY, POLICY),
-    // The address of the page has the token. The server itself needs the origin of the form.
+    // The address of the page contains the token, so other servers must not get it. The server itself needs the origin of the
+    // form.
     (header::REFERRER_POLICY, "same-origin"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
@@ -21,7 +23,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:0;color:#1a1
     button{font:inherit;font-weight:600;padding:.6rem 1.2rem;border:0;border-radius:.4rem;color:#fff;background:#2457d6}\
     button:focus-visible{outline:3px solid #8fb0ff}@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}}";
 
-/// The page for an address. Its form posts to the address of the page, which has the token.
+/// The page for an address. Its form posts to the address of the page, which contains the token.
 pub(super) fn confirm_page(address: &str) -> Response {
     let address = escaped_html(address);
     let page = format!(

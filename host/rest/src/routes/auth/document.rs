@@ -246,7 +246,7 @@ fn own_account(paths: &mut Paths) {
     paths.add("get", "/api/auth/delete-user/callback", callback);
 }
 
-/// The routes of mail. Without mail they are 404.
+/// The routes for mail. If the server sends no mail, they answer 404.
 fn mail(paths: &mut Paths) {
     let request = operation("requestPasswordReset", "Ask for a link to set another password", Caller::Unseen)
         .describe(

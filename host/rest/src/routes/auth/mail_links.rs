@@ -1,4 +1,4 @@
-//! The links of mail.
+//! The links in mails.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use blockbase_app::{MailKind, MailLink};
 /// The page where a link ends if nothing names one.
 const HOME: &str = "/";
 
-/// Writes the links of mail. They lead to the authentication routes below `base`, the public URL, or to the console's page `set_password`.
+/// Makes the links of mails. They lead to the authentication routes below `base`, which is the public URL, or to the console's
+/// page `set_password`.
 pub fn mail_links(base: String, set_password: String) -> MailLink {
     Arc::new(move |kind, token, page| {
         let end = |page: Option<&str>| form_urlencoded::byte_serialize(page.unwrap_or(HOME).as_bytes()).collect::<String>();

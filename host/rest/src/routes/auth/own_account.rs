@@ -1,4 +1,4 @@
-//! What users do with their own account: another address, a check of the password, the deletion.
+//! Operations of users on their own account: another address, a check of the password, the deletion.
 
 use axum::Extension;
 use axum::extract::State;
@@ -88,7 +88,8 @@ pub(crate) async fn delete_user(
     }
 }
 
-/// The link of a mail. The browser has to have a session of the account, so that nobody deletes an account by reading its mail.
+/// The link of a mail. The browser has to have a session of the account, so that somebody who reads the mail of an account cannot
+/// delete the account.
 pub(crate) async fn delete_user_callback(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,

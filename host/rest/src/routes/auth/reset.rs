@@ -129,7 +129,7 @@ mod tests {
             ("https://app.example", "https://app.example/?token=t"),
             ("https://app.example/a b?c=d#e", "https://app.example/a%20b?c=d&token=t#e"),
             ("/Straße", "/Stra%C3%9Fe?token=t"),
-            // Its normal form is `//evil.example`.
+            // The parser's normal form of this path is `//evil.example`.
             ("/.//evil.example", "/.//evil.example?token=t"),
             ("/x/..//evil.example", "/x/..//evil.example?token=t"),
         ] {

@@ -27,7 +27,7 @@ fn done() -> Response {
 pub(crate) async fn get(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, AuthError> {
     let answer = state.app.current_session(&credentials).await?;
     let cookies = state.app.cookies();
-    // With another credential, nobody looked at the cookie.
+    // If the request has another credential, the cookie was not checked.
     let by_cookie = credentials.bearer.is_none() && credentials.api_key.is_none();
     let has_ended =
         by_cookie && answer.is_none() && credentials.cookies.as_deref().is_some_and(|header| cookies.names_session(header));

@@ -50,8 +50,7 @@ pub(super) struct SignInBody {
 
 /// The page to which the client goes afterwards. An empty text counts as no page.
 ///
-/// # Errors
-/// The page does not belong to a trusted origin.
+/// # Errors If the page does not belong to a trusted origin.
 pub(super) fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, AuthError> {
     let url = url.filter(|url| !url.is_empty());
     match url.as_deref().is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {
@@ -60,7 +59,8 @@ pub(super) fn callback(state: &AppState, url: Option<String>) -> Result<Option<S
     }
 }
 
-/// Notes in a cookie that the browser made an account, or that its user knows the password: its proof of the address ends nothing.
+/// Stores in a cookie that this browser made the account, or that its user knows the password. If the browser then confirms the
+/// address, nothing of the account is removed.
 fn note_account(state: &AppState, headers: &HeaderMap, response: &mut Response, user_id: &str) {
     let cookies: Vec<&str> = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).collect();
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_sign_up(&cookies.join("; "), user_id)) {

@@ -1,4 +1,4 @@
-//! Proving an address with a link.
+//! The confirmation of an address with a link.
 
 use axum::Extension;
 use axum::extract::State;
@@ -54,10 +54,10 @@ pub(crate) async fn verify_email(
     let query = query?;
     let page = callback(&state, query.get("callbackURL").map(str::to_owned))?;
     let token = query.get("token").ok_or_else(|| AuthProblem::Validation("`token` is missing.".to_owned()))?;
-    // Before anything happens: a page that cannot be named does not use up the link.
+    // This comes before all effects, so that a page whose address cannot be sent does not use up the link.
     let location = page.as_deref().map(|page| header_of(page).ok_or(AuthError::InvalidCallbackUrl)).transpose()?;
     if method == Method::HEAD {
-        // Scanners of mail look so. They follow no link for a person.
+        // Programs that check the links of mails send such requests. They do not follow a link for a person.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let leads = if method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
@@ -85,8 +85,8 @@ pub(crate) async fn verify_email(
     Ok(response)
 }
 
-/// Whether a browser may show the response as a page. Browsers say for what they ask; other programs, such as those that check the links
-/// of mail, do not.
+/// Whether a browser may show the response as a page. Browsers say what the request is for. Other programs, such as those that
+/// check the links of mails, do not.
 fn may_be_navigation(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-mode").is_none_or(|mode| mode == "navigate")
 }

@@ -172,7 +172,7 @@ pub(crate) fn describe(paths: &mut Paths) {
     paths.add("get", "/api/v1/blocks/{block}/logs", logs);
 }
 
-/// The hooks. All share one path. A third party decides about the form of a request, and the block about the response.
+/// The hooks. All share one path. The third party decides the form of a request, and the block decides the response.
 pub(crate) fn describe_hooks(paths: &mut Paths) {
     for method in ["get", "post", "put", "patch", "delete"] {
         let hook = Operation::new(

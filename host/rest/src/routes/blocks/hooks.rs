@@ -40,7 +40,7 @@ const ANSWER_HEADERS_KEPT_BACK: [&str; 18] = [
 ];
 /// Headers with which a block could make nginx serve something else.
 const PROXY_PREFIX: &str = "x-accel-";
-/// Most bytes of the names and values of a response's headers together. A request's headers have the same bound.
+/// The maximum number of bytes of the names and values of a response's headers together. A request's headers have the same limit.
 const ANSWER_HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) async fn receive(
@@ -50,7 +50,7 @@ pub(crate) async fn receive(
     axum::Extension(info): axum::Extension<RequestInfo>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    // The hook is looked up first, so that a large body is not read for nothing.
+    // The hook is looked up first, so that no large body is read if the hook does not exist.
     state.app.find_hook(&block, &hook).await?;
     let request_of = HookRequest {
         method: request.method().as_str().to_owned(),

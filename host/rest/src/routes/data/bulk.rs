@@ -1,4 +1,4 @@
-//! `POST`, `PATCH` and `DELETE /api/v1/data/:object/bulk`: writes many records, all or none.
+//! `POST`, `PATCH` and `DELETE /api/v1/data/:object/bulk`: writes many records. Either all or none of them are written.
 
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;

@@ -41,7 +41,7 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether it changes records.
+    /// Whether the endpoint changes records.
     fn writes(&self) -> bool {
         self.method != Method::GET && self.rest != "/query"
     }

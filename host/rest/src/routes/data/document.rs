@@ -266,7 +266,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
     paths.add("delete", path, delete);
 }
 
-/// The id of a record in the path, in every usual spelling of a UUID. No record has another text as its id.
+/// The id of a record in the path, in every usual spelling of a UUID. Other texts cannot be the id of a record.
 fn id_parameter() -> Value {
     path_parameter("id", "The record's id.", json!({ "type": "string", "format": "uuid" }))
 }

@@ -32,7 +32,7 @@ pub(crate) async fn handle(
         return Ok(file(form, &file_name, Body::from_stream(stream::empty::<Result<Bytes, Incomplete>>())));
     }
     let Export { rows, file_name } = state.app.export(&caller, &object, &request, form).await?;
-    // A failure in the middle ends the connection, because a response with a regular end would look complete.
+    // A failure in the middle ends the connection, because the client would take a response with a regular end for complete.
     let rows = stream::unfold(Some(rows), |rows| async {
         let mut rows = rows?;
         let next: Result<Bytes, Incomplete> = rows.next().await?;

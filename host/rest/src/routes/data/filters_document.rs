@@ -12,7 +12,7 @@ use crate::openapi::operation::query_parameter;
 /// Parameters that aggregates have besides those of lists.
 const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
 
-/// Names that cannot be a filter without an operator, because they are parameters of lists or of this operation. A field with the
+/// Names that cannot be filters without an operator, because they are parameters of lists or of this operation. A field with the
 /// name `where` keeps its filter.
 fn taken(own: &[&'static str]) -> Vec<&'static str> {
     let of_lists = ListParameter::ALL.iter().filter(|parameter| **parameter != ListParameter::Where);
@@ -72,7 +72,7 @@ fn value_schema(column: &Column, operator: Operator) -> Value {
     }
 }
 
-/// The filters of an object, as references. `taken` are the names with another meaning in this operation.
+/// The filters of an object, as references. `taken` lists the names that have another meaning in this operation.
 ///
 /// The parameters themselves are components, because lists and aggregates share them.
 fn filters(components: &mut Components, object: &Object, type_name: &str, taken: &[&str]) -> Vec<Value> {
@@ -114,7 +114,7 @@ fn names_pattern(names: &[&str], prefix: &str) -> String {
 
 /// The parameters that select a page of a list.
 pub(crate) fn paging_parameters() -> [Value; 4] {
-    // The server refuses numbers of more than 64 bits, and clamps smaller ones.
+    // The server refuses numbers of more than 64 bits. It replaces other numbers that are too large by the maximum.
     let size = json!({ "type": "integer", "minimum": 1 });
     [
         query_parameter(
@@ -164,7 +164,7 @@ fn sort_and_select(object: &Object) -> [Value; 2] {
 
 /// The parameters of an export, except its format.
 ///
-/// `names` are the available paths.
+/// `names` lists the available paths.
 pub(crate) fn of_export(components: &mut Components, object: &Object, type_name: &str, names: &[String]) -> Vec<Value> {
     let mut parameters = search_parameters(object).to_vec();
     parameters.extend(where_document::parameter(object, type_name));
@@ -196,7 +196,7 @@ fn export_names(names: &[String]) -> Value {
     );
     let escaped: Vec<String> = names.iter().map(|name| name.replace('.', "\\.")).collect();
     let escaped: Vec<&str> = escaped.iter().map(String::as_str).collect();
-    // An empty text names nothing.
+    // An empty text contains no name.
     let pattern = if names.is_empty() { "^$".to_owned() } else { names_pattern(&escaped, "") };
     query_parameter("names", &text, json!({ "type": "string", "pattern": pattern, "examples": names }))
 }

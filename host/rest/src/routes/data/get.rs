@@ -22,7 +22,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, ApiError> {
     let expand = expansion::of_read(&query)?;
     let record = state.app.get(&caller, &object, &id, &expand).await?.ok_or_else(|| Error::not_found("record"))?;
-    // The ETag is that of the record alone. It does not change with related records.
+    // The ETag is that of the record alone. It does not depend on related records.
     match expand.is_empty() {
         true => Ok(render::record_unless_known(&record, |etag| known.names(etag), &state.app)),
         false => {

@@ -41,7 +41,7 @@ fn each_described<'o>(
 }
 
 /// Adds `<Type>`, `<Type>_Selected`, `<Type>CreateInput` and `<Type>UpdateInput`: the schemas of a record that the caller reads,
-/// of one in a list with `select`, and of the bodies of a create and an update.
+/// of a record in a list with `select`, and of the bodies of a create and an update.
 ///
 /// Type names contain no `_`, so no other type has the second name. The names with the other suffixes are reserved for every
 /// object.

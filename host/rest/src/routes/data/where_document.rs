@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// A column type of this kind.
+    /// The type that stands for the columns of this kind.
     fn column_type(self) -> ColumnType {
         match self {
             Kind::Text => ColumnType::Text,
@@ -89,7 +89,7 @@ impl Kind {
         let or_variable = |value: Value| json!({ "anyOf": [value, { "type": "string", "pattern": "^\\$" }] });
         let digits = json!({ "type": "string", "pattern": NUMERIC_TEXT });
         match self {
-            // A text with the form of a variable is one.
+            // A text with the form of a variable is a variable.
             Kind::Text | Kind::TextList | Kind::Json => json!({ "type": "string" }),
             Kind::Integer => json!({ "anyOf": [{ "type": "integer" }, digits, { "type": "string", "pattern": "^\\$" }] }),
             Kind::Number => json!({ "anyOf": [{ "type": "number" }, digits, { "type": "string", "pattern": "^\\$" }] }),
@@ -178,7 +178,7 @@ pub(crate) fn describe(components: &mut Components, object: &Object, type_name: 
         members.",
         object.name()
     ));
-    // Paths of relations.
+    // The keys with dots are paths of relations.
     described["patternProperties"] = json!({ "^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)+$": {} });
     components.schemas.insert(schema_name(type_name), described);
 }

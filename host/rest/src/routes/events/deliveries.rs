@@ -24,7 +24,7 @@ pub(crate) const EVENTS_MAX: usize = 500;
 /// The description of `topic`, which is a parameter and a member of a body.
 pub(crate) const TOPIC: &str = "All topics that begin with this text. If it contains `*` or `#`, it is a pattern.";
 
-/// The members of [`RetryOne`] and [`RetryDead`].
+/// The members of the bodies [`RetryOne`] and [`RetryDead`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RetryBody {
@@ -228,7 +228,7 @@ fn without_nul(name: &str, text: Option<String>) -> Result<Option<String>, ApiEr
     }
 }
 
-/// Milliseconds since the epoch.
+/// Parses an instant. The result is in milliseconds since the epoch.
 fn instant(name: &str, text: &str) -> Result<i64, ApiError> {
     time::parse_datetime(text).ok_or_else(|| {
         let message =

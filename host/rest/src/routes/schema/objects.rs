@@ -75,7 +75,7 @@ pub(crate) async fn delete(
     Ok(change::dropped(&state.app.delete_object(&caller, &name, query.flag("cascade")?, mode).await?))
 }
 
-/// Lists what depends on an object, or with `field` on one of its columns.
+/// Lists the things that depend on an object, or with `field` on one of its columns.
 pub(crate) async fn dependents(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Read)>,
@@ -95,7 +95,7 @@ pub(crate) async fn schema(
     Ok(render::data(StatusCode::OK, &state.app.schema(&caller)?))
 }
 
-/// Most entries of the history in a response if the request has a `limit`.
+/// The maximum number of entries of the history in a response, if the request has a `limit`.
 pub(crate) const CHANGES_MAX: i64 = 1000;
 
 pub(crate) async fn migrations(

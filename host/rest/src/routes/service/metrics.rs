@@ -1,8 +1,8 @@
 //! `GET /metrics`: the metrics of telemetry in Prometheus' text format, for operators of the server.
 //!
-//! Metrics contain names of topics, blocks and consumer groups, which not every caller may know. So they are shown to clients
-//! with the token. Without a token they are shown to clients that reach the metrics' own listener, or, if that is on loopback or
-//! missing, to clients on this machine.
+//! Metrics contain names of topics, blocks and consumer groups, which not every caller may know. So the server shows them to
+//! clients that send the token. If no token is configured, it shows them to clients of the metrics' own listener. If there is no
+//! such listener, or if it is on loopback, it shows them only to clients on this machine.
 
 use std::net::SocketAddr;
 
@@ -33,9 +33,9 @@ pub enum MetricsAccess {
     /// Clients that send this bearer token.
     Token(String),
     /// Clients on this machine that send no headers of a proxy. If the public URL does not lead to this machine, no client is
-    /// admitted, because a proxy on this machine would admit everybody.
+    /// admitted, because a proxy on this machine could make all clients look local.
     ThisMachine { public_url_is_local: bool, hosts: KnownHosts },
-    /// All clients that reach the metrics' own listener, which is not on loopback.
+    /// All clients of the metrics' own listener, which is not on loopback.
     Anybody,
 }
 
@@ -58,7 +58,7 @@ impl MetricsAccess {
                 let is_forwarded = headers.keys().any(|name| name == "forwarded" || name.as_str().starts_with("x-forwarded-"));
                 let is_here = *public_url_is_local && peer.ip().to_canonical().is_loopback() && !is_forwarded;
                 let is_known = NamedHost::of(uri, headers).is_ok_and(|host| hosts.check(&host).is_ok());
-                // Scripts of web pages in a browser on this machine send requests from here too.
+                // Scripts of web pages in a browser on this machine also send requests from this machine.
                 match is_here && is_known && !headers.contains_key(header::ORIGIN) {
                     true => Ok(()),
                     false => Err(Error::new(
@@ -76,7 +76,7 @@ impl Metrics {
     async fn answer(&self, uri: &Uri, peer: SocketAddr, headers: &HeaderMap) -> Result<Response> {
         self.access.check(uri, peer, headers)?;
         let telemetry = self.telemetry.clone();
-        // Writing thousands of series takes a while.
+        // Writing thousands of series takes some time.
         let text = tokio::task::spawn_blocking(move || telemetry.render_prometheus()).await.map_err(Error::internal)?;
         let text = text.map_err(Error::internal)?;
         Ok(([(header::CONTENT_TYPE, PROMETHEUS_CONTENT_TYPE)], text).into_response())

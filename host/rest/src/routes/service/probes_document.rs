@@ -1,4 +1,4 @@
-//! Describes the operations for this document and for the health of the server.
+//! Describes the operation that returns this document, and those about the health of the server.
 
 use serde_json::json;
 

@@ -114,7 +114,7 @@ pub(crate) fn describe(paths: &mut Paths) {
         .json_body(message)
         .response(200, json!({ "description": "The answer.", "headers": headers(&[]), "content": answers }))
         .answers_nothing(202, "The notification was accepted, or the request was cancelled in the meantime.");
-    // This comes after the body, which adds errors in the form of REST.
+    // This comes after the body, because `body` adds errors in the form of REST.
     paths.add("post", PATH, with_problems(send, &[400, 401, 403, 404, 406, 413, 415, 429, 503]));
 
     let frames = json!({ "text/event-stream": { "schema": {

@@ -11,9 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Job;
 use crate::waiting::{PLACE_WAIT, WAITING_MAX, WAITING_OF_A_CALLER_MAX};
 
-/// Callers' jobs in the queue at most. Further callers wait for a place.
+/// The maximum number of callers' jobs in the queue. Further callers wait for a place.
 const CALLERS_JOBS_MAX: usize = 4096;
-/// The service's jobs in the queue at most.
+/// The maximum number of the service's jobs in the queue.
 const OWN_JOBS_MAX: usize = 4096;
 
 pub(super) struct Queue {
