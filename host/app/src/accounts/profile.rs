@@ -36,8 +36,7 @@ impl App {
         }
         check_password(&new, &user.email)?;
         let old_hash = self.password_hash(&user.id).await?.ok_or(AuthProblem::NoCredential)?;
-        let attempt =
-            self.check_own_password(&client, &identity, current, old_hash.clone(), "a change of the password").await?;
+        let attempt = self.check_own_password(&client, &identity, current, old_hash.clone(), "a change of the password").await?;
         let new_hash = self.hash_chosen(new).await??;
         let remember = identity.session().is_some_and(is_remembered);
         let session = revokes_others.then(|| self.new_session(&user.id, remember, &client)).transpose()?;
