@@ -335,7 +335,12 @@ test("a task is disabled and enabled, its schedule said in words, run by hand, w
   await pane.getByText(/took [\d,]+ ms/).waitFor();
   await look(page, "task");
 
+  // What was typed stays while somebody else changes the task.
   await pane.getByLabel("Schedule").fill("61 * * * *");
+  const { id } = await retention();
+  await must(owner, "PATCH", `/api/v1/tasks/${id}`, { schedule: "15 4 * * *" });
+  await table.getByTitle("15 4 * * *").waitFor();
+  assert.equal(await pane.getByLabel("Schedule").inputValue(), "61 * * * *");
   await button(pane, "Save task").click();
   await pane.getByLabel("Schedule").and(page.locator('[aria-invalid="true"]')).waitFor();
 });

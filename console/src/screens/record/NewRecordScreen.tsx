@@ -42,7 +42,7 @@ export function NewRecordScreen() {
       ) : shape.data === null ? (
         <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
       ) : object === USERS ? (
-        <p className={classes.nothing}>Users are not added here. An account begins with a sign-up.</p>
+        <p className={classes.nothing}>Users are not added here. An account begins with a sign-up, or on the Users page.</p>
       ) : viewed !== null ? (
         <p className={classes.nothing}>You view this as the role <bdi>{viewed.name}</bdi>. Leave that view to add a record.</p>
       ) : permissions !== undefined && !mayCreate ? (

@@ -109,7 +109,7 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
             />
             <div>
               <div className={classes.label}>Input</div>
-              <CodeEditor language="json" label="Input" value={inputText} onChange={setInputText} error={input === undefined ? "This is no JSON." : undefined} />
+              <CodeEditor language="json" label="Input" value={inputText} onChange={setInputText} error={input === undefined ? "This is not JSON." : undefined} />
             </div>
           </>
         )}

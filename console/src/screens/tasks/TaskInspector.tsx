@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { IconPlayerPlay } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { type JsonObject, isJsonObject, parseJson, printJson, sameJson } from "../../api/json";
@@ -29,7 +29,7 @@ function readConfig(text: string): JsonObject | string {
     const value = parseJson(text);
     return isJsonObject(value) ? value : "The configuration is a JSON object.";
   } catch {
-    return "This is no JSON.";
+    return "This is not JSON.";
   }
 }
 
@@ -43,10 +43,13 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   const params = { path: { id: task.id } };
   const config = readConfig(configText);
   const isChanged = schedule !== task.schedule || typeof config === "string" || !sameJson(config, task.config);
-  // If somebody else changes the task, its new values replace the text in the fields.
-  useEffect(() => setSchedule(task.schedule), [task.schedule]);
-  const configNow = printJson(task.config, 2);
-  useEffect(() => setConfigText(configNow), [configNow]);
+  const [base, setBase] = useState(task);
+  // Fields without typed changes follow changes from elsewhere.
+  if (base !== task) {
+    setBase(task);
+    if (schedule === base.schedule) setSchedule(task.schedule);
+    if (typeof config !== "string" && sameJson(config, base.config) && !sameJson(config, task.config)) setConfigText(printJson(task.config, 2));
+  }
 
   const refresh = () => cache.invalidateQueries({ queryKey: ["tasks"] });
   const save = useMutation({
