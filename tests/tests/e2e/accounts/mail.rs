@@ -452,6 +452,22 @@ on_both_engines! {
         mails.mails(6).await;
     }
 
+    async fn the_newest_ten_links_of_a_kind_are_valid(engine: Engine) {
+        let mails = MailServer::start(&[]).await;
+        let server = sending_to(engine, &mails).start().await;
+        server.admin().await;
+        server.sign_up("ann").await;
+        for sent in 1..=11 {
+            request_reset(&server, "ann").await;
+            mails.mails(sent).await;
+            server.sql("UPDATE svc_window_counts SET since = since - 3600001").await;
+        }
+        until("all are sent", async || server.sql("SELECT id FROM svc_mails").await.is_empty()).await;
+        let sent = mails.mails(11).await;
+        expect_code(&reset(&server, &token(&sent[0]), NEW_PASSWORD).await, 400, "INVALID_TOKEN");
+        assert_eq!(reset(&server, &token(&sent[1]), NEW_PASSWORD).await.status, 200);
+    }
+
     async fn accounts_and_networks_ask_for_so_many_mails(engine: Engine) {
         let mails = MailServer::start(&[]).await;
         let server = sending_to(engine, &mails).env("SVC_MAILS_PER_NETWORK", "24").start().await;
