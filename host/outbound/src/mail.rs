@@ -99,8 +99,8 @@ fn is_final(code: u16, text: &str) -> bool {
         return false;
     }
     match enhanced_status(text) {
-        // These are the states of a mailbox that does not exist or cannot be used, without the statuses that are about the
-        // sender, and the statuses about the content.
+        // Subject 1: a mailbox that does not exist, without the statuses that are about the sender. Subject 2: the state of a
+        // mailbox. Subject 6: the content.
         Some((1, detail)) => matches!(detail, 1..=4 | 6 | 10),
         Some((subject, _)) => matches!(subject, 2 | 6),
         None => matches!(code, 550..=552 | 556),

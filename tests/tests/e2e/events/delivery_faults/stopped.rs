@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::events::webhooks::{ledger, ledger_until, make, quick};
 
-/// How long a call may take: enough for a busy machine, and short enough for a test.
+/// How long a call may take. It is long enough for a busy machine, and short enough for a test.
 const TIMEOUT_MS: u64 = 3000;
-/// Twice the timeout of a call, and five seconds.
+/// Twice the timeout of a call plus five seconds.
 const LEASE: Duration = Duration::from_millis(2 * TIMEOUT_MS + 5000);
 /// The log message if an outcome comes too late.
 const TOO_LATE: &str = "deliveries took longer than their lease";
