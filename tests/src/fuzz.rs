@@ -43,7 +43,8 @@ pub fn for_a_while(mut property: impl FnMut(&mut Unstructured<'_>) -> Result<boo
 
 /// A text made of words that the reader knows, with any characters in between.
 ///
-/// # Errors If no random bytes are left.
+/// # Errors
+/// If no random bytes are left.
 pub fn text_of(input: &mut Unstructured<'_>, words: &[&str]) -> Result<String> {
     let mut text = String::new();
     for _ in 0..input.int_in_range(1..=WORDS_MAX)? {
@@ -57,7 +58,8 @@ pub fn text_of(input: &mut Unstructured<'_>, words: &[&str]) -> Result<String> {
 
 /// A text in which some parts are left out, repeated, or replaced by a word.
 ///
-/// # Errors If no random bytes are left.
+/// # Errors
+/// If no random bytes are left.
 pub fn changed(input: &mut Unstructured<'_>, text: &str, words: &[&str]) -> Result<String> {
     let mut characters: Vec<char> = text.chars().collect();
     for _ in 0..input.int_in_range(1..=8)? {

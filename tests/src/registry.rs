@@ -8,7 +8,7 @@ use crate::free_port;
 
 /// How long a registry may take to start.
 const START_TIME_MAX: Duration = crate::WAIT_MAX;
-/// The user and the hashed password, in the form of htpasswd.
+/// The user and the bcrypt hash of the password, in the form of htpasswd.
 const HTPASSWD: &str = "ann:$2y$05$abcdefghijklmnopqrstuuD3mHdCr44zlIZ.VZCaYRpfQhXMYnEo.\n";
 
 /// A running registry. It ends when this is dropped.

@@ -90,8 +90,8 @@ on_both_engines! {
         assert!(link(&mail).starts_with(&format!("{}/admin/set-password#token=", server.base)), "{mail}");
         let token = token(&mail);
 
-        // Neither the event nor the ledger nor the database nor the log has the token; the event and the ledger do not have the
-        // address either.
+        // The token is not in the event, the ledger, the database or the log. The event and the ledger do not have the address
+        // either.
         until("both deliveries ended", async || {
             deliveries(&admin).await.iter().filter(|delivery| delivery["status"] == "delivered").count() == 2
         }).await;

@@ -32,7 +32,7 @@ async fn ban(admin: &Admin<'_>, user: &str, banned: bool) {
     assert_eq!(changed.status, 200, "{}", changed.text);
 }
 
-/// The key's entry in the list; null if the list does not have the key.
+/// The key's entry in the list. Null if the list does not have the key.
 async fn listed(admin: &Admin<'_>, id: &Value) -> Value {
     let keys = admin.get("/api/v1/api-keys").await.data();
     keys.as_array().unwrap().iter().find(|key| key["id"] == *id).cloned().unwrap_or_default()
