@@ -264,7 +264,7 @@ on_both_engines! {
             .sql("SELECT e.topic, d.consumer, d.status FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq, d.consumer")
             .await;
         let mut ledger = ledger;
-        // It does not matter whether they have already been delivered.
+        // It does not matter whether these events have already been delivered.
         for row in &mut ledger {
             assert!(["pending", "delivered"].contains(&row.pop().unwrap().as_str()));
         }

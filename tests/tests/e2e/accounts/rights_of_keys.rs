@@ -466,7 +466,7 @@ on_both_engines! {
         by_key.patch(&format!("/api/v1/users/{admin_id}"), json!({ "name": "x" })).await.expect_error(403, "forbidden");
         by_key.delete(&format!("/api/v1/api-keys/{}", of_admin["id"].as_str().unwrap())).await.expect_error(403, "forbidden");
 
-        // They may change users with equal or fewer rights.
+        // The caller may change users with equal or fewer rights.
         let equal = format!("/api/v1/users/{equal_id}");
         assert_eq!(helper.patch(&equal, json!({ "name": "Equal", "banned": true })).await.status, 200);
         assert_eq!(helper.patch(&equal, json!({ "banned": false })).await.status, 200);

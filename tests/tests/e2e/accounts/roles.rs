@@ -162,7 +162,7 @@ on_both_engines! {
         // The configuration can give sign-ups a role by name, so the helper must not rename a role that is stronger than its own.
         assert_eq!(admin.get("/api/v1/roles/strong").await.status, 200);
 
-        // They may give the rights that they have. They may not weaken a role with more rights.
+        // Callers may give the rights that they have. They may not weaken a role that has more rights.
         let own = json!([{ "resource": "task", "actions": ["update"], "rowPolicy": "own" }]);
         assert_eq!(helper.post("/api/v1/roles", json!({ "name": "owner", "permissions": own })).await.status, 201);
         assert_eq!(helper.post(&format!("/api/v1/users/{other_id}/roles"), json!({ "roleId": "owner" })).await.status, 200);

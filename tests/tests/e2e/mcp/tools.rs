@@ -54,7 +54,7 @@ on_both_engines! {
         let got_less = client.call("get_record", json!({ "object_name": "task", "id": id, "expand": "colour" })).await;
         assert_eq!(got_less.text, admin.get(&format!("/api/v1/data/task/{id}?expand=colour")).await.text);
         assert!(got_less.document()["warnings"][0].as_str().unwrap().contains("`colour`"), "{}", got_less.text);
-        // Both forms of the result have all digits.
+        // Both forms of the result (text and structured content) have all digits.
         assert!(got.text.contains(EXACT) && got.structured.as_deref().unwrap().contains(EXACT), "{}", got.text);
         for (arguments, query) in [
             (json!({ "fn": "count" }), "fn=count"),

@@ -63,7 +63,7 @@ async fn what_a_suspended_instance_held_is_delivered_by_another_and_its_late_out
     assert!(holder.log().contains(TOO_LATE), "the holder has stored what it had no claim for, or says nothing");
     assert_eq!(ledger(&there, &query).await, settled, "the late outcome changed the ledger");
     assert!(!other.log().contains(TOO_LATE));
-    // Both instances work again.
+    // Now both instances work again.
     for who in [&admin, &there] {
         who.make("task", json!({ "title": "afterwards" })).await;
     }

@@ -8,9 +8,9 @@ use super::world::Surface;
 /// The way in which an operation runs in a world.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {
-    /// With the world's own surface.
+    /// The operation runs with the world's own surface.
     Own,
-    /// With REST, so that the records stay the same in all worlds.
+    /// The operation runs with REST, so that the records stay the same in all worlds.
     StandIn,
     /// The operation does not run here. It changes nothing in the other worlds either.
     Unsent,
